@@ -39,10 +39,15 @@ const char *cli_job_center_method(const cli_job *job);
 
 /* A signal that asked the program to end (0: none). The second one ends it at once. */
 void cli_catch_signals(void);
+/* SIGUSR1 asks for a checkpoint, not for the end. Taken once: by one of the ranks that are threads. */
+void cli_keep_on_request(void);
+int cli_take_request(void);
 /* From now on the first signal removes the file and ends the program at once; path NULL: there is no file. bar: a line
    that moves may have to be cleared. */
 void cli_quit_on_signals(const char *path, int bar);
 void cli_quit_no_more(void);
+/* Removes that file; may be called by a signal handler. */
+void cli_remove_unfinished(void);
 /* Who reads the talk may go away: writing it then fails, and the work goes on. */
 void cli_outlive_readers(void);
 int cli_signal(void);

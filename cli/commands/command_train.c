@@ -260,6 +260,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     r->watch.job = &r->job;
     r->watch.validation_accuracy = r->watch.validation_loss = (double)NAN;
     cli_catch_signals();
+    cli_keep_on_request();
     cli_outlive_readers();
     int code = run_steps(r);
     int logged = cli_log_close(r->log);

@@ -128,9 +128,22 @@ static void look_at_plan(cli_watch *watch)
         cli_watch_plan(watch, report->plan);
 }
 
+/* A checkpoint was asked for: one of all ranks is enough. */
+static void keep_if_asked(cli_watch *watch)
+{
+    int silent = cli_rank() > 0 && !cli_is_mpi(); /* another thread takes it, who can say so */
+    if (watch->trainer == NULL || silent || !cli_take_request()) return;
+    cli_bar_clear(&watch->bar);
+    if (mercer_trainer_checkpoint(watch->trainer) == MERCER_OK)
+        cli_say(watch->job->v, "SIGUSR1: a checkpoint is written; training goes on");
+    else
+        cli_warn("SIGUSR1: without --checkpoint there is nowhere to write to; training goes on");
+}
+
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
+    keep_if_asked(watch);
     if (p->phase != NULL) {
         draw_setup(watch, p);
         return cli_signal() != 0;

@@ -520,6 +520,12 @@ MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_r
  * sizes or centers differ; what only fit can see, it refuses).
  */
 MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path);
+/*
+ * Asks for a checkpoint now: a fit that runs writes one between two of its steps, or at the next moment that it would
+ * have written one at, and goes on. May be called from a callback and from any thread, for any rank. Errors: ARGUMENT
+ * (there is no options.checkpoint), told by mercer_last_error(NULL); that it cannot be written is a warning.
+ */
+MERCER_API mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer);
 
 /* The eigenvalues of K(X_s, X_s) / s that the last fit's preconditioner was made from, descending: the top q + 1 of
    them. Writes at most `room` of them; *count tells how many there are, 0 for solvers without. */

@@ -207,6 +207,12 @@ class Trainer:
         """The next fit goes on where the checkpoint was written; load the model from the checkpoint, too."""
         self._call("mercer_trainer_resume", L.text(path, "path"))
 
+    def checkpoint(self) -> None:
+        """Asks a fit that runs, in a callback or another thread, to write its ``checkpoint=`` now and to go on."""
+        # Not by the context, which belongs to the thread that trains.
+        if L.lib.mercer_trainer_checkpoint(self.handle) != 0:
+            raise ValueError("checkpoint() needs checkpoint=PATH")
+
     # ---- Batch by batch ----
 
     def step(self, X: Any, Y: Any, sample_weight: Any = None) -> None:

@@ -190,6 +190,28 @@ def test_checkpoint_and_resume(problem, tmp_path):
         other.fit(X, Y)
 
 
+def test_checkpoint_on_request(problem, tmp_path):
+    """Asked for by a callback in the midst of the only epoch, where none is due."""
+    X, Y = problem
+    path, seen = tmp_path / "state", []
+
+    def ask(progress):
+        if progress["phase"] is not None:
+            return
+        seen.append(path.stat().st_ino)
+        if len(seen) == 3:
+            trainer.checkpoint()
+
+    model = Model("laplace:bandwidth=2", X[:100], outputs=2)
+    options = {"solver": "ep4", "epochs": 1, "batch_size": 50, "progress_seconds": 1e-9}
+    trainer = Trainer(model, checkpoint=path, checkpoint_seconds=1e9, callbacks=[ask], **options)
+    trainer.fit(X, Y)
+    steps = [a != b for a, b in zip(seen, seen[1:])]
+    assert steps[2] and sum(steps) == 1
+    with pytest.raises(ValueError, match="needs checkpoint="):
+        Trainer(Model("laplace:bandwidth=2", X[:100], outputs=2)).checkpoint()
+
+
 def test_plan():
     small = mercer.plan(1000, 500, 10, 3)
     assert small["solver"] == "direct" and "solver" in small["text"] and small["bytes"] > 0

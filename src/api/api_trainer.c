@@ -276,6 +276,16 @@ mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
     return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
 }
 
+mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
+{
+    /* The context and its message belong to the thread that trains. */
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    if (!trainer->keeper.save)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was made without options.checkpoint");
+    atomic_store(&trainer->keep_asked, true);
+    return MERCER_OK;
+}
+
 mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room, int64_t *count)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");

@@ -13,6 +13,8 @@
 #include "model/model.h"
 #include "plan/plan.h"
 
+#include <stdatomic.h>
+
 typedef struct mercer_trainer {
     mrc_job job; /* first: a job's host finds its trainer here */
     mrc_comm *own_comm;
@@ -42,6 +44,7 @@ typedef struct mercer_trainer {
     mrc_keeper keeper;           /* no functions: nothing is kept */
     double last_keep, keep_cost; /* when a state was saved, and the seconds that took */
     bool keep_failed;            /* it could not be written, and that was said */
+    atomic_bool keep_asked;      /* somebody wants one at the next step */
     double earlier_seconds;      /* of the training that goes on */
     double kept_seconds;         /* of training when a state was saved */
     int64_t bytes_before;        /* held by the context when training began */

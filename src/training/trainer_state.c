@@ -117,7 +117,7 @@ static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
     double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
     double pause = fmin(20 * self->keep_cost, fmax(1, 5 * self->keep_cost));
     double since = mrc_seconds() - self->last_keep;
-    if (moment == MRC_KEEP_NOW) return true;
+    if (moment == MRC_KEEP_NOW || atomic_load(&self->keep_asked)) return true;
     return self->job.comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
 }
 
@@ -139,8 +139,9 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
     if (!self->keeper.save) return MERCER_OK;
-    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides */
+    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or who was asked */
     if (!due) return MERCER_OK;
+    atomic_store(&self->keep_asked, false); /* before it is written: who asks meanwhile gets another one */
     mrc_state state;
     double start = mrc_seconds();
     self->kept_seconds = self->earlier_seconds + start - self->start;

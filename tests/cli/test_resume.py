@@ -107,7 +107,7 @@ class Resume(Case):
 
     def test_signals(self):
         whole, _ = self.whole()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU)[:: 2 if SANITIZED else 1]:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGHUP, signal.SIGXCPU)[:: 2 if SANITIZED else 1]:
             shutil.rmtree(self.path("run"), ignore_errors=True)
             process = self.start(*self.train("--log", "run.jsonl"))
             self.wait_for(process, "run", "checkpoint.safetensors")
@@ -124,6 +124,30 @@ class Resume(Case):
             os.remove(self.path("run.jsonl"))
             self.assertEqual(events.count("start"), 2)
             self.assertEqual(events[-1], "summary")
+
+    def test_checkpoint_on_request(self):
+        """SIGUSR1: a checkpoint in the midst of an epoch, where none is due, and the run goes on to the same bytes."""
+        run = ["50" if word == str(BATCH) else word for word in lasting(1, rows=4000 if SANITIZED else 10000)]
+        self.good("train", *run, "-o", "whole.safetensors", "-q")
+        process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "1h")
+        self.wait_for(process, "run", "checkpoint.safetensors")
+        first = os.stat(self.path("run", "checkpoint.safetensors")).st_ino
+        process.send_signal(signal.SIGUSR1)
+        deadline, found = time.monotonic() + 60, first
+        while found == first and process.poll() is None and time.monotonic() < deadline:
+            found = os.stat(self.path("run", "checkpoint.safetensors")).st_ino
+        self.assertIsNone(process.poll(), "it ended")
+        self.assertNotEqual(found, first)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(errors.count(b"SIGUSR1: a checkpoint is written; training goes on\n"), 1, errors)
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+        process = self.start("train", *run, "-o", "m.safetensors", "--log", "run.jsonl", "-q")
+        self.wait_for(process, "run.jsonl")
+        process.send_signal(signal.SIGUSR1)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, self.read("m.safetensors")), (0, self.read("whole.safetensors")))
+        self.assertEqual(errors.decode(), "mercer: warning: SIGUSR1: without --checkpoint there is nowhere to write to; training goes on\n")
 
     def test_signal_without_checkpoint(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):

@@ -156,7 +156,7 @@ class Interrupted(Local):
         cases = [
             (2, signal.SIGINT, on(3)),
             (3, signal.SIGTERM, ["--device", DEVICES[0]]),
-            (3, signal.SIGUSR1, []),  # as it was
+            (3, signal.SIGUSR2, []),  # as it was
         ]
         for ranks, number, device in cases:
             self.interrupt(ranks, number)

@@ -136,7 +136,8 @@ class Resume(Ranks):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             process = self.launch(first, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
             self.wait_for_checkpoint(process)
-            process.send_signal(signal.SIGUSR1)  # as a scheduler that wants the machine back; mpirun passes it on
+            process.send_signal(signal.SIGUSR1)  # a checkpoint, and on
+            process.send_signal(signal.SIGUSR2)  # as a scheduler that wants the machine back; mpirun passes both on
             _, err = process.communicate(timeout=60 * SLOW)
             self.assertEqual(process.returncode, 75, err.decode())
             self.assertIn("mercer resume run", err.decode())
@@ -155,7 +156,7 @@ class Resume(Ranks):
             options = [*training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.01s"]
             process = self.launch(max(first, 1), PROGRAM, "train", *options, *([] if first else ["--comm", "self", "--shards", "8"]))
             self.wait_for_step(process)
-            process.send_signal(signal.SIGUSR1)
+            process.send_signal(signal.SIGUSR2)
             _, err = process.communicate(timeout=60 * SLOW)
             self.assertEqual(process.returncode, 75, err.decode())
             if second:

@@ -3,6 +3,7 @@
 #include "support/training.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char path[64];
@@ -22,13 +23,25 @@ static int close_folder(void **state)
 
 typedef struct stopper {
     int64_t calls, stop_at; /* stops at this call; 0: never */
+    mercer_trainer *trainer;
+    int64_t ask_at; /* asks for a checkpoint at this call; 0: never */
+    ino_t file;     /* what the checkpoint was at the last call */
+    int64_t new_at; /* the call that found a new one, */
+    int news;       /* and how many did */
 } stopper;
 
 static int count_calls(void *user, const mercer_progress *progress)
 {
     stopper *self = user;
+    struct stat about;
     if (progress->phase) return 0; /* during set-up, which a training that goes on does again */
-    return ++self->calls == self->stop_at;
+    self->calls++;
+    if (stat(path, &about) == 0 && about.st_ino != self->file) {
+        if (self->file) self->news++, self->new_at = self->calls;
+        self->file = about.st_ino;
+    }
+    if (self->ask_at == self->calls) assert_int_equal(mercer_trainer_checkpoint(self->trainer), MERCER_OK);
+    return self->calls == self->stop_at;
 }
 
 typedef struct run_result {
@@ -304,6 +317,48 @@ static void test_spectrum(void **state)
     task_close(&self);
 }
 
+/* A checkpoint that is asked for in the midst of an epoch is written before the next step; the weights stay the same. */
+static void test_on_request(void **state)
+{
+    (void)state;
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 1, options.batch = 20, options.nystrom = 50, options.eigenpairs = 8;
+    run_result whole = run_until(&self, options, 1, false, 0, false);
+    for (int64_t ask = 0; ask <= 6; ask += 6) {
+        mercer_model *model;
+        mercer_source source;
+        stopper watch = {.ask_at = ask};
+        assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
+        assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+        options.progress = count_calls, options.progress_user = &watch, options.progress_seconds = 1e-9;
+        options.checkpoint = path, options.checkpoint_seconds = 1e9;
+        assert_succeeds(context, mercer_trainer_create(&watch.trainer, model, NULL, &options));
+        assert_succeeds(context, mercer_trainer_fit(watch.trainer, &source, NULL));
+        assert_int_equal(watch.news, ask > 0);
+        assert_int_equal(watch.new_at, ask > 0 ? ask + 1 : 0);
+        mercer_matrix weights = mercer_model_weights(model);
+        dense found = dense_of(&weights);
+        assert_same(whole.weights, found, "asked for a checkpoint", ask);
+        free(found.a);
+        mercer_trainer_free(watch.trainer);
+        mercer_source_free(&source);
+        mercer_model_free(model);
+    }
+    mercer_trainer *without;
+    mercer_model *model;
+    assert_int_equal(mercer_trainer_checkpoint(NULL), MERCER_ERROR_ARGUMENT);
+    assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
+    options.checkpoint = NULL;
+    assert_succeeds(context, mercer_trainer_create(&without, model, NULL, &options));
+    assert_int_equal(mercer_trainer_checkpoint(without), MERCER_ERROR_ARGUMENT);
+    assert_non_null(strstr(mercer_last_error(NULL), "options.checkpoint"));
+    mercer_trainer_free(without);
+    mercer_model_free(model);
+    free(whole.weights.a);
+    task_close(&self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_validation),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_spectrum),
+        cmocka_unit_test(test_on_request),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }
