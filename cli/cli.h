@@ -76,6 +76,8 @@ void cli_say(const cli_values *v, const char *format, ...) __attribute__((format
 /* A file that would exceed the limit on its size (ulimit -f) is a failed write with an error that names the file, not
    the end of the program. */
 void cli_outgrow_limits(void); /* signals.c */
+/* A mapped file that is cut is an error with its name. */
+void cli_outlive_files(void); /* lost_file.c */
 /* Standard streams that were closed lead nowhere: the next file that is opened does not take their place. */
 void cli_guard_streams(void); /* output.c */
 

@@ -72,6 +72,7 @@ int main(int count, char **arguments)
 {
     cli_guard_streams();
     cli_outgrow_limits();
+    cli_outlive_files();
     cli_options_init();
     int code = dispatch(count, arguments);
     /* Output that did not arrive is a failure, also when it was buffered until now. */

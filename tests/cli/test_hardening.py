@@ -236,8 +236,7 @@ class Shrinking(Case):
         self.assertEqual(self.read("cut.npy"), self.read("whole.npy"))
 
     def test_samples(self):
-        """Samples are mapped: a file that is cut is an error with its name. (Blocks that are being read in that moment end in a SIGBUS:
-        docs/reliability.md.)"""
+        """Samples are mapped: a file that is cut is an error with its name."""
         self.make_npy(4000, d=20)
         train = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "1000", "--solver", "ep4", "--epochs", "100000", "--batch", "500", "--device", "cpu",
                  "--memory", "30M", "-o", "m", "-q"]  # fmt: skip

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A module for LD_PRELOAD: call number MERCER_FAULT_AT (from 0) of the kind MERCER_FAULT_KIND on a file below the folder
- * MERCER_FAULT_FOLDER fails with the errno MERCER_FAULT_ERROR. How many calls of each kind there were is counted in the
+ * MERCER_FAULT_FOLDER fails with the errno MERCER_FAULT_ERROR; if that is -1, a file is mapped and then cut. How many calls of each kind there were is counted in the
  * file MERCER_FAULT_COUNTS, which is mapped, so that it is right however the program ends.
  */
 #define _GNU_SOURCE
@@ -152,9 +152,20 @@ int rename(const char *from, const char *to)
     return is_inside(to) && fails(RENAME) ? -1 : next(from, to);
 }
 
+/* What another program may do to a file at any moment. */
+static void cut(int descriptor)
+{
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    if (readlink(link, path, sizeof path - 1) <= 0 || truncate(path, 0) != 0) abort();
+}
+
 void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor, off_t offset)
 {
     void *(*next)(void *, size_t, int, int, int, off_t) = (void *(*)(void *, size_t, int, int, int, off_t))real("mmap");
-    return is_watched(descriptor) && fails(MMAP) ? MAP_FAILED
-                                                 : next(address, bytes, protection, flags, descriptor, offset);
+    int failing = is_watched(descriptor) && fails(MMAP);
+    if (failing && fault.error >= 0) return MAP_FAILED;
+    void *memory = next(address, bytes, protection, flags, descriptor, offset);
+    if (failing) cut(descriptor);
+    return memory;
 }

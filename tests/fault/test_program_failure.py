@@ -122,6 +122,26 @@ class Commands(support.Case):
         print("commands: %d, runs with a call that failed: %d, refused with a message: %d" % (len(self.commands), runs, refused))
         self.assertGreater(refused, 40)
 
+    def test_files_that_are_cut(self):
+        """A mapped file is cut by another program before its first block is read: an error with its name, no SIGBUS."""
+        self.make_npy(600, d=200)
+        first, runs = self.tree(), 0
+        for arguments, outputs in self.commands[:6]:
+            kept = dict(first, **{name: b"old" for name in outputs if name != "in.m"})
+            self.restore(kept)
+            mapped = self.run_failing(arguments, "none", -1, 0)[1]["mmap"]
+            for at in range(mapped):
+                self.restore(kept)
+                result, _ = self.run_failing(arguments, "mmap", at, -1)
+                text = result.stderr.decode()
+                self.assertEqual(result.returncode, 74, (arguments, at, text))
+                self.assertRegex(text, r"\Amercer: \S+/(x\.npy|y\.npy|d\.csv): was cut or (written to|could not be read) while it was in use; [^\n]*\n\Z")
+                for name in outputs:
+                    self.assertEqual(self.read(name) if os.path.exists(self.path(name)) else None, kept.get(name))
+                runs += 1
+        print("mapped files that were cut: %d" % runs)
+        self.assertGreater(runs, 3)
+
 
 if __name__ == "__main__":
     support.main()

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SIGBUS: a mapped file was cut by somebody else, or its disk failed, within the milliseconds between a look at the
+ * file and the reading of a block. The program ends as after any other failure to read, with the file's name and exit
+ * code 74; what the system knows of its own mappings tells which file it was. A SIGBUS of another kind ends it as
+ * before.
+ *
+ * The library leaves signals to the process it is in: this is the program's own.
+ */
+#include "job.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The text of /proc/self/maps, with nothing that a signal handler may not call. */
+typedef struct reader {
+    int descriptor;
+    ssize_t have, at;
+    char bytes[4096];
+} reader;
+
+static int next_byte(reader *r)
+{
+    if (r->at == r->have) {
+        r->have = read(r->descriptor, r->bytes, sizeof r->bytes);
+        r->at = 0;
+    }
+    return r->have > 0 ? (unsigned char)r->bytes[r->at++] : -1;
+}
+
+/* A hexadecimal number and the byte behind it; *byte is -1 at the end. */
+static uintptr_t take_number(reader *r, int *byte)
+{
+    uintptr_t value = 0;
+    while ((*byte = next_byte(r)) >= 0) {
+        int digit = *byte >= '0' && *byte <= '9' ? *byte - '0' : *byte >= 'a' && *byte <= 'f' ? *byte - 'a' + 10 : -1;
+        if (digit < 0) break;
+        value = value * 16 + (uintptr_t)digit;
+    }
+    return value;
+}
+
+/* The file that is mapped at the address, "low-high rights offset device node /name": 0 if there is none. */
+static int find_name(uintptr_t address, char name[PATH_MAX])
+{
+    static reader r;
+    size_t length = 0;
+    r = (reader){.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    for (int byte = 0; r.descriptor >= 0 && byte >= 0 && length == 0;) {
+        uintptr_t low = take_number(&r, &byte), high = byte == '-' ? take_number(&r, &byte) : 0;
+        int here = address >= low && address < high;
+        for (; byte >= 0 && byte != '\n'; byte = next_byte(&r)) {
+            if (!here || (length == 0 && byte != '/') || length + 1 >= PATH_MAX) continue;
+            name[length++] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte); /* a name may hold anything */
+        }
+    }
+    name[length] = '\0';
+    if (r.descriptor >= 0) close(r.descriptor);
+    return length > 0;
+}
+
+static void put(const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        ssize_t done = write(STDERR_FILENO, text, left);
+        if (done <= 0) return;
+        text += done, left -= (size_t)done;
+    }
+}
+
+static void on_bus(int number, siginfo_t *info, void *context)
+{
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    static char name[PATH_MAX];
+    (void)context;
+    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread met the same */
+    if (info->si_code <= 0 || !find_name((uintptr_t)info->si_addr, name)) {
+        signal(number, SIG_DFL);
+        raise(number); /* it comes when the handler has ended */
+        return;
+    }
+    cli_remove_unfinished();
+    put("mercer: ");
+    put(name);
+    put(": was cut or could not be read while it was in use; write a new file and rename it instead, or give "
+        "--no-map\n");
+    _exit(CLI_IO);
+}
+
+void cli_outlive_files(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, NULL);
+}
