@@ -297,7 +297,8 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
     options->column_count = request->column_count;
     options->schema = request->schema;
     if (request->schema == NULL) {
-        options->kinds = kinds;
+        /* What a model without a schema learned from are numbers as they stand there. */
+        options->kinds = kinds == NULL && request->columns == NULL && request->features > 0 ? "numbers" : kinds;
         options->only = optional_text(v, "only");
         options->missing = optional_text(v, "missing");
     }

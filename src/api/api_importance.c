@@ -300,7 +300,7 @@ static void set_column(const mrc_column *column, const mercer_matrix *x, double 
         mrc_store(x, i, column->first, value);
         if (column->kind != MRC_KIND_DATE) continue;
         double sine, cosine;
-        mrc_date_season(value, &sine, &cosine);
+        mrc_date_season(value + column->origin, &sine, &cosine);
         mrc_store(x, i, column->first + 1, sine);
         mrc_store(x, i, column->first + 2, cosine);
     }
@@ -335,6 +335,7 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
             mrc_store(F, k, l, sum / (double)m);
         }
     }
+    for (int64_t k = 0; k < *count; k++) values[k] += column->origin;
     return MERCER_OK;
 }
 

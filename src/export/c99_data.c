@@ -119,6 +119,8 @@ static void put_columns(mrc_c99_job *job)
         mrc_output_text(&job->out, "    {%d, %d, %lld, %lld, %d, ", (int)column->kind, column->missing > 0,
                         (long long)column->first, (long long)column->level_count, (int)column->other);
         mrc_c99_number(job, column->mean, false);
+        mrc_output_text(&job->out, ", ");
+        mrc_c99_number(job, column->origin, false);
         if (column->kind == MRC_KIND_CATEGORY)
             mrc_output_text(&job->out, ", levels_%lld},\n", (long long)used);
         else
@@ -171,9 +173,9 @@ void mrc_c99_schema(mrc_c99_job *job)
                     "enum { COLUMN_NUMBER, COLUMN_BOOLEAN, COLUMN_DATE, COLUMN_CATEGORY };\n\n"
                     "/* A column of the table: its first feature; levels of a category, one feature each, one for all "
                     "others if\n   `other`, one for missing values if has_missing; what stands for a missing value of "
-                    "others. */\n"
+                    "others,\n   and what is taken away before they are rounded to float. */\n"
                     "typedef struct column {\n    int kind, has_missing, first, level_count, other;\n"
-                    "    double mean;\n    const char *const *levels;\n} column;\n\n",
+                    "    double mean, origin;\n    const char *const *levels;\n} column;\n\n",
                     (long long)schema->used);
     mrc_c99_texts(job, "static const char *const missing_words", schema->missing.words, schema->missing.count);
     for (int64_t i = 0; i < schema->count; i++) {

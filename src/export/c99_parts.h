@@ -250,7 +250,7 @@ static int is_missing_number(double value)
 }
 
 /* A cell as a float, NAN if it is missing; 0: it is nothing of the kind. */
-static int read_value(int kind, const char *text, const char *end, float *cell)
+static int read_value(int kind, double origin, const char *text, const char *end, float *cell)
 {
     double value;
     size_t length = (size_t)(end - text);
@@ -261,7 +261,7 @@ static int read_value(int kind, const char *text, const char *end, float *cell)
     }
     if (kind == COLUMN_DATE ? mrc_read_date(text, end, &value) : read_decimal(text, end, &value)) {
         if (kind != COLUMN_DATE && is_missing_number(value)) return 1;
-        *cell = (float)value;
+        *cell = (float)(value - origin);
         return !isinf(*cell);
     }
     return is_missing(text, length);
@@ -312,7 +312,7 @@ static void encode_value(const column *of, float cell, double value, double *to)
     *to++ = rounded(value);
     if (of->kind == COLUMN_DATE) {
         double sine, cosine;
-        mrc_date_season(value, &sine, &cosine);
+        mrc_date_season(value + of->origin, &sine, &cosine);
         *to++ = rounded(sine);
         *to++ = rounded(cosine);
     }
@@ -333,7 +333,7 @@ static int encode_cells(const char *const *cells, double *x)
             encode_word(&columns[c], text, (size_t)(end - text), x + columns[c].first);
             continue;
         }
-        if (!read_value(columns[c].kind, text, end, &numbers[c])) return c + 1;
+        if (!read_value(columns[c].kind, columns[c].origin, text, end, &numbers[c])) return c + 1;
     }
     FILL(numbers, values);
     for (int c = 0; c < COLUMNS; c++)

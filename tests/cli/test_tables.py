@@ -53,6 +53,29 @@ class Tables(Case):
         self.bad(65, r"n\.csv: has no column 'city', which the model was trained on", "predict", "-m", "m", "--x", "n.csv", "-o", "c.npy")
         self.assertFalse(os.path.exists(self.path("c.npy")))
 
+    def test_numbers_that_floats_merge(self):
+        """Seconds since 1970 and the like: what they have in common is taken away first, and kept with the model."""
+        times = [1700000001, 1700000002, 1700000003, 1700000050, 1700000051, 1700000090]
+        values = [1, 2, 3, 9, 8, 4]
+        self.table("s.csv", ["t", "y"], [[str(t), str(y)] for t, y in zip(times, values)])
+        train = ["train", "--x", "s.csv", "--target", "y", "--centers", "6", "--kernel", "gaussian:bandwidth=0.3", "--solver", "direct", "--ridge", "1e-9", "-q"]
+        self.assertEqual(self.run_program(*train, "-o", "m").stderr, b"")
+        self.table("n.csv", ["t"], [[str(t)] for t in reversed(times)])
+        self.good("predict", "-m", "m", "--x", "n.csv", "-o", "p.csv", "-q")
+        found = [float(line) for line in self.read("p.csv").decode().split()[-6:]]
+        for one, value in zip(found, reversed(values)):
+            self.assertLess(abs(one - value), 0.1, found)
+        self.assertEqual(json.loads(self.good("inspect", "m", "--json"))["schema"]["columns"][0]["origin"], 1700000064)
+        # The same as C: a program without Mercer takes the same numbers away.
+        self.good("export", "m", "-o", "m.c", "-q")
+        self.assertIn(b"1700000064", self.read("m.c"))
+        # A model that was trained on numbers as they are gets them as they are, whatever their names.
+        self.write("plain.csv", "1,2\n3,4\n5,7\n")
+        self.good("train", "--x", "plain.csv", "--target", "1", "--centers", "3", "-o", "plain", "-q")
+        self.write("far.csv", "1700000001\n1700000003\n")
+        result = self.run_program("predict", "-m", "plain", "--x", "far.csv", "-o", "q.csv", "-q")
+        self.assertRegex(result.stderr.decode(), r"\Amercer: warning: \S*far\.csv: column '\?': numbers such as 1700000003 are rounded to float")
+
     def peak(self, *arguments):
         """Megabytes that the program had in memory at once; a process counts what it was forked from, so that is a small one."""
         script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); " \

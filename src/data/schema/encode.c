@@ -2,8 +2,9 @@
 /*
  * Features of cells.
  *
- *   number, boolean   x, or what is filled in where it is missing: a number that follows from the others of the row
- *                     (gaps.h), or the mean; and if values were missing in training: 1 where it is missing
+ *   number, boolean   x (less the column's origin), or what is filled in where it is missing: a number that follows from
+ *                     the others of the row (gaps.h), or the mean; and if values were missing in training: 1 where it
+ *                     is missing
  *   date              days since 2000-01-01, sine and cosine of the part of the year; the same behind them
  *   category          one 0 or 1 for each level; for all other levels; for missing values, likewise
  *
@@ -34,7 +35,7 @@ static void encode_value(const mrc_column *column, float cell, const double *fil
     to[at++] = (float)value;
     if (column->kind == MRC_KIND_DATE) {
         double sine, cosine;
-        mrc_date_season(value, &sine, &cosine);
+        mrc_date_season(value + column->origin, &sine, &cosine);
         to[at++] = (float)sine;
         to[at++] = (float)cosine;
     }

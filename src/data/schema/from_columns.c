@@ -148,6 +148,7 @@ static mercer_status set_column(builder *self, int64_t j, const mrc_column *know
                                 .kind = known->kind,
                                 .fixed = true,
                                 .closed = true,
+                                .origin = known->origin,
                                 .beyond = known->other ? (float)known->level_count : MRC_LEVEL_BEYOND,
                                 .has_missing = known->missing > 0};
     mrc_levels_open(&column->levels, self->context);
@@ -182,6 +183,20 @@ static mercer_status fill(builder *self)
         else
             MRC_TRY(fill_values(self, j));
     }
+    return MERCER_OK;
+}
+
+/* Values that floats would not tell apart are taken once more, from where they are. */
+static mercer_status move(builder *self)
+{
+    if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
+    for (int64_t j = 0; j < self->cells.count; j++) {
+        mrc_cell_column *column = &self->cells.columns[j];
+        if (column->origin == 0) continue;
+        column->gaps = 0, column->off = 0;
+        MRC_TRY(fill_values(self, j));
+    }
+    mrc_cells_settle(&self->cells);
     return MERCER_OK;
 }
 
@@ -234,6 +249,7 @@ static mercer_status build(builder *self, const char *text)
     MRC_TRY(mrc_alloc(self->context, &self->dataset->x_memory, count, sizeof(float), "samples"));
     self->cells.x = mrc_view(self->dataset->x_memory, self->rows, used, MERCER_F32);
     MRC_TRY(fill(self));
+    MRC_TRY(move(self));
     return settle(self, text);
 }
 

@@ -99,6 +99,7 @@ void mrc_cells_forget(mrc_cells *self)
 {
     for (int64_t j = 0; j < self->count; j++) {
         self->columns[j].gaps = self->columns[j].unknown = 0;
+        self->columns[j].off = 0;
         mrc_levels_close(&self->columns[j].levels);
     }
     self->tallied = 0;
@@ -118,6 +119,7 @@ static void settle_values(finder *self, int64_t j, const mrc_tally *of)
     mrc_column *column = &self->columns[j];
     int64_t rows = self->cells->tallied;
     column->missing = of->missing;
+    column->origin = self->cells->columns[j].origin;
     if (of->missing == rows) {
         leave_out(column, why_empty);
         return;
@@ -341,11 +343,13 @@ static mercer_status print_all(const finder *self, const mrc_left_out *left_out,
     return mrc_schema_print(self->context, all, total, missing, out);
 }
 
-/* Numbers alone, none of which is missing. */
+/* Numbers alone, as they are, none of which is missing. */
 static bool has_no_gaps(const mrc_cells *cells)
 {
-    for (int64_t j = 0; j < cells->count; j++)
-        if (cells->columns[j].kind != MRC_KIND_NUMBER || cells->columns[j].gaps > 0) return false;
+    for (int64_t j = 0; j < cells->count; j++) {
+        const mrc_cell_column *column = &cells->columns[j];
+        if (column->kind != MRC_KIND_NUMBER || column->gaps > 0 || column->origin != 0) return false;
+    }
     return true;
 }
 
@@ -364,7 +368,8 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
             MRC_TRY(settle_words(self, j));
         else
             settle_values(self, j, &cells->columns[j].tally);
-        plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != why_empty;
+        plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != why_empty &&
+                cells->columns[j].origin == 0;
         any = any || self->columns[j].kind != MRC_KIND_DROP;
     }
     if (plain) return MERCER_OK;
@@ -394,21 +399,6 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
     return find(&self, left_out, missing, out);
-}
-
-void mrc_cells_warn_coarse(const mrc_cells *cells)
-{
-    for (int64_t j = 0; j < cells->count; j++) {
-        const mrc_cell_column *column = &cells->columns[j];
-        char name[MRC_EXCERPT_CHARS] = "?";
-        if (!column->coarse) continue;
-        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
-        mrc_log(
-            cells->context, MERCER_LOG_WARNING,
-            "%s: column '%s': numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal "
-            "to it; subtract what they have in common, leave the column out, or give f64 samples in an npy file",
-            cells->path, name, column->rounded, (double)(float)column->rounded);
-    }
 }
 
 void mrc_cells_warn(const mrc_cells *cells)

@@ -32,7 +32,8 @@ bool mrc_is_missing(const mrc_missing *missing, const char *text, int64_t length
 typedef struct mrc_column {
     const char *name; /* NULL: it goes by its position */
     mrc_kind kind;
-    double mean;     /* of a number or date: stands where a value is missing, if nothing better does (gaps.h) */
+    double origin;   /* of a number or date: taken away before it is rounded to float; 0 for most */
+    double mean;     /* of what is left: stands where a value is missing, if nothing better does (gaps.h) */
     int64_t missing; /* cells without a value when the schema was found; if there were any, they get a feature */
     const char *const *levels; /* (level_count) of a category, in the order of their features */
     int64_t level_count;
@@ -88,8 +89,9 @@ typedef struct mrc_cell_column {
     int64_t unknown;  /* how many did, where that is no level either */
     int64_t gaps;     /* missing values that were read */
     bool has_missing; /* the schema has a feature for them */
-    bool coarse;      /* a number was rounded by 1 or more, which others may then be equal to: */
-    double rounded;   /* that number */
+    double origin;    /* taken away before a value is rounded to float */
+    double off;       /* most that rounding has changed, */
+    double rounded;   /* of this value */
     mrc_tally tally;
 } mrc_cell_column;
 
@@ -126,14 +128,21 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
 
 /* Logs what the cells have that the schema they were read by did not expect. */
 void mrc_cells_warn(const mrc_cells *cells);
-/* A number as a cell. From 2^24 on floats are whole numbers that lie apart: what is rounded there is told about. */
+
+/* A number as a cell. */
 static inline float mrc_cell_number(mrc_cell_column *column, double value)
 {
-    float cell = (float)value;
-    if (__builtin_fabs(value) > 0x1p24 && (double)cell != value) column->coarse = true, column->rounded = value;
+    double moved = value - column->origin;
+    float cell = (float)moved;
+    double off = __builtin_fabs((double)cell - moved);
+    if (off > column->off) column->off = off, column->rounded = value;
     return cell;
 }
-/* Logs which columns have numbers that a float does not hold. */
+/* origin.c: gives an origin to columns whose values floats would not tell apart; whether any has got one, so that its
+   cells must be read again. Then mrc_cells_settle takes it back from columns that have one value. */
+bool mrc_cells_move(mrc_cells *cells);
+void mrc_cells_settle(mrc_cells *cells);
+/* Logs which columns have numbers that floats do not hold, with or without an origin. */
 void mrc_cells_warn_coarse(const mrc_cells *cells);
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
  *     {"name": "rooms", "kind": "number", "mean": 5.4, "missing": 12},
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
  *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
+ *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  */
 #include "data/schema/schema.h"
@@ -81,7 +82,8 @@ static bool put_column(json_t *object, const mrc_column *column)
         fine = fine && put(object, "levels", text_list(column->levels, column->level_count)) &&
                put(object, "other", json_boolean(column->other));
     else
-        fine = fine && put(object, "mean", json_real(column->mean));
+        fine = fine && put(object, "mean", json_real(column->mean)) &&
+               (column->origin == 0 || put(object, "origin", json_real(column->origin)));
     fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
     return put(object, "deviation", json_real(column->deviation)) &&
@@ -168,6 +170,10 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     } else {
         column->mean = json_number_value(mean);
         if (!json_is_number(mean) || !isfinite(column->mean)) return wrong(self, i, "has no mean");
+        const json_t *origin = json_object_get(object, "origin");
+        column->origin = json_number_value(origin);
+        if (origin && (!json_is_number(origin) || !isfinite(column->origin)))
+            return wrong(self, i, "has an origin that is no number");
         column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
     }
     column->first = self->features;

@@ -199,11 +199,25 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     return MERCER_OK;
 }
 
-/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words. */
+/* The rows that were read, if all were kept. */
+static void end_at(mrc_cells *cells, const mrc_sink *to, const consumer *through)
+{
+    if (!through) cells->x.rows = to->rows;
+}
+
+/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words, and if floats
+   would not tell its values apart. */
 static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *to, consumer *through)
 {
+    mrc_cells *cells = &columns->cells;
     MRC_TRY(read_records(self, to, through));
     if (mrc_column_set_turn_odd(columns)) MRC_TRY(read_records(self, to, through));
+    end_at(cells, to, through);
+    if (to->rows > 0 && mrc_cells_move(cells)) {
+        mrc_cells_forget(cells);
+        MRC_TRY(read_records(self, to, through));
+        mrc_cells_settle(cells);
+    }
     return tell_left_out(self, to);
 }
 
@@ -212,7 +226,6 @@ static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *t
 static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset)
 {
     MRC_TRY(read_all(self, columns, to, NULL));
-    columns->cells.x.rows = to->rows;
     return columns->given ? MERCER_OK : mrc_column_set_find(columns, self->lead, dataset);
 }
 

@@ -332,7 +332,7 @@ static mercer_status read_date(const mrc_table *self, const mrc_csv_field *field
     bool fine = mrc_read_date(field->text, field->text + field->length, &days);
     if (!fine && !is_missing_field(to, *field))
         return note_odd(self, action, field, column, "is not a date such as 2024-02-29, as the column has to hold");
-    *cell = fine ? (float)days : note_gap(action->column);
+    *cell = fine ? mrc_cell_number(action->column, days) : note_gap(action->column);
     return MERCER_OK;
 }
 

@@ -67,6 +67,7 @@ static mercer_status take_schema(mrc_column_set *self)
         column->fixed = column->closed = true;
         column->beyond = from->other ? (float)from->level_count : MRC_LEVEL_BEYOND;
         column->has_missing = from->missing > 0;
+        column->origin = from->origin;
         for (int64_t k = 0; k < from->level_count; k++) {
             int64_t number;
             MRC_TRY(mrc_levels_add(&column->levels, from->levels[k], (int64_t)strlen(from->levels[k]), "", 0, &number));

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers that floats do not tell apart: times in seconds, identifiers, 1,000,000.001. Cells are floats, of 24 bits.
+ * What the values of a column have in common is taken away in double before they are rounded, and kept in the schema:
+ * then the 24 bits are those of the column's range, which is what kernels see of it once it is standardised.
+ *
+ * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that 7 bits of 24 were
+ * lost, at least), or if whole numbers beyond 2^24 were rounded and half of each is common to all. Columns whose values
+ * floats hold exactly never do. Those that are still too wide are told about.
+ *
+ * Cost: nothing for a column whose first values are far enough apart; else O(rows).
+ */
+#include "data/schema/schema.h"
+
+#include "core/matrix.h"
+#include "data/files/input.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double LEAST_RANGE = 0x1p17, WHOLE_NUMBERS = 0x1p24;
+static const double SMALL = 0x1p-102; /* differences of smaller numbers would be below what floats hold with 24 bits */
+
+/* The least and the largest cell; false if there is none. It stops where they are `enough` apart. */
+static bool range_of(const mrc_cells *self, int64_t j, double enough, double *low, double *high)
+{
+    const mrc_tally *tally = &self->columns[j].tally;
+    *low = 1, *high = 0;
+    if (self->tallied > 0) {
+        *low = tally->low, *high = tally->high;
+        return *low <= *high;
+    }
+    for (int64_t i = 0; i < self->x.rows && (*low > *high || *high - *low < enough); i++) {
+        double value = (double)((const float *)mrc_row(&self->x, i))[j];
+        if (isnan(value)) continue;
+        bool first = *low > *high;
+        *low = first || value < *low ? value : *low;
+        *high = first || value > *high ? value : *high;
+    }
+    return *low <= *high;
+}
+
+static bool is_value(const mrc_cell_column *column)
+{
+    return column->kind == MRC_KIND_NUMBER || column->kind == MRC_KIND_DATE;
+}
+
+/* Whole numbers, or what is left of them, lie apart. */
+static bool is_coarse(const mrc_cell_column *column)
+{
+    return column->off > 0 && fabs(column->rounded - column->origin) > WHOLE_NUMBERS;
+}
+
+bool mrc_cells_move(mrc_cells *self)
+{
+    bool any = false;
+    for (int64_t j = 0; j < self->count; j++) {
+        mrc_cell_column *column = &self->columns[j];
+        double enough = column->off * LEAST_RANGE, low, high;
+        bool coarse = is_coarse(column);
+        if (!is_value(column) || column->strict || column->closed || column->origin != 0 || column->off == 0) continue;
+        if (!range_of(self, j, coarse ? (double)INFINITY : enough, &low, &high)) continue;
+        double size = fmax(fabs(low), fabs(high)), range = high - low;
+        if (size < SMALL || (range >= enough && !(coarse && 2 * range <= size))) continue;
+        column->origin = low / 2 + high / 2;
+        any = any || column->origin != 0;
+    }
+    return any;
+}
+
+/* The value itself again, of all rows that have one. */
+static void move_back(mrc_cells *self, int64_t j, float value)
+{
+    mrc_cell_column *column = &self->columns[j];
+    double known = (double)(self->tallied - column->tally.missing);
+    column->origin = 0;
+    if (self->tallied > 0) {
+        column->tally.low = column->tally.high = (double)value;
+        column->tally.sum = known * (double)value;
+        return;
+    }
+    for (int64_t i = 0; i < self->x.rows; i++) {
+        float *cell = &((float *)mrc_row(&self->x, i))[j];
+        if (!isnan(*cell)) *cell = value;
+    }
+}
+
+void mrc_cells_settle(mrc_cells *self)
+{
+    for (int64_t j = 0; j < self->count; j++) {
+        const mrc_cell_column *column = &self->columns[j];
+        double low, high;
+        if (column->origin == 0 || column->closed || !range_of(self, j, 0x1p-149, &low, &high)) continue;
+        if (low == high) move_back(self, j, (float)(column->origin + low));
+    }
+}
+
+void mrc_cells_warn_coarse(const mrc_cells *self)
+{
+    for (int64_t j = 0; j < self->count; j++) {
+        const mrc_cell_column *column = &self->columns[j];
+        char name[MRC_EXCERPT_CHARS] = "?";
+        if (!is_coarse(column)) continue;
+        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
+        mrc_log(
+            self->context, MERCER_LOG_WARNING,
+            "%s: column '%s': numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal "
+            "to it; subtract what they have in common, leave the column out, or give f64 samples in an npy file",
+            self->path, name, column->rounded, column->origin + (double)(float)(column->rounded - column->origin));
+    }
+}
