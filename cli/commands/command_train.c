@@ -336,13 +336,13 @@ int cli_resume(const cli_values *v)
     cli_ranks_folder(folder->path);
     CLI_TRY(cli_folder_read(folder));
     CLI_TRY(resumed_values(v, folder, train));
+    CLI_TRY(cli_folder_take(folder)); /* also if it is finished: its process may have been killed before it left */
     if (folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
         cli_say(v, "%s: the run is finished; its model is %s", folder->path, cli_text(train, "output"));
         if (!cli_flag(v, "json")) return CLI_OK;
         return cli_print_json(
             json_pack("{ss so}", "stopped", "finished", "output", cli_json_text(cli_text(train, "output"))));
     }
-    CLI_TRY(cli_folder_take(folder));
     folder->finished = 0;
     return run_training(train, folder, 1, cli_flag(v, "force"));
 }

@@ -92,6 +92,9 @@ mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matr
                             const mercer_matrix *out);
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
                                   double *out);
+/* How many of n rows of `row` bytes each to give to it, so that it takes at most so much memory with them; at least
+   64. */
+int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory);
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */
 

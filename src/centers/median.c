@@ -7,7 +7,7 @@
  * |.| is the norm that the kernel's distance has: a bandwidth is one of its distances.
  *
  * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
- * in the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
+ * in the middle is taken. Cost: 2000^2 d flops at most; memory 4 * 2000^2 bytes for the pairs, and a strip of rows.
  *
  * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found byte by byte,
  * with one count of the bytes for each: 8 passes over the distances, which stay as they are.
@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 2000 };
+enum { MOST_ROWS = 2000, STRIP_ROWS = 256, LEAST_ROWS = 64 };
 
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide)
 {
@@ -47,14 +47,21 @@ mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matr
     return backend->ops->kernel_eval(backend, &pair, out);
 }
 
-/* The distances above the diagonal that are not 0 to the front of the block; how many there are. */
-static int64_t collect_pairs(double *block, int64_t m)
+/* The distances above the diagonal that are not 0; how many there are. strip (STRIP_ROWS, m). */
+static mercer_status collect_pairs(mrc_backend *backend, double norm, const mercer_matrix *sample, double *strip,
+                                   double *pairs, int64_t *count)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = i + 1; j < m; j++)
-            if (block[i * m + j] > 0) block[count++] = block[i * m + j]; /* never ahead of what is read */
-    return count;
+    int64_t m = sample->rows;
+    *count = 0;
+    for (int64_t first = 0; first < m; first += STRIP_ROWS) {
+        mercer_matrix rows = mrc_rows(sample, first, mrc_min(STRIP_ROWS, m - first));
+        mercer_matrix distances = mrc_view(strip, rows.rows, m, MERCER_F64);
+        MRC_TRY(mrc_distances(backend, norm, &rows, sample, &distances));
+        for (int64_t i = 0; i < rows.rows; i++)
+            for (int64_t j = first + i + 1; j < m; j++)
+                if (strip[i * m + j] > 0) pairs[(*count)++] = strip[i * m + j];
+    }
+    return MERCER_OK;
 }
 
 /* The value with k others before it, in order; in `equal` how many of these are the same. */
@@ -87,19 +94,17 @@ static double largest_below(const double *values, int64_t count, double bound)
     return largest;
 }
 
-static mercer_status median_of(mrc_backend *backend, double norm, const mercer_matrix *sample, double *block,
-                               double *out)
+static mercer_status median_of(mrc_backend *backend, double norm, const mercer_matrix *sample, double *strip,
+                               double *pairs, double *out)
 {
-    int64_t m = sample->rows;
-    mercer_matrix distances = mrc_view(block, m, m, MERCER_F64);
-    MRC_TRY(mrc_distances(backend, norm, sample, sample, &distances));
-    int64_t count = collect_pairs(block, m);
+    int64_t m = sample->rows, count;
+    MRC_TRY(collect_pairs(backend, norm, sample, strip, pairs, &count));
     if (count == 0)
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
                         "X: all of %lld rows coincide, so there is no median distance; give a bandwidth", (long long)m);
     int64_t equal;
-    *out = select_value(block, count, count / 2, &equal);
-    if (count % 2 == 0 && equal == 0) *out = (*out + largest_below(block, count, *out)) / 2;
+    *out = select_value(pairs, count, count / 2, &equal);
+    if (count % 2 == 0 && equal == 0) *out = (*out + largest_below(pairs, count, *out)) / 2;
     return MERCER_OK;
 }
 
@@ -107,11 +112,20 @@ mercer_status mrc_median_distance(mrc_backend *backend, double norm, const merce
 {
     int64_t m = mrc_min(x->rows, MOST_ROWS), rows[MOST_ROWS];
     mercer_matrix sample = mrc_view(NULL, m, x->cols, x->dtype);
-    double *block;
+    double *strip, *pairs;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &block, m * m, sizeof *block, "distances"));
+    MRC_TRY(mrc_scope_alloc(&scope, &strip, mrc_min(STRIP_ROWS, m) * m, sizeof *strip, "distances"));
+    MRC_TRY(mrc_scope_alloc(&scope, &pairs, mrc_max(1, m * (m - 1) / 2), sizeof *pairs, "distances"));
     MRC_TRY(mrc_scope_alloc(&scope, &sample.data, m, x->cols * mrc_dtype_size(x->dtype), "a sample of the rows"));
     mrc_choose_random(seed, x->rows, m, rows);
     MRC_TRY(backend->ops->gather_rows(backend, &sample, x, rows));
-    return median_of(backend, norm, &sample, block, out);
+    return median_of(backend, norm, &sample, strip, pairs, out);
+}
+
+int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory)
+{
+    int64_t m = mrc_min(n, MOST_ROWS);
+    /* The pairs, a strip, the rows and the sample of them. */
+    while (m > LEAST_ROWS && 4 * m * m + 8 * STRIP_ROWS * m + 2 * m * row > memory) m -= m / 8;
+    return m;
 }

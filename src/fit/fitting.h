@@ -88,9 +88,9 @@ const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_d
 /* The kernel of the options, with that bandwidth where its text has none: *open tells whether. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* The median distance between some preprocessed rows, in the norm of the kernel. */
+/* The median distance between some preprocessed rows, in the norm of the kernel; within half of the memory. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, double *out);
+                                      const mercer_preprocess *preprocess, int64_t memory, double *out);
 /* The metric of a kernel of any norm, given as weights or for norm 2 as M, becomes the preprocessing's last step. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);

@@ -196,7 +196,7 @@ static mercer_status set_bandwidth(learner *self)
     const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
     MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
     if (metric) MRC_TRY(mrc_fit_set_metric(context, preprocess, &self->kernel, metric, self->data->features));
-    MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, &unit));
+    MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, self->fitting->memory, &unit));
     MRC_TRY(choose(self, preprocess, unit));
     self->kernel.bandwidth = self->choice.bandwidth;
     self->train.lambda = self->choice.ridge * mrc_fit_count_samples(self->data);

@@ -85,13 +85,15 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
 }
 
 /* The median distance between preprocessed rows in the kernel's norm, of at most 2000 spread over the data, in four
-   digits: they are as good as all of them, and can be typed. */
+   digits: they are as good as all of them, and can be typed. Fewer rows, where they would take more than half of the
+   memory. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, double *out)
+                                      const mercer_preprocess *preprocess, int64_t memory, double *out)
 {
     enum { MOST = 2000 };
-    int64_t n = data->rows, m = mrc_min(n, MOST), rows[MOST], d = mercer_preprocess_width(preprocess, data->features);
     mercer_dtype dtype = mercer_preprocess_dtype(preprocess, data->dtype);
+    int64_t n = data->rows, rows[MOST], d = mercer_preprocess_width(preprocess, data->features);
+    int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), memory / 2));
     char digits[32];
     mercer_matrix X;
     MRC_SCOPE(scope, context);
@@ -148,7 +150,8 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
         MRC_TRY(
             mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->options.metric, self->info.features));
     if (open && bandwidth == 0) {
-        MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, self->preprocess, &bandwidth));
+        MRC_TRY(
+            mrc_fit_median_distance(context, &self->kernel, self->data, self->preprocess, self->memory, &bandwidth));
         self->report.bandwidth = bandwidth;
         MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
     }

@@ -175,7 +175,7 @@ static mercer_status take_over(mercer_fitting *self)
     if (self->options.metric)
         MRC_TRY(mrc_fit_set_metric(self->context, preprocess, &self->learned_kernel, self->options.metric,
                                    self->info.features));
-    MRC_TRY(mrc_fit_median_distance(self->context, &self->learned_kernel, self->data, preprocess, &unit));
+    MRC_TRY(mrc_fit_median_distance(self->context, &self->learned_kernel, self->data, preprocess, self->memory, &unit));
     self->learned_kernel.bandwidth = found->multiple * unit;
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;

@@ -49,7 +49,9 @@ class Resume(Case):
         self.good(*self.train())
         self.assertEqual(self.read("m.safetensors"), whole)
         # A finished run has nothing to resume, and its folder may be used again.
+        self.write("run/lock", "process 1")  # of one that was killed when it had just finished
         self.good("resume", "run", "-q")
+        self.assertEqual(sorted(os.listdir(self.path("run"))), ["checkpoint.safetensors", "config.json"])
         os.remove(self.path("m.safetensors"))
         self.good("resume", "run", "-q")
         self.assertEqual(self.read("m.safetensors"), whole)

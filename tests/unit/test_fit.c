@@ -348,6 +348,44 @@ static void test_calibration(void **state)
 
 /* ---- Memory, and what is refused ------------------------------------------------------------------------------- */
 
+/* A bandwidth that is not given is found within the memory, too: of fewer rows, if need be. */
+static void test_bandwidth_within_memory(void **state)
+{
+    (void)state;
+    enum { ROWS = 3000, MEMORY = 20000000 };
+    double(*x)[D] = malloc(sizeof *x * ROWS), *y = malloc(sizeof *y * ROWS), found[2];
+    for (int i = 0; i < ROWS; i++) {
+        memcpy(x[i], X[i % N], sizeof *x);
+        x[i][0] += i / N, y[i] = Y[i % N];
+    }
+    for (int small = 0; small < 2; small++) {
+        mercer_context *own;
+        mercer_train_options train;
+        mercer_fit_options options = options_for(&train, "ep4");
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_context_info info = MERCER_INIT(mercer_context_info);
+        arrays of;
+        mercer_model *model = NULL;
+        assert_succeeds(NULL, mercer_context_create(&own, NULL));
+        mercer_context *others = context;
+        context = own;
+        mercer_dataset *data = dataset(&of, x, y, NULL, NULL, ROWS);
+        if (small) options.memory = MEMORY;
+        options.centers = 50, options.kernel = "gaussian";
+        model = fit(data, &options, &report);
+        assert_succeeds(own, mercer_context_query(own, &info));
+        found[small] = report.bandwidth;
+        if (small)
+            assert_that(info.bytes_peak <= MEMORY, "%lld bytes", (long long)info.bytes_peak);
+        else
+            assert_true(info.bytes_peak > MEMORY); /* 2000 rows have two million pairs */
+        mercer_model_free(model), mercer_dataset_free(data), mercer_context_free(own);
+        context = others;
+    }
+    assert_true(fabs(found[1] / found[0] - 1) < 0.1);
+    free(x), free(y);
+}
+
 static void test_the_most_centers(void **state)
 {
     (void)state;
@@ -466,6 +504,7 @@ int main(void)
                                        cmocka_unit_test(test_last_rows_of_a_large_file),
                                        cmocka_unit_test(test_temperature_minimises_the_loss),
                                        cmocka_unit_test(test_calibration),
+                                       cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),
                                        cmocka_unit_test(test_samples_as_centers),
                                        cmocka_unit_test(test_refusals),
