@@ -66,16 +66,17 @@ static int check_times(run *r, int larger)
 static int check_fingerprints(run *r)
 {
     enum { WHOLE_BYTES = 1 << 30 }; /* up to this size fingerprints are of every byte */
-    int larger = 0;
+    int larger = 0, verify = cli_flag(r->v, "verify");
     static const char *const parts[] = {"training", "validation"};
     const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
     for (int i = 0; i < 2; i++) {
         uint64_t found = 0;
         if (datasets[i] != NULL) {
-            CLI_TRY(cli_check(r->job.context, mercer_dataset_fingerprint(datasets[i], &found)));
+            CLI_TRY(cli_check(r->job.context, verify ? mercer_dataset_checksum(datasets[i], &found)
+                                                     : mercer_dataset_fingerprint(datasets[i], &found)));
             mercer_dataset_info info = cli_data_info(datasets[i]);
             double bytes = (double)info.rows * (double)info.features * (double)cli_dtype_size(info.dtype);
-            larger = larger || bytes > WHOLE_BYTES;
+            larger = larger || (bytes > WHOLE_BYTES && !verify);
         }
         if (r->resumed && found != r->folder->fingerprints[i]) {
             if (!r->force)

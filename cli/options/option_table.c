@@ -235,6 +235,8 @@ static const cli_option written[] = {
      "folder in which the state of training is kept; mercer resume DIR continues"},
     {"checkpoint-every", NULL, 0, CLI_DURATION, "TIME", NULL, "10m", NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
      "within an epoch, too, a checkpoint after so long: 30s, 10m, 1h"},
+    {"verify", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_TRAIN, 0, "Output",
+     "with --checkpoint: compare every byte of the data when the run is resumed, also of more than 1 GiB"},
     {"force", NULL, 'f', CLI_FLAG, NULL, NULL, NULL, NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
      "train: discard an unfinished run in --checkpoint; resume: go on although data files changed"},
     {"json", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, ANSWERS, 0, "Output",

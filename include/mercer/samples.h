@@ -140,6 +140,8 @@ MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *datase
 /* A number that changes when shape, type or contents change: hashes all samples, or where they take more than 1 GiB 64
    blocks spread over them, and all targets. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
+/* The same of every byte, whatever the size: reads all of it. Up to 1 GiB it is the fingerprint. */
+MERCER_API mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);
 /* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size.
    Errors: IO, MISSING. */
 MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,

@@ -128,4 +128,7 @@ mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset
                                 const mrc_dataset_file *targets);
 mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path);
 
+/* fingerprint.c: of samples that take more than `most` bytes, blocks spread over them stand for all. */
+mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint64_t *out);
+
 #endif

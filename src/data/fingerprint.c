@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of more than 1 GiB: of blocks spread
-   over them), of its targets. */
+/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of many: of blocks spread over them),
+   of its targets. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -21,6 +21,7 @@ typedef struct stored {
     const mercer_matrix *whole;
     const mrc_parts *parts;
     XXH3_state_t *state; /* needed for parts only */
+    int64_t most;        /* bytes up to which every one counts */
 } stored;
 
 /* Bytes at .. at + bytes - 1 of all rows. */
@@ -43,7 +44,7 @@ static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t
 static uint64_t mix_samples(uint64_t hash, const stored *rows)
 {
     int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
-    if (bytes <= WHOLE_BYTES) return mix_range(hash, rows, 0, bytes);
+    if (bytes <= rows->most) return mix_range(hash, rows, 0, bytes);
     int64_t room = bytes - BLOCK_BYTES;
     for (int64_t i = 0; i < BLOCKS; i++) {
         /* room * i / (BLOCKS - 1) without overflow */
@@ -53,9 +54,9 @@ static uint64_t mix_samples(uint64_t hash, const stored *rows)
     return hash;
 }
 
-static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_state_t *state)
+static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_state_t *state, int64_t most)
 {
-    const stored x = {&dataset->x, &dataset->x_parts, state}, y = {&dataset->y, &dataset->y_parts, state};
+    const stored x = {&dataset->x, &dataset->x_parts, state, most}, y = {&dataset->y, &dataset->y_parts, state, most};
     hash = mix_samples(hash, &x);
     if (dataset->labels) hash = mix(hash, dataset->labels, dataset->rows * (int64_t)sizeof(int32_t));
     if (!mrc_dataset_has_values(dataset)) return hash;
@@ -79,7 +80,7 @@ static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint64_t *out)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
@@ -90,11 +91,21 @@ mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t
     } else {
         XXH3_state_t *state = XXH3_createState();
         if (!state) return mrc_fail(dataset->context, MERCER_ERROR_MEMORY, "out of memory for a fingerprint");
-        hash = mix_stored(hash, dataset, state);
+        hash = mix_stored(hash, dataset, state, most);
         XXH3_freeState(state);
     }
     for (int64_t i = 0; dataset->label_names && i < dataset->outputs; i++)
         hash = mix(hash, dataset->label_names[i], (int64_t)strlen(dataset->label_names[i]) + 1);
     *out = hash;
     return MERCER_OK;
+}
+
+mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+{
+    return mrc_dataset_hash(dataset, WHOLE_BYTES, out);
+}
+
+mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out)
+{
+    return mrc_dataset_hash(dataset, INT64_MAX, out);
 }

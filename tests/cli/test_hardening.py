@@ -212,6 +212,11 @@ class Folders(Case):
         values[place] ^= 1
         self.write("x.npy", head + bytes(values))  # at another time, the same bytes
         self.good("resume", "run", "-q")
+        # --verify belongs to the run: it is in its folder, and comes back with resume.
+        self.good(*run, "--verify", "--force")
+        os.remove(self.path("m"))
+        self.assertIs(json.loads(self.read("run/config.json"))["options"]["verify"], True)
+        self.good("resume", "run", "-q")
 
 
 class Shrinking(Case):

@@ -376,6 +376,17 @@ class Abi(Tree):
                 self.declare(**change)
                 self.assert_wrong("check-abi", where, self.root)
 
+    @unittest.skipUnless(shutil.which("abidiff") and shutil.which("cc"), "needs abidiff")
+    def test_libraries(self):
+        """Two libraries: functions may come, and may not go."""
+        for name, text in (("one", "int a(int x) { return x; }"), ("two", "int a(int x) { return x; }\nint b(void) { return 1; }")):
+            source = os.path.join(self.root, name + ".c")
+            self.write(name + ".c", text + "\n")
+            subprocess.run(["cc", "-g", "-shared", "-fPIC", "-o", os.path.join(self.root, name), source], check=True)
+        one, two = (os.path.join(self.root, name) for name in ("one", "two"))
+        self.assertEqual(self.run_check("check-abi", "--diff", one, two)[0], 0)
+        self.assertEqual(self.run_check("check-abi", "--diff", two, one)[0], 1)
+
 
 class Promises(Tree):
     def list(self, text):

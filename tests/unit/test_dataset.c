@@ -274,6 +274,39 @@ static void test_synthetic(void **state)
 
 /* ---- Fingerprint --------------------------------------------------------------------------------------------- */
 
+/* Of many bytes some stand for all, first and last among them; a checksum is of each. */
+static void test_checksum(void **state)
+{
+    (void)state;
+    enum { SIZE = 6 << 20, LIMIT = 5 << 20, BLOCK = 1 << 16, BLOCKS = 64 };
+    unsigned char *bytes = calloc(SIZE, 1);
+    /* Blocks begin at (SIZE - BLOCK) i / 63: of 98,304 bytes each has 65,536. */
+    const int64_t seen[] = {0, BLOCK - 1, SIZE - 1, SIZE - BLOCK, (SIZE - BLOCK) / 63 * 20 + 5},
+                  unseen[] = {BLOCK + 1, (SIZE - BLOCK) / 63 * 20 + BLOCK + 2000, SIZE - BLOCK - 1};
+    for (int pass = 0; pass < 2; pass++) {
+        uint64_t base[3] = {0};
+        int64_t count = pass ? 3 : 5;
+        for (int64_t i = -1; i < count; i++) {
+            int64_t place = i < 0 ? 0 : (pass ? unseen : seen)[i];
+            bytes[place] ^= i >= 0;
+            mercer_dataset_options options = data_options(byte_file("many", bytes, SIZE), NULL);
+            options.format = "raw", options.raw = "u8:1024";
+            mercer_dataset *data = open_with(&options);
+            uint64_t found[3];
+            assert_succeeds(context, mrc_dataset_hash(data, LIMIT, &found[0]));
+            assert_succeeds(context, mercer_dataset_checksum(data, &found[1]));
+            assert_succeeds(context, mercer_dataset_fingerprint(data, &found[2]));
+            mercer_dataset_free(data);
+            bytes[place] ^= i >= 0;
+            if (i < 0) memcpy(base, found, sizeof base);
+            assert_that((found[0] != base[0]) == (i >= 0 && pass == 0), "byte %lld", (long long)place);
+            assert_that((found[1] != base[1]) == (i >= 0), "byte %lld", (long long)place);
+            assert_true(found[1] == found[2] && found[0] != found[1]);
+        }
+    }
+    free(bytes);
+}
+
 static uint64_t fingerprint_of(const char *x, const char *spec, const char *y)
 {
     mercer_dataset_options options = data_options(x, y);
@@ -311,6 +344,7 @@ static void test_fingerprint(void **state)
     assert_true(labelled == fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n")));
     free(content);
     assert_fails(NULL, mercer_dataset_fingerprint(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_fails(NULL, mercer_dataset_checksum(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");
 }
 
 /* ---- Failing allocations ------------------------------------------------------------------------------------- */
@@ -350,6 +384,7 @@ int main(void)
                                        cmocka_unit_test(test_targets_missing), cmocka_unit_test(test_raw),
                                        cmocka_unit_test(test_counts_disagree), cmocka_unit_test(test_read),
                                        cmocka_unit_test(test_read_refusals),   cmocka_unit_test(test_synthetic),
-                                       cmocka_unit_test(test_fingerprint),     cmocka_unit_test(test_out_of_memory)};
+                                       cmocka_unit_test(test_fingerprint),     cmocka_unit_test(test_checksum),
+                                       cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
