@@ -11,7 +11,9 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from job import DEADLINE, DIGITS, FLAGS, ENDLESS, LONG, LONGER, PROGRAM, SLOW, TRAININGS, Ranks, longer, start  # noqa: E402
+from job import COLLECTIVE, COMMON, DEADLINE, DIGITS, FLAGS, ENDLESS, LONG, LONGER, PROGRAM, SLOW, TRAININGS, Ranks, longer, start  # noqa: E402
+
+MODULE = os.path.join(os.path.dirname(COLLECTIVE), "ranks_fail_memory.so")
 
 
 class Faults(Ranks):
@@ -139,6 +141,55 @@ class Faults(Ranks):
 
     def test_stopped(self):
         self.many(signal.SIGSTOP, 20 if LONG else 3)
+
+
+class Memory(Ranks):
+    """An allocation of one rank fails: all ranks end, soon, with a message that says so; nothing is written or left."""
+
+    TRAINING = [*COMMON, "--synth", "spirals", "--rows", "300", "--centers", "40", "--solver", "ep4", "--projector", "bgs", "--batch", "50", "--epochs", "2"]
+
+    def run_failing(self, rank, at):
+        variables = {"LD_PRELOAD": MODULE, "MERCER_FAULT_RANK": str(rank), "MERCER_FAULT_AT": str(at), "MERCER_FAULT_COUNTS": self.path("counts")}
+        passed = [word for name in variables if name != "LD_PRELOAD" for word in ("-x", name)]
+        preload = "LD_PRELOAD=" + variables.pop("LD_PRELOAD")  # not for mpirun itself
+        process = self.launch(2, PROGRAM, "train", *self.TRAINING, "-o", "m.safetensors", "--checkpoint", "run", "--deadline", str(DEADLINE),
+                              flags=[*passed, "-x", preload], variables=variables)  # fmt: skip
+        began = time.monotonic()
+        try:
+            _, err = process.communicate(timeout=(DEADLINE + 30) * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, err = process.communicate()
+            self.fail("rank %d, allocation %d: the job did not end: %s" % (rank, at, err.decode()))
+        return process.returncode, err.decode(), time.monotonic() - began
+
+    def test_allocations(self):
+        code, text, _ = self.run_failing(-1, -1)
+        self.assertEqual(code, 0, text)
+        wanted = self.read("m.safetensors")
+        counts = [int(self.read("counts.%d" % rank)) for rank in range(2)]
+        self.assertGreater(min(counts), 30)
+        tried = refused = 0
+        for rank, count in enumerate(counts):
+            most = int(os.environ.get("MERCER_TEST_ALLOCATIONS", count if LONG else 2))
+            for at in sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))}):
+                shutil.rmtree(self.path("run"), ignore_errors=True)
+                os.remove(self.path("m.safetensors")) if os.path.exists(self.path("m.safetensors")) else None
+                code, text, seconds = self.run_failing(rank, at)
+                what = (rank, at, code, text)
+                tried += 1
+                refused += code != 0
+                if code == 0:
+                    self.assertEqual(self.read("m.safetensors"), wanted, what)
+                    continue
+                self.assertIn(code, (1, 76), what)
+                self.assertIn("out of memory", text, what)
+                self.assertLess(seconds, (DEADLINE + 15) * SLOW, what)
+                self.assertIn(self.read("m.safetensors") if os.path.exists(self.path("m.safetensors")) else wanted, (wanted,), what)
+                left = [name for folder, _, names in os.walk(self.folder) for name in names if name.endswith(".tmp")]
+                self.assertEqual(left, [], what)
+        print("allocations of 2 ranks: %s, failed: %d, refused with a message: %d" % (counts, tried, refused))
+        self.assertGreater(refused, tried // 2)
 
 
 AGENT = """#!/bin/sh

@@ -3,6 +3,7 @@
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
+#include "data/dataset.h"
 
 #include <math.h>
 
