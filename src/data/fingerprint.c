@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of many: of blocks spread over them),
-   of its targets. */
+/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of many: of blocks spread over
+   them), of its targets. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"

@@ -2,9 +2,9 @@
 /*
  * Features of cells.
  *
- *   number, boolean   x (less the column's origin), or what is filled in where it is missing: a number that follows from
- *                     the others of the row (gaps.h), or the mean; and if values were missing in training: 1 where it
- *                     is missing
+ *   number, boolean   x (less the column's origin), or what is filled in where it is missing: a number that follows
+ *                     from the others of the row (gaps.h), or the mean; and if values were missing in training: 1
+ *                     where it is missing
  *   date              days since 2000-01-01, sine and cosine of the part of the year; the same behind them
  *   category          one 0 or 1 for each level; for all other levels; for missing values, likewise
  *
