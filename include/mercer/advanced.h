@@ -33,10 +33,17 @@ typedef struct mercer_context_info {
     int threads;
     int64_t bytes_now;  /* held through the allocator at this moment */
     int64_t bytes_peak; /* the most that was ever held */
+    int device;         /* the number of its GPU; -1: it computes on the processor */
+    void *stream;       /* of a GPU: the cudaStream_t that its work goes to, borrowed; NULL: none */
 } mercer_context_info;
 
 /* What the context decided and what it uses. */
 MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
+
+/* What has been queued on this cudaStream_t so far (NULL and 1: the default stream, 2: that of the calling thread)
+   happens before all that the context computes from now on: call it before handing over what the stream still writes.
+   On a context that computes on the processor it does nothing. Errors: UNSUPPORTED (a stream that is not there). */
+MERCER_API mercer_status mercer_context_wait(mercer_context *context, void *stream);
 
 /* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in
    this build, or there is none. Any thread. */

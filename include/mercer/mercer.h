@@ -153,9 +153,19 @@ typedef enum mercer_dtype {
     MERCER_U8 = 4   /* unsigned bytes; distances and inner products of two u8 matrices are exact integers */
 } mercer_dtype;
 
+/* Where the elements of a matrix lie. */
+typedef enum mercer_memory {
+    MERCER_HOST = 0, /* in the processor's memory */
+    MERCER_CUDA = 1  /* on the GPU that the context computes on */
+} mercer_memory;
+
 /*
  * A view of a row-major matrix that somebody else owns: element (i, j) is data[i * ld + j]. ld >= cols lets a view
  * be a part of a larger matrix. A row is a sample or a center. Frozen layout; keep reserved words 0.
+ *
+ * Kernel matrices and products, predictions, probabilities, datasets of arrays, batches of sources and steps of a
+ * trainer take MERCER_CUDA, in any mixture with host memory; others say that they do not. What was queued on a stream
+ * of the caller's must have been waited for: mercer_context_wait (advanced.h). Results are there when a call returns.
  */
 typedef struct mercer_matrix {
     void *data;
@@ -163,7 +173,7 @@ typedef struct mercer_matrix {
     int64_t cols;
     int64_t ld;
     mercer_dtype dtype;
-    int32_t memory; /* keep 0: elements lie in host memory */
+    int32_t memory; /* MERCER_HOST or MERCER_CUDA */
     int64_t reserved[2];
 } mercer_matrix;
 
@@ -259,7 +269,9 @@ typedef struct mercer_dataset_options {
 MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
                                              const mercer_dataset_options *options);
 
-/* Samples in the caller's memory, which must outlive the dataset and stay as it is; names are copied. */
+/* Samples in the caller's memory, which must outlive the dataset and stay as it is; names are copied. Of an X or Y on a
+   GPU the dataset has a copy in host memory too: centers and bandwidths are chosen there, steps take the rows where they
+   are. */
 typedef struct mercer_dataset_arrays {
     size_t struct_size;
     const mercer_matrix *X;           /* (n, d) any dtype, finite */

@@ -98,11 +98,24 @@ def columns(values: Any, name: str, dtype: Type) -> Array:
     return points(array[:, np.newaxis] if array.ndim == 1 else array, name, dtype)
 
 
-def view(array: Array) -> L.mercer_matrix:
-    """The library's view of a 2-d array that ``points`` made. The array must outlive it."""
+def view(array: Any) -> L.mercer_matrix:
+    """The library's view of a 2-d array that ``points`` made, here or on a GPU. The array must outlive it."""
+    if not isinstance(array, np.ndarray):
+        return array.view()
     rows, cols = array.shape
     ld = max(cols, 1) if rows <= 1 else array.strides[0] // array.itemsize
     return L.mercer_matrix(array.ctypes.data or None, rows, cols, max(ld, cols), DTYPES[array.dtype])
+
+
+def result(out: Any, shape: tuple[int, ...]) -> Array:
+    """An array of the caller's that a result goes to, if it fits."""
+    if not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape != shape:
+        raise ValueError(f"out must be an array of shape {shape}")
+    if out.dtype not in (F32, F64):
+        raise TypeError(f"out has the type {out.dtype}; float32 or float64 is needed")
+    if not out.flags.writeable or (out.size and rows_contiguous(out) is not out):
+        raise ValueError("out must be writeable, with contiguous rows")
+    return out
 
 
 def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:

@@ -215,12 +215,12 @@ if hasattr(os, "register_at_fork"):
 _local = threading.local()
 
 
-def shared_context(n_jobs: int | None = None, device: str | None = None) -> Context:
+def shared_context(n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> Context:
     """A context of this thread's for calls that leave nothing behind."""
     kept: dict[Any, Context] = _local.__dict__.setdefault("contexts", {})
-    key = (os.getpid(), thread_count(n_jobs), device or "cpu")
+    key = (os.getpid(), thread_count(n_jobs), device or "cpu", arithmetic or "accurate")
     if key not in kept:
-        kept[key] = Context(n_jobs, device)
+        kept[key] = Context(n_jobs, device, arithmetic)
     return kept[key]
 
 

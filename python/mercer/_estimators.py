@@ -18,6 +18,7 @@ from sklearn.utils import validation as V
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _arrays as A
+from . import _device as D
 from . import _library as L
 from . import _table as T
 from ._arrays import Array
@@ -141,10 +142,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     # ---- Input ----
 
     def _validate_data(self, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
-        """X as the model sees it, and y if it is given, checked as scikit-learn does."""
+        """X as the model sees it, and y if it is given, checked as scikit-learn does; what lies on a GPU stays there."""
+        if D.device_of(X) is not None:
+            return self._validate_there(X, *y, reset=reset, **options)
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
-        X, *y = (A.unmasked(values, name) for values, name in zip((X, *y), ("X", "y")))
+        X, *y = (A.unmasked(values, name) for values, name in zip((X, *map(D.to_host, y)), ("X", "y")))
         frame, known = T.as_frame(X), None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
@@ -159,6 +162,23 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         elif reset:
             self._table: tuple[str, list[str] | None] | None = None
         return (x, found[1]) if y else x
+
+    def _validate_there(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
+        """The same of an X on a GPU, whose values the library checks. Targets are few, and come here."""
+        if len(X.shape) != 2:
+            raise ValueError(f"X has {len(X.shape)} dimensions, a matrix of samples as rows is needed")
+        V._check_n_features(self, X, reset=reset)
+        if reset:
+            self._table = None
+            self.__dict__.pop("feature_names_in_", None)
+        elif getattr(self, "_table", None):
+            raise ValueError("X lies on a GPU, but the model was fitted to a table whose columns are encoded here")
+        if not y:
+            return X
+        host = D.to_host(y[0])
+        checked = V.validate_data(self, y=host, **options) if reset else V._check_y(host, **options)
+        V.check_consistent_length(np.empty((X.shape[0], 0)), checked)
+        return X, checked
 
     def _encode(self, table: Any, schema: str | None, names: bool) -> Array:
         """Features of a table with words, dates or gaps; keeps what it found, and the names of the columns."""
@@ -178,7 +198,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _weights(self, sample_weight: Any, X: Array) -> Array | None:
         if sample_weight is None:
             return None
-        weights = V._check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        like = X if isinstance(X, np.ndarray) else np.empty((X.shape[0], 1))
+        weights = V._check_sample_weight(D.to_host(sample_weight), like, dtype=np.float64, ensure_non_negative=True)
         if not (weights > 0).any():
             raise ValueError("sample_weight: all weights are zero; at least one must be above")
         return np.ascontiguousarray(weights)
@@ -262,8 +283,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             if isinstance(weight, dict):
                 weight = ",".join(f"{names[k] if usable else k}={value!r}" for k, value in weight.items())
             options["class_weight"] = weight or None
+        points = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", context)
         data = Dataset._of_arrays(
-            context, A.points(X, "X"), columns=columns, schema=schema, sample_weight=weights, **targets
+            context, points, columns=columns, schema=schema, sample_weight=weights, **targets
         )
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         metric = None
@@ -290,7 +312,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         try:
             return prepared(self.bandwidth)
         except ValueError as error:
-            if self.bandwidth is not None or len(np.unique(X, axis=0)) > 1 or "distance" not in str(error):
+            known = self.bandwidth is not None or "distance" not in str(error)
+            if known or len(np.unique(D.to_host(X), axis=0)) > 1:
                 raise
             return prepared(1.0)  # all samples are the same point: any will do
 
@@ -352,6 +375,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     def _partial_fit(self, task: Task, X: Array, y: Array, sample_weight: Any) -> Self:
         self._check_parameters()
+        X = D.to_host(X)  # a batch is preprocessed here
         weights, first = self._weights(sample_weight, X), not hasattr(self, "model_")
         model, trainer = (None, None) if first else (self.model_, self._trainer)
         train = self._train_options()
@@ -507,7 +531,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Needs rows that :meth:`fit` held back: ``early_stopping`` or ``intervals=True``.
         """
         V.check_is_fitted(self, "model_")
-        radius = self.model_.interval(level)
+        radius = D.like(X, self.model_.interval(level))
         F = self._scores(X)
         low, high = F - radius, F + radius
         return (low[:, 0], high[:, 0]) if self._task.flat else (low, high)
@@ -586,6 +610,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def predict(self, X: Any) -> Array:
         """The class with the largest output for each row."""
+        if D.device_of(X) is not None:
+            names = self.classes_[D.to_host(self._ready(X, "classify"))]
+            return D.like(X, names) if names.dtype.kind in "biuf" else names
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
@@ -602,7 +629,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities."""
-        return np.log(self.predict_proba(X))
+        P = self.predict_proba(X)
+        return P.log() if hasattr(P, "log") else np.log(P)
 
     def predict_set(self, X: Any, level: float = 0.9) -> Array:
         """Which classes (m, c) are in the set of each row, as booleans: it holds the right one with probability level.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays as A
+from . import _device as D
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, Failure, seed_from, shared_context
@@ -106,8 +107,10 @@ class Kernel:
 
     def diagonal(self, X: Any, *, precision: str | None = None, n_jobs: int | None = None) -> Array:
         """K(x_i, x_i) for every row of X."""
-        operands, real = _operands(precision, X=X)
-        return _run(self, shared_context(n_jobs), "diagonal", None, real, 1, operands)[:, 0]
+        context = shared_context(n_jobs, D.where(X))
+        operands, real = _operands(context, precision, X=X)
+        shape = operands["X"].shape[0], 1
+        return _run(self, context, "diagonal", _room(X, None, shape, real), shape, operands)[:, 0]
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
@@ -120,55 +123,61 @@ def distances_of(kernel: Kernel | str | None) -> tuple[str, list[Any]]:
     return ("", []) if kernel is None else ("kernel_", [as_kernel(kernel).struct])
 
 
-def _operands(precision: str | None, **named: Any) -> tuple[dict[str, Array], np.dtype[Any]]:
-    arrays = {name: A.points(values, name) for name, values in named.items()}
+def _operands(context: Context, precision: str | None, **named: Any) -> tuple[dict[str, Any], np.dtype[Any]]:
+    def taken(values: Any, name: str) -> Any:
+        return A.points(values, name) if D.device_of(values) is None else D.DeviceArray(values, name, context)
+
+    arrays = {name: taken(values, name) for name, values in named.items()}
     real = A.weight_type(precision, A.F64 if any(a.dtype == A.F64 for a in arrays.values()) else A.F32)
     for name, array in arrays.items():  # one double operand would make all arithmetic double; W is float or double
         if (real == A.F32 and array.dtype == A.F64) or (name == "W" and array.dtype not in (A.F32, A.F64)):
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"{name} is {array.dtype} on a GPU; {real} is needed: convert it there")
             arrays[name] = A.points(array, name, real)
     return arrays, real
 
 
+def _room(X: Any, out: Any, shape: tuple[int, int], real: A.Type) -> Any:
+    """Where a result goes: ``out`` if it is given, else a new array where X is."""
+    if out is not None:
+        return out
+    return np.empty(shape, real) if D.device_of(X) is None else D.empty_like(X, shape, real)
+
+
 def _run(
-    kernel: Kernel | str, context: Context, name: str, out: Array | None, real: A.Type, cols: int,
-    arrays: dict[str, Array],
-) -> Array:
-    chosen, shape = as_kernel(kernel), (arrays["X"].shape[0], cols)
-    if out is None:
-        out = np.empty(shape, real)
-    elif not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape != shape:
-        raise ValueError(f"out must be an array of shape {shape}")
-    elif out.dtype not in (A.F32, A.F64):
-        raise TypeError(f"out has the type {out.dtype}; float32 or float64 is needed")
-    elif not out.flags.writeable or A.rows_contiguous(out) is not out:
-        raise ValueError("out must be writeable, with contiguous rows")
+    kernel: Kernel | str, context: Context, name: str, out: Any, shape: tuple[int, int], arrays: dict[str, Any]
+) -> Any:
+    chosen, target = as_kernel(kernel), D.target(out, shape, context)
     with chosen.failure:
         views = [A.view(array) for array in arrays.values()]
-        context.call("mercer_kernel_" + name, context.handle, A.view(out), chosen.struct, *views)
+        context.call("mercer_kernel_" + name, context.handle, A.view(target), chosen.struct, *views)
     return out
 
 
 def kernel_matrix(
-    X: Any, Z: Any, kernel: Kernel | str, *, out: Array | None = None, precision: str | None = None,
+    X: Any, Z: Any, kernel: Kernel | str, *, out: Any = None, precision: str | None = None,
     n_jobs: int | None = None, device: str | None = None,
-) -> Array:
+) -> Any:
     """K(X, Z) of shape (m, p), every pair of rows of X (m, d) and Z (p, d), written to ``out`` if it is given.
 
     float64, float32, float16 and uint8 are used as they are, without a copy if rows are contiguous; other types are
     converted. ``precision`` is "float32", "float64" or "auto": double if X or Z is. See :class:`Context` for the rest.
+    Arrays of PyTorch, CuPy or JAX that lie on a GPU stay there, and so does the result; ``device`` is then theirs.
 
     >>> kernel_matrix([[0.0], [1.0]], [[0.0]], "laplace:bandwidth=1").round(4)
     array([[1.    ],
            [0.3679]])
     """
-    arrays, real = _operands(precision, X=X, Z=Z)
-    return _run(kernel, shared_context(n_jobs, device), "eval", out, real, arrays["Z"].shape[0], arrays)
+    context = shared_context(n_jobs, device or D.where(X, Z, out))
+    arrays, real = _operands(context, precision, X=X, Z=Z)
+    shape = arrays["X"].shape[0], arrays["Z"].shape[0]
+    return _run(kernel, context, "eval", _room(X, out, shape, real), shape, arrays)
 
 
 def kernel_matmul(
-    X: Any, Z: Any, W: Any, kernel: Kernel | str, *, out: Array | None = None, precision: str | None = None,
-    n_jobs: int | None = None, device: str | None = None,
-) -> Array:
+    X: Any, Z: Any, W: Any, kernel: Kernel | str, *, out: Any = None, precision: str | None = None,
+    n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
+) -> Any:
     """K(X, Z) W of shape (m, c), or (m,) if W is 1-d, without forming K(X, Z).
 
     W has the shape (p, c) or (p,); the rest is as for :func:`kernel_matrix`.
@@ -178,10 +187,13 @@ def kernel_matmul(
     >>> kernel_matmul(X, Z, W, "gaussian:bandwidth=5").shape
     (500, 3)
     """
-    given = A.take(W, "W")
+    context = shared_context(n_jobs, device or D.where(X, Z, W, out), arithmetic)
+    given = A.take(W, "W") if D.device_of(W) is None else W
     flat = given.ndim == 1
-    arrays, real = _operands(precision, X=X, Z=Z, W=given[:, np.newaxis] if flat else given)
-    result = _run(kernel, shared_context(n_jobs, device), "matmul", out, real, arrays["W"].shape[1], arrays)
+    column = given[:, np.newaxis] if flat and isinstance(given, np.ndarray) else given
+    arrays, real = _operands(context, precision, X=X, Z=Z, W=column)
+    shape = arrays["X"].shape[0], arrays["W"].shape[1]
+    result = _run(kernel, context, "matmul", _room(X, out, shape, real), shape, arrays)
     return result[:, 0] if flat and out is None else result
 
 

@@ -12,6 +12,7 @@ status: OK=0 ERROR_ARGUMENT=1 ERROR_SHAPE=2 ERROR_DTYPE=3 ERROR_OVERLAP=4 ERROR_
 switch: AUTO=0 ON=1 OFF=2
 log_level: LOG_ERROR=1 LOG_WARNING=2 LOG_INFO=3 LOG_DEBUG=4
 dtype: F64=1 F32=2 F16=3 U8=4
+memory: HOST=0 CUDA=1
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
 solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
@@ -38,7 +39,7 @@ batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
 allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
-context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
+context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q device=i stream=p
 kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
 kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=center_callback progress_user=p comm=p total_centers=q
@@ -66,7 +67,7 @@ rank_plan: struct_size=z ranks=i shards=i centers_a_rank=q batch_bytes=d project
 FUNCTIONS = """
 version=s()
 status_string=s(i)
-context_create=i(*p,*context_options) context_free=v(p) context_query=i(p,*context_info)
+context_create=i(*p,*context_options) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
 last_error=s(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)

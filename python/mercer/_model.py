@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays as A
+from . import _device as D
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, byte_count, fill, release_with, seed_from, shared_context, whole
@@ -95,7 +96,7 @@ class Dataset:
 
     @classmethod
     def _of_arrays(
-        cls, context: Context, X: Array, *, Y: Array | None = None, labels: Any = None, classes: int = 0,
+        cls, context: Context, X: Any, *, Y: Any = None, labels: Any = None, classes: int = 0,
         names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
         schema: str | None = None,
     ) -> Dataset:
@@ -208,9 +209,9 @@ class Model:
         self, kernel: Kernel | str, centers: Any, outputs: int = 1, *, precision: str | None = None,
         n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
     ) -> None:
-        chosen, z = as_kernel(kernel), A.points(centers, "centers")
+        chosen, z = as_kernel(kernel), A.points(D.to_host(centers), "centers")
         real = A.DTYPES[A.weight_type(precision, z.dtype)]
-        context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
+        context, handle = Context(n_jobs, device or D.where(centers), arithmetic), C.c_void_p()
         context.call("mercer_model_create", handle, context.handle, chosen.struct, A.view(z), outputs, real)
         self._adopt(context, handle, chosen)
 
@@ -304,13 +305,28 @@ class Model:
 
     # ---- Predictions ----
 
-    def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any) -> Array:
+    def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any = None) -> Any:
         """What a function of the library makes of the rows of X; they are converted, or read, piece by piece."""
+        if D.device_of(X) is not None or (out is not None and not isinstance(out, np.ndarray)):
+            return self._apply_there(name, X, columns, dtype, out)
         x = X if isinstance(X, Dataset) else A.take(X, "X")
         blocks = self._read_blocks(x) if isinstance(x, Dataset) else self._blocks(x)
-        result = np.empty((len(x) if isinstance(x, Dataset) or x.ndim else 0, *columns), dtype)
+        shape = (len(x) if isinstance(x, Dataset) or x.ndim else 0, *columns)
+        result = np.empty(shape, dtype) if out is None else A.result(out, shape)
         for rows, block in blocks:
             self._compute(name, A.view(result[rows]) if columns else A.integers(result[rows]), A.view(block))
+        return result
+
+    def _apply_there(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any) -> Any:
+        """The same of an array on a GPU, which is left where it is, or into an array of the caller's."""
+        x = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", self.context)
+        if not columns:
+            numbers = np.empty(x.shape[0], dtype)
+            self._compute(name, A.integers(numbers), A.view(x))
+            return D.like(X, numbers)
+        result = D.empty_like(X, (x.shape[0], *columns), dtype) if out is None else out
+        there = D.target(result, (x.shape[0], *columns), self.context)
+        self._compute(name, A.view(there), A.view(x))
         return result
 
     def _blocks(self, x: Array) -> Iterator[tuple[slice, Array]]:
@@ -337,20 +353,22 @@ class Model:
             for part, block in self._blocks(x if order is None else x[:, order]):
                 yield slice(first + part.start, first + part.stop), block
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, out: Any = None) -> Any:
         """f(X), of shape (m, c). A row's result does not depend on the other rows.
 
         The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
-        a :class:`Dataset`: its columns are then found by their names, where it and the model have any.
+        a :class:`Dataset`: its columns are then found by their names, where it and the model have any. An array of
+        PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here or there, gets it.
         """
-        weights, wide = L.lib.mercer_model_weights(self.handle), self.targets is not None and not self.labels
-        return self._apply("predict", X, (weights.cols,), np.float64 if wide else A.NUMPY[weights.dtype])
+        weights = L.lib.mercer_model_weights(self.handle)
+        wide = L.lib.mercer_model_target_offset(self.handle) and not self.labels
+        return self._apply("predict", X, (weights.cols,), np.float64 if wide else A.NUMPY[weights.dtype], out)
 
-    def probabilities(self, X: Any) -> Array:
+    def probabilities(self, X: Any) -> Any:
         """Probabilities of the classes (m, c): softmax(f(X) / T), with T the :attr:`temperature`."""
         return self._apply("probabilities", X, (L.lib.mercer_model_weights(self.handle).cols,), np.float64)
 
-    def classify(self, X: Any) -> Array:
+    def classify(self, X: Any) -> Any:
         """The number of the largest output, the first of equals, for every row of X."""
         return self._apply("classify", X, (), np.int32)
 

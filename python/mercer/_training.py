@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays as A
+from . import _device as D
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, Failure, fill, release_with, shared_context
@@ -150,13 +151,19 @@ class Trainer:
         """The progress at the end of every epoch."""
         return self._watch.history
 
-    def _pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
+    def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         weights = A.NUMPY[L.lib.mercer_model_weights(self.model.handle).dtype]
-        x = A.take(X, "X")
-        single = weights == np.float32 and x.dtype == np.float64
         # Targets keep all their digits until the library has taken their offset away.
         wide = np.dtype(np.float64) if self.model.targets is not None else weights
-        return A.points(x, "X", np.dtype(np.float32) if single else None), A.columns(Y, "Y", wide)
+        y = self._there(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)
+        if D.device_of(X) is not None:
+            return self._there(X, "X"), y
+        x = A.take(X, "X")
+        single = weights == np.float32 and x.dtype == np.float64
+        return A.points(x, "X", np.dtype(np.float32) if single else None), y
+
+    def _there(self, values: Any, name: str) -> D.DeviceArray:
+        return D.DeviceArray(values, name, self.model.context)
 
     def _call(self, name: str, *arguments: Any) -> None:
         with self._watch.failure, self.model.kernel.failure:

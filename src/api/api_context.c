@@ -94,11 +94,21 @@ void mercer_context_free(mercer_context *context)
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mrc_capabilities can = context->backend->ops->capabilities(context->backend);
     mercer_context_info all = {.struct_size = sizeof all,
                                .backend = context->backend->ops->name,
-                               .isa = context->backend->ops->capabilities(context->backend).isa,
+                               .isa = can.isa,
+                               .device = can.memory == MRC_HOST ? -1 : context->backend->device,
+                               .stream = can.stream,
                                .threads = context->threads,
                                .bytes_now = context->bytes_now,
                                .bytes_peak = context->bytes_peak};
     return mrc_write_struct(context, info, &all, MRC_STRUCT(mercer_context_info), "info");
+}
+
+mercer_status mercer_context_wait(mercer_context *context, void *stream)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mrc_backend *backend = context->backend;
+    return backend->ops->wait ? backend->ops->wait(backend, stream) : MERCER_OK;
 }

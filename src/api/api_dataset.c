@@ -3,6 +3,7 @@
 #include "data/dataset.h"
 
 #include "api/api_options.h"
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/files/readers.h"
@@ -103,6 +104,11 @@ mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *co
     return mrc_synth_dataset(out, context, spec, first, rows, seed);
 }
 
+static void release_copy(void *context, void *memory)
+{
+    mrc_free(context, memory);
+}
+
 static mercer_status check_targets(mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     int64_t n = arrays->X->rows;
@@ -112,9 +118,28 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes or label_names is set, labels is NULL");
     if (arrays->labels) return mrc_check_classes(context, arrays->labels, n, arrays->classes);
     if (!arrays->Y) return MERCER_OK;
-    MRC_TRY(mrc_check_matrix(context, "Y", arrays->Y, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "Y", arrays->Y, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "Y", arrays->Y, n, arrays->Y->cols));
-    return mrc_check_finite(context, "Y", arrays->Y, NULL);
+    return mrc_matrix_check_finite(context->backend, "Y", arrays->Y, NULL);
+}
+
+/* Arrays on a device have copies here, which are the dataset's. */
+static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, mercer_dataset_arrays *arrays)
+{
+    static const mercer_matrix none = {0};
+    const mercer_matrix *X = arrays->X, *Y = arrays->Y ? arrays->Y : &none;
+    mercer_matrix x, y;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_host_open(context->backend, X, &x));
+    if (x.data != X->data) MRC_TRY(mrc_scope_add(&scope, release_copy, context, x.data));
+    MRC_TRY(mrc_host_open(context->backend, Y, &y));
+    if (y.data != Y->data) MRC_TRY(mrc_scope_add(&scope, release_copy, context, y.data));
+    arrays->X = &x, arrays->Y = arrays->Y ? &y : NULL;
+    MRC_TRY(mrc_dataset_from_arrays(out, context, arrays));
+    if (x.data != X->data) (*out)->x_memory = x.data, (*out)->there = *X;
+    if (y.data != Y->data) (*out)->y_memory = y.data;
+    mrc_scope_keep(&scope);
+    return MERCER_OK;
 }
 
 mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
@@ -126,8 +151,8 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     if (!arrays) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays is NULL");
     mercer_dataset_arrays ours;
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_arrays), arrays, "arrays"));
-    MRC_TRY(mrc_check_matrix(context, "X", ours.X, MRC_ACCEPT_ANY));
-    MRC_TRY(mrc_check_finite(context, "X", ours.X, NULL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "X", ours.X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_matrix_check_finite(context->backend, "X", ours.X, NULL));
     MRC_TRY(mrc_check_weights(context, ours.weights, ours.X->rows));
     if (ours.groups && ours.times)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: groups and times are both set");
@@ -135,7 +160,7 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     mercer_matrix column = mrc_view((double *)keys, keys ? ours.X->rows : 0, 1, MERCER_F64);
     MRC_TRY(mrc_check_finite(context, ours.groups ? "groups" : "times", &column, NULL));
     MRC_TRY(check_targets(context, &ours));
-    return mrc_dataset_from_arrays(out, context, &ours);
+    return bring_arrays(out, context, &ours);
 }
 
 mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,

@@ -3,6 +3,7 @@
 #include "metrics/metrics.h"
 
 #include "api/api_options.h"
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/softmax.h"
@@ -17,8 +18,8 @@ mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matri
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
-    MRC_TRY(mrc_check_matrix(context, "P", P, MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "P", P, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_model_features(model)));
     MRC_TRY(mrc_check_size(context, "P", P, X->rows, model->weights.cols));
     MRC_TRY(mrc_check_apart(context, "P", P, "X", X));

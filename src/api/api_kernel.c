@@ -63,8 +63,8 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
                                   const mercer_matrix *Z)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    MRC_TRY(mrc_check_matrix(context, "Z", Z, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "Z", Z, MRC_ACCEPT_ANY));
     if (X->cols == Z->cols) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, Z has %lld: they must have the same features",
                     (long long)X->cols, (long long)Z->cols);
@@ -79,8 +79,8 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
                                   const mercer_matrix *Z, mercer_dtype arithmetic)
 {
     double x_top, z_top;
-    MRC_TRY(mrc_check_finite(context, "X", X, &x_top));
-    MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
+    MRC_TRY(mrc_matrix_check_finite(context->backend, "X", X, &x_top));
+    MRC_TRY(mrc_matrix_check_finite(context->backend, "Z", Z, &z_top));
     if (mrc_kernel_is_stationary(kernel)) return MERCER_OK;
     double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
     if (mrc_kernel_largest(kernel, top * top * (double)X->cols) <= limit) return MERCER_OK;
@@ -88,6 +88,13 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
                     "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s",
                     top, (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32",
                     arithmetic == MERCER_F64 ? "" : " or use f64");
+}
+
+/* What lies on a device is there when the call returns, for any stream. */
+static mercer_status arrived(mercer_context *context, const mercer_matrix *out, mercer_status status)
+{
+    if (status != MERCER_OK || out->memory == MRC_HOST) return status;
+    return context->backend->ops->sync(context->backend);
 }
 
 /* ---- Values, matrices, products ------------------------------------------------------------------------------ */
@@ -115,13 +122,13 @@ mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(check_points(context, kernel, X, Z));
-    MRC_TRY(mrc_check_matrix(context, "K", K, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "K", K, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "K", K, X->rows, Z->rows));
     MRC_TRY(mrc_check_apart(context, "K", K, "X", X));
     MRC_TRY(mrc_check_apart(context, "K", K, "Z", Z));
     MRC_TRY(check_values(context, kernel, X, Z, mrc_value_dtype(X, Z, K, NULL)));
     mrc_pair pair = {.kernel = kernel, .x = X, .z = Z};
-    return context->backend->ops->kernel_eval(context->backend, &pair, K);
+    return arrived(context, K, context->backend->ops->kernel_eval(context->backend, &pair, K));
 }
 
 mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
@@ -129,8 +136,8 @@ mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix 
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(check_points(context, kernel, X, Z));
-    MRC_TRY(mrc_check_matrix(context, "W", W, MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "W", W, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "Y", Y, MRC_ACCEPT_REAL));
     if (W->rows != Z->rows)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %lld rows, Z has %lld: one row of weights for each center",
                         (long long)W->rows, (long long)Z->rows);
@@ -139,9 +146,9 @@ mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix 
     MRC_TRY(mrc_check_apart(context, "Y", Y, "Z", Z));
     MRC_TRY(mrc_check_apart(context, "Y", Y, "W", W));
     MRC_TRY(check_values(context, kernel, X, Z, mrc_value_dtype(X, Z, W, Y)));
-    MRC_TRY(mrc_check_finite(context, "W", W, NULL));
+    MRC_TRY(mrc_matrix_check_finite(context->backend, "W", W, NULL));
     mrc_pair pair = {.kernel = kernel, .x = X, .z = Z};
-    return context->backend->ops->kernel_matmul(context->backend, &pair, W, Y, false);
+    return arrived(context, Y, context->backend->ops->kernel_matmul(context->backend, &pair, W, Y, false));
 }
 
 mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matrix *D, const mercer_kernel *kernel,
@@ -149,11 +156,11 @@ mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matri
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(check_points(context, kernel, X, X));
-    MRC_TRY(mrc_check_matrix(context, "D", D, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "D", D, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "D", D, X->rows, 1));
     MRC_TRY(mrc_check_apart(context, "D", D, "X", X));
     MRC_TRY(check_values(context, kernel, X, X, mrc_value_dtype(X, D, NULL, NULL)));
-    return context->backend->ops->kernel_diagonal(context->backend, kernel, X, D);
+    return arrived(context, D, context->backend->ops->kernel_diagonal(context->backend, kernel, X, D));
 }
 
 mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: making models, predictions, the units of their targets. */
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "features/gradient.h"
@@ -106,7 +107,7 @@ mercer_matrix mercer_model_weights(const mercer_model *model)
 
 static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)
 {
-    MRC_TRY(mrc_check_matrix(model->context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));
     int64_t features = mrc_model_features(model);
     if (X->cols == features) return MERCER_OK;
     return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's %s %lld", (long long)X->cols,
@@ -117,7 +118,7 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
-    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_backend_check_matrix(context->backend, "F", F, MRC_ACCEPT_REAL));
     MRC_TRY(check_samples(model, X));
     MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
     MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
@@ -140,6 +141,7 @@ mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G,
     mercer_context *context = model->context;
     int64_t columns;
     MRC_TRY(mrc_check_matrix(context, "G", G, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(check_samples(model, X));
     if (!mrc_multiply(X->cols, model->weights.cols, &columns))
         return mrc_fail(context, MERCER_ERROR_SHAPE, "G would have too many columns");

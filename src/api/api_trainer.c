@@ -4,6 +4,7 @@
 #include "training/trainer.h"
 
 #include "api/api_options.h"
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "model/model.h"
@@ -249,6 +250,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(mrc_plan_check_options(context, &chosen)); /* here, not hours later */
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
+    mrc_model_unplace(model); /* training needs the room, and has centers of its own there */
     mrc_target target = target_of(model);
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
@@ -321,20 +323,24 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     mercer_context *context = trainer->job.context;
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    mrc_backend *backend = context->backend;
+    MRC_TRY(mrc_backend_check_matrix(backend, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_backend_check_matrix(backend, "Y", Y, MRC_ACCEPT_REAL));
     if (X->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "X has no rows");
     MRC_TRY(mrc_check_size(context, "X", X, X->rows, trainer->job.target.z->cols));
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->job.target.weights->cols));
-    MRC_TRY(mrc_kernel_check_range(context, trainer->job.target.kernel, "X", X,
+    MRC_TRY(mrc_matrix_check_range(backend, trainer->job.target.kernel, "X", X,
                                    mrc_value_dtype(X, trainer->job.target.z, trainer->job.target.weights, NULL)));
-    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
+    MRC_TRY(mrc_matrix_check_finite(backend, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, X->rows));
     if (trainer->job.ready && X->dtype != trainer->planned_points)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
                         mrc_dtype_name(trainer->planned_points));
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
-    return mrc_trainer_step(trainer, &batch);
+    mercer_status status = mrc_trainer_step(trainer, &batch);
+    if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;
+    mercer_status over = backend->ops->sync(backend); /* the batch is the caller's again */
+    return status != MERCER_OK ? status : over;
 }
 
 mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report)

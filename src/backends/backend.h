@@ -21,7 +21,7 @@
 #include "core/numbers/random_normal.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 5 };
+enum { MRC_BACKEND_API = 6 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -113,6 +113,7 @@ typedef struct mrc_capabilities {
     int64_t kept_size;       /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
     bool float_factors;      /* cholesky and triangular_solve take f32, too */
     uint64_t place;          /* the same for those that share a device's memory, whatever its number; 0: the host's */
+    void *stream;            /* that its work goes to, for callers who have streams of their own; NULL: none */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -157,6 +158,18 @@ struct mrc_backend_ops {
     /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts
        tiles. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
+    /* MERCER_OK if the elements of a caller's view lie in the backend's memory, as the view says; else the message names
+       the matrix and tells where they are. NULL stays: the backend has no memory of its own. */
+    mercer_status (*check_memory)(mrc_backend *backend, const char *name, const mercer_matrix *matrix);
+    /* What is queued on a stream of the caller's comes before what the backend is given from now on. NULL stays. */
+    mercer_status (*wait)(mrc_backend *backend, void *stream);
+    /* *first: which element, counted row by row, is the first that is not finite; -1: all are. *largest: the most that
+       one of the others is, without its sign. */
+    mercer_status (*scan)(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest);
+    /* to (m, c) f32 or f64 = offset + scale from, column by column, in double and rounded once. from f32 or f64; it may
+       be `to`. */
+    mercer_status (*affine)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                            const double *offset, const double *scale);
     /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,
        made while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
        turn: start what uses *out before the next call of stage, since the call after that overwrites it. */
@@ -280,9 +293,13 @@ mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matr
 /* A (n, n) f64 = I. */
 mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
 
-/* As mrc_check_finite, wherever the matrix lives. */
+/* As mrc_check_matrix, of a caller's view that may lie in the backend's memory. */
+mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, const mercer_matrix *matrix, int accept);
+/* As mrc_check_finite and mrc_kernel_check_range, wherever the matrix lives. */
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest);
+mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *kernel, const char *name,
+                                     const mercer_matrix *x, mercer_dtype real);
 
 /*
  * A matrix as the host sees it: itself where it lies in host memory, else a copy. close copies changes back if there

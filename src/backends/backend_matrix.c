@@ -68,13 +68,46 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
     return backend->ops->copy(backend, &diagonal, &host);
 }
 
+mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, const mercer_matrix *matrix, int accept)
+{
+    mrc_memory memory = matrix ? matrix->memory : MRC_HOST;
+    if (memory != MRC_CUDA) return mrc_check_matrix(backend->context, name, matrix, accept);
+    mercer_matrix view = *matrix;
+    if (!backend->ops->check_memory)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                        "%s: memory kind %d is not supported by this backend: it lies on a GPU, and %s computes on the "
+                        "processor",
+                        name, (int)memory, backend->ops->name);
+    view.memory = MRC_HOST; /* all else is the same for both */
+    MRC_TRY(mrc_check_matrix(backend->context, name, &view, accept));
+    return backend->ops->check_memory(backend, name, matrix);
+}
+
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest)
 {
+    int64_t first;
+    double top, value;
+    mercer_matrix one, host = mrc_view(&value, 1, 1, MERCER_F64);
+    if (matrix->memory == MRC_HOST || matrix->dtype == MERCER_U8)
+        return mrc_check_finite(backend->context, name, matrix, largest);
+    MRC_TRY(backend->ops->scan(backend, matrix, &first, &top));
+    if (largest) *largest = top;
+    if (first < 0) return MERCER_OK;
+    one = mrc_block(matrix, first / matrix->cols, first % matrix->cols, 1, 1);
+    MRC_TRY(backend->ops->copy(backend, &host, &one));
+    return mrc_fail_finite(backend->context, name, first / matrix->cols, first % matrix->cols, value);
+}
+
+mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *kernel, const char *name,
+                                     const mercer_matrix *x, mercer_dtype real)
+{
     mercer_matrix host;
-    MRC_TRY(mrc_host_open(backend, matrix, &host));
-    mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
-    return mrc_host_close(backend, matrix, &host, false, status);
+    if (x->memory != MRC_HOST && mrc_kernel_is_stationary(kernel))
+        return mrc_matrix_check_finite(backend, name, x, NULL);
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, x, &host));
+    return mrc_kernel_check_range(backend->context, kernel, name, &host, real);
 }
 
 static void release_copy(void *backend, void *host)

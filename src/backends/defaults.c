@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/numbers/half.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Host memory --------------------------------------------------------------------------------------------- */
@@ -369,6 +370,30 @@ static mercer_status default_row_losses(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
+static mercer_status default_scan(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest)
+{
+    (void)backend;
+    *first = -1, *largest = 0;
+    for (int64_t i = 0; i < matrix->rows; i++)
+        for (int64_t j = 0; j < matrix->cols; j++) {
+            double value = fabs(mrc_load(matrix, i, j));
+            if (isfinite(value))
+                *largest = fmax(*largest, value);
+            else if (*first < 0)
+                *first = i * matrix->cols + j;
+        }
+    return MERCER_OK;
+}
+
+static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                    const double *offset, const double *scale)
+{
+    (void)backend;
+    for (int64_t i = 0; i < to->rows; i++)
+        for (int64_t j = 0; j < to->cols; j++) mrc_store(to, i, j, offset[j] + scale[j] * mrc_load(from, i, j));
+    return MERCER_OK;
+}
+
 static mercer_status default_factor_inverse(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse)
 {
     MRC_TRY(mrc_set_identity(backend, inverse));
@@ -381,7 +406,7 @@ static mercer_status default_factor_inverse(mrc_backend *backend, const mercer_m
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
     X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
     X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) \
-    X(factor_inverse) X(row_losses)
+    X(factor_inverse) X(row_losses) X(scan) X(affine)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)

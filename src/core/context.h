@@ -17,10 +17,9 @@
 
 struct mrc_backend;
 
-/* Where the elements of a matrix lie: its field `memory`. Callers of the public functions have them in host memory; a
-   backend's own matrices may lie on its device. */
+/* Where the elements of a matrix lie: its field `memory`. */
 typedef int32_t mrc_memory;
-enum { MRC_HOST = 0, MRC_CUDA = 1 };
+enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
 enum { MRC_ERROR_CHARS = 1024 };
 

@@ -157,8 +157,9 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
                         (long long)matrix->rows, (long long)matrix->cols);
     MRC_TRY(check_dtype(context, name, matrix->dtype, accept));
     if (matrix->memory != MRC_HOST)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend", name,
-                        (int)matrix->memory);
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend or "
+                        "function: the elements must lie in host memory",
+                        name, (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)",
                         name);
@@ -255,6 +256,12 @@ static void scan_part(void *argument, int64_t part, int worker)
     }
 }
 
+mercer_status mrc_fail_finite(mercer_context *context, const char *name, int64_t i, int64_t j, double value)
+{
+    return mrc_fail(context, MERCER_ERROR_DATA, "%s: element at row %lld, column %lld (from 0) is %s", name,
+                    (long long)i, (long long)j, isnan(value) ? "NaN" : "infinite");
+}
+
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest)
 {
     if (largest) *largest = matrix->dtype == MERCER_U8 ? 255 : 0;
@@ -269,8 +276,7 @@ mercer_status mrc_check_finite(mercer_context *context, const char *name, const 
         if (i < 0) continue;
         int64_t j = 0;
         while (isfinite(mrc_load(matrix, i, j))) j++;
-        return mrc_fail(context, MERCER_ERROR_DATA, "%s: element at row %lld, column %lld (from 0) is %s", name,
-                        (long long)i, (long long)j, isnan(mrc_load(matrix, i, j)) ? "NaN" : "infinite");
+        return mrc_fail_finite(context, name, i, j, mrc_load(matrix, i, j));
     }
     return MERCER_OK;
 }

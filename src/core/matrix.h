@@ -55,6 +55,8 @@ mercer_status mrc_check_apart(mercer_context *context, const char *out_name, con
 /* Every element is finite; the message says where the first that is not stands. *largest, if not NULL: max
    |element|. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
+/* Its message, of that element. */
+mercer_status mrc_fail_finite(mercer_context *context, const char *name, int64_t i, int64_t j, double value);
 
 /* Sample weights (n), or NULL: finite and not negative. */
 mercer_status mrc_check_weights(mercer_context *context, const double *weights, int64_t n);

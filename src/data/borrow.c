@@ -80,6 +80,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     self->rows = rows;
     cut_matrix(&self->x, first, rows);
     cut_matrix(&self->y, first, rows);
+    cut_matrix(&self->there, first, rows);
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     if (self->keys) self->keys += first;

@@ -47,6 +47,7 @@ void mercer_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
+    mrc_model_unplace(model);
     if (model->map.data) {
         mrc_unmap(&model->map);
     } else {

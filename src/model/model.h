@@ -12,6 +12,7 @@
 #ifndef MRC_MODEL_MODEL_H
 #define MRC_MODEL_MODEL_H
 
+#include "backends/backend.h"
 #include "comm/comm.h"
 #include "core/context.h"
 #include "core/file/file.h"
@@ -31,6 +32,12 @@ typedef struct mrc_calibration {
     double rows; /* that they are of, in effect: (sum w)^2 / sum w^2 */
     bool classes;
 } mrc_calibration;
+
+/* The model in the memory of the device that its context computes on. */
+typedef struct mrc_placed {
+    mercer_matrix z, w; /* no data: it is not there */
+    mrc_packed *packed; /* of z, or NULL */
+} mrc_placed;
 
 struct mercer_model {
     mercer_context *context;
@@ -54,6 +61,7 @@ struct mercer_model {
     char *schema;    /* owned; of the table that samples are made of (data/schema); NULL: none */
     bool fills_gaps; /* the schema has a matrix for it */
     mrc_calibration calibration;
+    mrc_placed placed; /* owned; see mrc_model_place */
     mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */
 };
 
@@ -71,6 +79,14 @@ mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, con
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 /* P (m, c): softmax of the outputs, by the model's temperature. */
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X);
+
+/*
+ * Brings the model to the device that its context computes on, if that has memory of its own: centers once, they stay
+ * until unplace or the end of the model; weights each time, since a caller may write them between calls. If there is no
+ * room, placed stays without data, and products take the model from the host in parts.
+ */
+mercer_status mrc_model_place(mercer_model *model);
+void mrc_model_unplace(mercer_model *model);
 
 /* Fills model->origin: the mean of all centers, the same on any number of ranks. */
 mercer_status mrc_model_find_origin(mercer_model *model);

@@ -3,7 +3,7 @@
  * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
  * its targets (0 and 1 if it has none).
  *
- * X (m, d) is preprocessed block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
+ * X (m, d) passes block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
  * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
  * written if it does; that costs O(m d) beside the O(m p d) of the product.
  *
@@ -25,14 +25,17 @@ enum {
     ROWS_A_THREAD = 512,    /* the backend's own blocks: fewer would leave threads idle */
     BLOCK_BYTES = 64 << 20, /* of preprocessed rows, at most (but one row at least) */
     PART_ROWS = 256,        /* preprocessed by a thread at a time */
+    DEVICE_ROWS = 32768,    /* of a block where a device computes: one is on its way while it computes another */
+    DEVICE_BYTES = 128 << 20,
 };
 
-/* Rows that are preprocessed together, and room for them; no memory if they go as they are. */
+/* Rows that pass together, and room for what becomes of them. */
 typedef struct input_block {
-    mercer_dtype dtype;
+    mercer_dtype dtype; /* of the rows as the kernel sees them */
     int64_t rows;
-    void *memory;
-    mercer_matrix product; /* (rows, c) K(P(X), Z) W where it has another type than F; otherwise no data */
+    void *memory;          /* of the host, for rows that are preprocessed; NULL: they go as they are */
+    mercer_matrix given;   /* (rows, features) of the host, for rows of a device that are; otherwise no data */
+    mercer_matrix product; /* (rows, c) K(P(X), Z) W where F cannot hold it; otherwise no data */
     mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
     mrc_centers shared;
     mrc_scope scope;
@@ -44,35 +47,54 @@ static void close_block(input_block *block)
     mrc_scope_close(&block->scope);
 }
 
-static mercer_status make_room(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
+static mrc_memory home_of(const mercer_model *model)
+{
+    mrc_backend *backend = model->context->backend;
+    return backend->ops->capabilities(backend).memory;
+}
+
+/* F: where predictions go, or NULL: to host memory in the type of the weights. */
+static mercer_status make_room(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     int64_t d = model->centers.cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
     mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
+    mercer_dtype result = F ? F->dtype : model->weights.dtype;
     mercer_dtype own = mrc_value_dtype(&x, &model->centers, &model->weights, NULL);
-    bool identity = mrc_preprocess_is_identity(model->preprocess);
+    bool identity = mrc_preprocess_is_identity(model->preprocess), apart = mrc_units_given(&model->units);
+    mrc_memory home = home_of(model);
     if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
     if (!identity) MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
-    if (!mrc_units_given(&model->units) || own == result || own == MERCER_F64) return MERCER_OK;
-    return mrc_scope_view(&out->scope, &out->product, out->rows, c, own, "predictions");
+    if (!identity && X->memory != MRC_HOST)
+        MRC_TRY(mrc_scope_view(&out->scope, &out->given, out->rows, X->cols, X->dtype, "samples of a device"));
+    apart = apart && own != result && own != MERCER_F64;
+    if (home == MRC_HOST || out->centers)
+        return apart ? mrc_scope_view(&out->scope, &out->product, out->rows, c, own, "predictions") : MERCER_OK;
+    if (F && F->memory == home && !apart) return MERCER_OK;
+    return mrc_scope_matrix(&out->scope, model->context->backend, &out->product, out->rows, c, apart ? own : result,
+                            "predictions");
 }
 
-/* result: the type of the predictions. Where the product, centers and weights are float, doubles are rounded after
-   the preprocessing: before, large numbers that differ little would become equal; as double, all arithmetic would
-   be. */
-static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
+/* Where the product, centers and weights are float, doubles are rounded after the preprocessing: before, large numbers
+   that differ little would become equal; as double, all arithmetic would be. */
+static mercer_status open_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
+    mercer_dtype result = F ? F->dtype : model->weights.dtype;
     out->dtype = mercer_preprocess_dtype(model->preprocess, X->dtype);
     bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
     single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
     if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
+    if (home_of(model) != MRC_HOST) {
+        int64_t row = mrc_max(1, X->cols * mrc_dtype_size(out->dtype));
+        rows = mrc_max(BLOCK_ROWS, mrc_min(DEVICE_ROWS, DEVICE_BYTES / row));
+    }
     out->rows = mrc_max(1, mrc_min(rows, X->rows));
     if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
         MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
                                    model->total, model->origin, model->weights.dtype));
         out->centers = &out->shared;
     }
-    return make_room(model, X, result, out);
+    return make_room(model, X, F, out);
 }
 
 typedef struct rows_task {
@@ -90,21 +112,29 @@ static void preprocess_part(void *argument, int64_t part, int worker)
 }
 
 /* At most block->rows rows of X as the kernel sees them. */
-static mercer_matrix preprocessed(const mercer_model *model, const input_block *block, const mercer_matrix *X)
+static mercer_status preprocess(const mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                mercer_matrix *out)
 {
-    if (!block->memory) return *X;
-    mercer_matrix out = mrc_view(block->memory, X->rows, model->centers.cols, block->dtype);
-    rows_task task = {model->preprocess, &out, X};
+    mrc_backend *backend = model->context->backend;
+    mercer_matrix from = *X;
+    *out = *X;
+    if (!block->memory) return MERCER_OK;
+    if (X->memory != MRC_HOST) {
+        from = mrc_rows(&block->given, 0, X->rows);
+        MRC_TRY(backend->ops->copy(backend, &from, X));
+    }
+    *out = mrc_view(block->memory, X->rows, model->centers.cols, block->dtype);
+    rows_task task = {model->preprocess, out, &from};
     int64_t parts = (X->rows + PART_ROWS - 1) / PART_ROWS;
     mrc_parallel_for(parts > 1 ? model->context->threads : 1, parts, preprocess_part, &task);
-    return out;
+    return MERCER_OK;
 }
 
 static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
 {
     bool apart = mrc_units_given(&model->units); /* the product has a type of its own */
     mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, apart ? NULL : F);
-    return mrc_kernel_check_range(model->context, &model->kernel, name, x, real);
+    return mrc_matrix_check_range(model->context->backend, &model->kernel, name, x, real);
 }
 
 static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X,
@@ -112,7 +142,8 @@ static mercer_status check_preprocessed(mercer_model *model, const input_block *
 {
     for (int64_t first = 0; block->memory && first < X->rows; first += block->rows) {
         mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
-        mercer_matrix x = preprocessed(model, block, &part);
+        mercer_matrix x;
+        MRC_TRY(preprocess(model, block, &part, &x));
         char name[80];
         snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
                  mrc_preprocess_name(model->preprocess->kind), (long long)first);
@@ -125,13 +156,14 @@ static mercer_status check_preprocessed(mercer_model *model, const input_block *
 static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
     if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
-    return mrc_check_finite(model->context, "X", X, NULL);
+    return mrc_matrix_check_finite(model->context->backend, "X", X, NULL);
 }
 
 /* What is left after the ranges were checked: large weights, a user's function, a file that was tampered with. */
 static mercer_status check_predictions(mercer_model *model, const mercer_matrix *f)
 {
-    if (mrc_check_finite(model->context, "predictions", f, NULL) == MERCER_OK) return MERCER_OK;
+    mercer_status status = mrc_matrix_check_finite(model->context->backend, "predictions", f, NULL);
+    if (status != MERCER_ERROR_DATA) return status;
     return mrc_fail(
         model->context, MERCER_ERROR_NUMERIC,
         "the model's predictions are not finite: its weights or kernel values are too large for %s at these "
@@ -139,71 +171,59 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
         mrc_dtype_name(f->dtype));
 }
 
-/* ---- Where the model is ---------------------------------------------------------------------------------------- */
-
-/* The model where the backend computes: on a device, a copy for the length of a call, so that it goes there once. */
-typedef struct placed_model {
-    mrc_backend *backend; /* what the copy is for; NULL: there is none */
-    mercer_matrix z, w;
-    mercer_matrix own_z, own_w;
-    mrc_packed *packed; /* of z, or NULL */
-} placed_model;
-
-static void unplace(placed_model *placed)
-{
-    mrc_backend *backend = placed->backend;
-    if (!backend) return;
-    backend->ops->pack_free(backend, placed->packed);
-    mrc_matrix_destroy(backend, &placed->own_z);
-    mrc_matrix_destroy(backend, &placed->own_w);
-}
-
-static mercer_status bring(mercer_model *model, placed_model *out)
-{
-    mrc_backend *backend = model->context->backend;
-    const mercer_matrix *z = &model->centers, *w = &model->weights;
-    MRC_TRY(mrc_matrix_create(backend, &out->own_z, z->rows, z->cols, z->dtype, "the centers"));
-    MRC_TRY(mrc_matrix_create(backend, &out->own_w, w->rows, w->cols, w->dtype, "the weights"));
-    MRC_TRY(backend->ops->copy(backend, &out->own_z, z));
-    MRC_TRY(backend->ops->copy(backend, &out->own_w, w));
-    MRC_TRY(backend->ops->pack_create(backend, &out->packed, &model->kernel, model->origin, z));
-    return out->packed ? backend->ops->pack_rows(backend, out->packed, 0, &out->own_z) : MERCER_OK;
-}
-
-static mercer_status place(mercer_model *model, placed_model *out)
-{
-    mrc_backend *backend = model->context->backend;
-    *out = (placed_model){.z = model->centers, .w = model->weights};
-    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
-    out->backend = backend;
-    mercer_status status = bring(model, out);
-    if (status == MERCER_OK) out->z = out->own_z, out->w = out->own_w;
-    if (status != MERCER_ERROR_MEMORY) return status;
-    unplace(out);
-    *out = (placed_model){.z = model->centers, .w = model->weights};
-    return MERCER_OK; /* then the products take it in parts */
-}
-
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-static mercer_status multiply(mercer_model *model, const placed_model *placed, const input_block *block,
-                              const mercer_matrix *F, const mercer_matrix *X)
+/* Rows of X where the product wants them. The next block may be made ready while a device computes this one. */
+static mercer_status make_ready(mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                mercer_matrix *out)
 {
     mrc_backend *backend = model->context->backend;
-    mercer_matrix x = preprocessed(model, block, X);
-    if (block->centers) return mrc_centers_predict(block->centers, &x, &model->weights, F, NULL);
-    mrc_pair pair = {
-        .kernel = &model->kernel, .x = &x, .z = &placed->z, .origin = model->origin, .packed_z = placed->packed};
-    return backend->ops->kernel_matmul(backend, &pair, &placed->w, F, false);
+    mercer_matrix x;
+    MRC_TRY(preprocess(model, block, X, &x));
+    *out = x;
+    return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
 
-static mercer_status predict_block(mercer_model *model, const placed_model *placed, const input_block *block,
-                                   const mercer_matrix *F, const mercer_matrix *X)
+static mercer_status multiply(mercer_model *model, const input_block *block, const mercer_matrix *product,
+                              const mercer_matrix *x)
 {
-    mercer_matrix product = block->product.data ? mrc_rows(&block->product, 0, F->rows) : *F;
-    MRC_TRY(multiply(model, placed, block, &product, X));
-    if (mrc_units_given(&model->units)) mrc_units_leave(&model->units, F, &product);
-    return MERCER_OK;
+    mrc_backend *backend = model->context->backend;
+    const mrc_placed *placed = &model->placed;
+    bool there = placed->z.data;
+    if (block->centers) return mrc_centers_predict(block->centers, x, &model->weights, product, NULL);
+    mrc_pair pair = {.kernel = &model->kernel,
+                     .x = x,
+                     .z = there ? &placed->z : &model->centers,
+                     .origin = model->origin,
+                     .packed_z = there ? placed->packed : NULL};
+    return backend->ops->kernel_matmul(backend, &pair, there ? &placed->w : &model->weights, product, false);
+}
+
+/* Where the product of some rows goes whose predictions are f. */
+static mercer_matrix product_of(const input_block *block, const mercer_matrix *f)
+{
+    return block->product.data ? mrc_rows(&block->product, 0, f->rows) : *f;
+}
+
+/* Predictions from the product, in the units of the targets. A float as a double is the same number: what is copied
+   first has the bits of what is not. */
+static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const mercer_matrix *product)
+{
+    mrc_backend *backend = model->context->backend;
+    const mrc_units *units = &model->units;
+    bool given = mrc_units_given(units);
+    mercer_matrix host;
+    if (given && f->memory != MRC_HOST && units->curve.kind == MRC_CURVE_NONE)
+        return backend->ops->affine(backend, f, product, units->offset, units->scale);
+    if (f->data != product->data && product->memory != MRC_HOST) MRC_TRY(backend->ops->copy(backend, f, product));
+    if (!given) return MERCER_OK;
+    if (product->memory == MRC_HOST) {
+        mrc_units_leave(units, f, product);
+        return MERCER_OK;
+    }
+    MRC_TRY(mrc_host_open(backend, f, &host));
+    mrc_units_leave(units, &host, &host);
+    return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
 /* What is done with samples once everything is in its place. */
@@ -218,29 +238,25 @@ struct prediction {
     double *row;                                                                 /* (c), room for it */
 };
 
-static mercer_status predict_into(const prediction *self, const placed_model *placed, const input_block *block)
-{
-    const mercer_matrix *X = self->X, *F = self->F;
-    if (!block->memory && !block->product.data) return predict_block(self->model, placed, block, F, X);
-    for (int64_t first = 0; first < X->rows; first += block->rows) {
-        int64_t some = mrc_min(block->rows, X->rows - first);
-        mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
-        MRC_TRY(predict_block(self->model, placed, block, &f, &x));
-    }
-    return MERCER_OK;
-}
-
-static mercer_status visit_blocks(const prediction *self, const placed_model *placed, const input_block *block)
+/* The predictions of all blocks, one after the other, into F or through `take`. */
+static mercer_status visit_blocks(const prediction *self, const input_block *block)
 {
     mercer_model *model = self->model;
-    mercer_matrix all;
+    const mercer_matrix *X = self->X;
+    mercer_matrix all = {0}, x = {0};
     MRC_SCOPE(scope, model->context);
-    MRC_TRY(mrc_scope_view(&scope, &all, block->rows, model->weights.cols, model->weights.dtype, "predictions"));
-    for (int64_t first = 0; first < self->X->rows; first += block->rows) {
-        mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first));
-        mercer_matrix f = mrc_rows(&all, 0, part.rows);
-        MRC_TRY(predict_block(model, placed, block, &f, &part));
-        MRC_TRY(check_predictions(model, &f));
+    if (!self->F)
+        MRC_TRY(mrc_scope_view(&scope, &all, block->rows, model->weights.cols, model->weights.dtype, "predictions"));
+    for (int64_t first = 0; first < X->rows; first += block->rows) {
+        int64_t some = mrc_min(block->rows, X->rows - first), after = mrc_min(block->rows, X->rows - first - some);
+        mercer_matrix part = mrc_rows(X, first, some), next = mrc_rows(X, first + some, after);
+        mercer_matrix f = self->F ? mrc_rows(self->F, first, some) : mrc_rows(&all, 0, some);
+        mercer_matrix product = product_of(block, &f);
+        if (first == 0) MRC_TRY(make_ready(model, block, &part, &x));
+        MRC_TRY(multiply(model, block, &product, &x));
+        if (after > 0) MRC_TRY(make_ready(model, block, &next, &x));
+        MRC_TRY(deliver(model, &f, &product));
+        if (!self->F) MRC_TRY(check_predictions(model, &f));
         if (self->take) self->take(self, &f, first);
     }
     return MERCER_OK;
@@ -250,12 +266,12 @@ static mercer_status run(const prediction *self)
 {
     mercer_model *model = self->model;
     MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
-    MRC_OWNED(unplace) placed_model placed = {0};
     MRC_TRY(check_input(model, self->X, self->F));
-    MRC_TRY(open_block(model, self->X, self->F ? self->F->dtype : model->weights.dtype, &block));
+    MRC_TRY(open_block(model, self->X, self->F, &block));
     MRC_TRY(check_preprocessed(model, &block, self->X, self->F));
-    if (!block.centers) MRC_TRY(place(model, &placed));
-    MRC_TRY((self->F ? predict_into : visit_blocks)(self, &placed, &block));
+    if (!block.centers) MRC_TRY(mrc_model_place(model));
+    if (self->F && !block.memory && !block.product.data && self->F->memory == MRC_HOST) block.rows = self->X->rows;
+    MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
 }
 
@@ -295,10 +311,14 @@ mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mer
 
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
 {
-    prediction self = {.model = model, .X = X, .take = take_probabilities, .probabilities = P};
+    mrc_backend *backend = model->context->backend;
+    mercer_matrix host;
+    prediction self = {.model = model, .X = X, .take = take_probabilities, .probabilities = &host};
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_alloc(&scope, &self.row, model->weights.cols, sizeof *self.row, "a row of probabilities"));
-    return run(&self);
+    MRC_TRY(mrc_host_open(backend, P, &host));
+    MRC_TRY(mrc_host_close(backend, P, &host, true, run(&self)));
+    return P->memory == MRC_HOST ? MERCER_OK : backend->ops->sync(backend);
 }
 
 /* ---- The origin ------------------------------------------------------------------------------------------------- */

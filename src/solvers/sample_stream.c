@@ -83,13 +83,15 @@ static mercer_status check_rows(mrc_sample_stream *stream, const mercer_batch *b
 static mercer_status check_points(mrc_sample_stream *stream, const mercer_matrix *x)
 {
     mercer_dtype real = x->dtype == MERCER_F64 ? MERCER_F64 : stream->real;
-    if (stream->kernel) return mrc_kernel_check_range(stream->context, stream->kernel, "source: X", x, real);
-    return mrc_check_finite(stream->context, "source: X", x, NULL);
+    mrc_backend *backend = stream->context->backend;
+    if (stream->kernel) return mrc_matrix_check_range(backend, stream->kernel, "source: X", x, real);
+    return mrc_matrix_check_finite(backend, "source: X", x, NULL);
 }
 
 mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     const mercer_source *source = stream->source;
+    mrc_backend *backend = stream->context->backend;
     *batch = (mercer_batch)MERCER_INIT(mercer_batch);
     bool stop = false;
     if (stream->poll) MRC_TRY(stream->poll(stream->poll_user, &stop));
@@ -97,11 +99,14 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
         stream->stopped = true;
         return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "stopped by the progress callback");
     }
+    /* A batch on the device is the source's again, and its steps may still be under way. */
+    if (stream->elsewhere) MRC_TRY(backend->ops->sync(backend));
     if (source->next(source->user, most, batch)) return fail_source(stream, "next");
     if (batch->X.rows == 0) return MERCER_OK;
     if (!stream->trusted) {
-        MRC_TRY(mrc_check_matrix(stream->context, "source: X", &batch->X, MRC_ACCEPT_ANY));
-        MRC_TRY(mrc_check_matrix(stream->context, "source: Y", &batch->Y, MRC_ACCEPT_REAL));
+        MRC_TRY(mrc_backend_check_matrix(backend, "source: X", &batch->X, MRC_ACCEPT_ANY));
+        MRC_TRY(mrc_backend_check_matrix(backend, "source: Y", &batch->Y, MRC_ACCEPT_REAL));
+        stream->elsewhere = batch->X.memory != MRC_HOST || batch->Y.memory != MRC_HOST;
     }
     if (batch->X.rows > most)
         return mrc_fail(stream->context, MERCER_ERROR_SHAPE,
@@ -113,7 +118,8 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
     if (!stream->trusted) MRC_TRY(check_points(stream, &batch->X));
-    if (batch->Y.memory == MRC_HOST) MRC_TRY(mrc_check_finite(stream->context, "source: Y", &batch->Y, NULL));
+    if (batch->Y.memory == MRC_HOST || !stream->trusted)
+        MRC_TRY(mrc_matrix_check_finite(backend, "source: Y", &batch->Y, NULL));
     stream->in_pass += batch->X.rows;
     if (stream->in_pass > source->rows)
         return mrc_fail(stream->context, MERCER_ERROR_DATA,

@@ -23,7 +23,8 @@ typedef struct mrc_sample_stream {
     mercer_status (*poll)(void *user, bool *stop);
     void *poll_user;
     bool stopped;
-    bool trusted;           /* values were checked before, and batches may lie on the device */
+    bool trusted;           /* values were checked before, and batches lie on the device in memory of the trainer's */
+    bool elsewhere;         /* the last batch lay on the device, in memory of the source's */
     const mrc_units *units; /* that targets are brought to; NULL: as they are */
     mercer_matrix entered;  /* (rows, c) room for targets that were brought to them */
 } mrc_sample_stream;

@@ -21,6 +21,7 @@ typedef struct device_source {
     const mercer_dataset *data;
     mrc_teacher teacher;  /* no centers: samples are stored */
     mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
+    bool borrowed;        /* points are the caller's */
     mercer_matrix alpha;  /* (P, c) */
     int64_t room;         /* rows of a batch */
     mercer_matrix x, y, noise;
@@ -130,7 +131,7 @@ static void release(void *user)
     device_source *self = user;
     if (!self) return;
     release_batch(self);
-    mrc_matrix_destroy(self->backend, &self->points);
+    if (!self->borrowed) mrc_matrix_destroy(self->backend, &self->points);
     mrc_matrix_destroy(self->backend, &self->alpha);
     mrc_free(self->backend->context, self);
 }
@@ -143,6 +144,10 @@ static mercer_status bring_points(device_source *self)
     mrc_backend *backend = self->backend;
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->data;
+    if (data->there.data) { /* they were checked when the dataset was made */
+        self->points = data->there, self->borrowed = true;
+        return MERCER_OK;
+    }
     if (!teacher->centers) {
         MRC_TRY(mrc_matrix_create(backend, &self->points, data->rows, data->features, data->dtype, "the samples"));
         for (int64_t first = 0; first < data->rows;) {
@@ -175,7 +180,7 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     mrc_teacher teacher = {0};
     if (data->synth && !mrc_synth_teacher(data->synth, &teacher)) return MERCER_OK;
     int64_t elements, bytes;
-    if (!data->synth && (!mrc_multiply(data->rows, data->features, &elements) ||
+    if (!data->synth && !data->there.data && (!mrc_multiply(data->rows, data->features, &elements) ||
                          !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
         return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));

@@ -121,7 +121,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .rate_differences = 20e12, /* of an H200: 25 with many features */
                               .bandwidth = 3e12,
                               .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
-                              .place = mrc_cuda_of(backend)->place};
+                              .place = mrc_cuda_of(backend)->place,
+                              .stream = mrc_cuda_of(backend)->stream};
 }
 
 const mrc_backend_ops mrc_cuda_backend = {.api_version = MRC_BACKEND_API,

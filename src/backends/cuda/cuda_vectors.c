@@ -78,6 +78,22 @@ mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *
     return scale(backend, x, factors, true);
 }
 
+mercer_status mrc_cuda_affine(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                              const double *offset, const double *scale)
+{
+    mercer_matrix source, target;
+    double *offsets, *scales;
+    int64_t bytes = to->cols * (int64_t)sizeof *scale;
+    if (is_empty(to)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &offsets, offset, bytes));
+    MRC_TRY(mrc_cuda_upload(backend, &scales, scale, bytes));
+    MRC_CUDA_TRY(backend, mrc_launch_affine(mrc_cuda_of(backend)->stream, target, source, offsets, scales));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
 mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
 {
     mercer_matrix target;

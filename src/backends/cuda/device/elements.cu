@@ -52,6 +52,12 @@ static __global__ void scale(mercer_matrix x, const double *factors, bool column
     mrc_put(x, i, j, factors[columns ? j : i] * mrc_at(x, i, j));
 }
 
+static __global__ void affine(mercer_matrix to, mercer_matrix from, const double *offset, const double *scale)
+{
+    MRC_FOR_EACH(i, j, to.rows, to.cols)
+    mrc_put(to, i, j, __dadd_rn(offset[j], __dmul_rn(scale[j], mrc_at(from, i, j))));
+}
+
 static __global__ void symmetrise(mercer_matrix a)
 {
     double *data = (double *)a.data;
@@ -123,6 +129,13 @@ cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, dou
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns)
 {
     scale<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors, columns);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *offset,
+                              const double *scale)
+{
+    affine<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, offset, scale);
     return cudaGetLastError();
 }
 

@@ -26,6 +26,9 @@ cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
 /* Rows, or columns, times factors of their own. */
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns);
+/* to = offset + scale from, column by column; to may be from. */
+cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *offset,
+                              const double *scale);
 cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
 /* A (n, n) f64: everything above the diagonal becomes 0. */
 cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
@@ -77,6 +80,15 @@ static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
  */
 cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
                             const double *origin, int64_t width, void *rows, double *norms, double *sums);
+
+/* ---- scan.cu: what callers' arrays are checked for ------------------------------------------------------------- */
+
+/* The number of the first element that is not finite, UINT64_MAX if all are; the largest of the others. */
+typedef struct mrc_scanned {
+    uint64_t first;
+    double largest;
+} mrc_scanned;
+cudaError_t mrc_launch_scan(cudaStream_t stream, mercer_matrix x, mrc_scanned *out);
 
 /* ---- differences.cu: sums of |differences|^p ------------------------------------------------------------------- */
 

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of other libraries that lie on a GPU: taken and returned where they are.
+
+PyTorch, CuPy and JAX hand over addresses by DLPack, others by ``__cuda_array_interface__``. The context's stream waits
+for what their stream still has to do with them; a call of the library returns when its results are there.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _library as L
+from ._arrays import DTYPES, F32, F64, Type, result
+from ._context import Context
+
+DLPACK_CUDA, DLPACK_CUDA_MANAGED = 2, 13
+LETTERS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+DEFAULT_STREAM = 1
+
+
+class _Tensor(C.Structure):  # DLTensor of dlpack.h
+    _fields_ = [
+        ("data", C.c_void_p), ("device_type", C.c_int32), ("device", C.c_int32), ("ndim", C.c_int32),
+        ("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16), ("shape", C.POINTER(C.c_int64)),
+        ("strides", C.POINTER(C.c_int64)), ("byte_offset", C.c_uint64),
+    ]
+
+
+_pointer_of = C.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = C.c_void_p, [C.py_object, C.c_char_p]
+
+
+def device_of(values: Any) -> int | None:
+    """The number of the GPU that an array lies on; None: it is no such array.
+
+    >>> print(device_of(np.zeros(3)))
+    None
+    """
+    if isinstance(values, np.ndarray):
+        return None
+    if hasattr(type(values), "__dlpack_device__"):
+        kind, number = values.__dlpack_device__()
+        return int(number) if int(kind) in (DLPACK_CUDA, DLPACK_CUDA_MANAGED) else None
+    # The interface does not tell which; the library finds out by the address.
+    return 0 if hasattr(type(values), "__cuda_array_interface__") else None
+
+
+def where(*arrays: Any) -> str | None:
+    """The device of the first array that lies on one, as a text for :class:`Context`."""
+    found = [number for values in arrays if values is not None and (number := device_of(values)) is not None]
+    return f"cuda:{found[0]}" if found else None
+
+
+class DeviceArray:
+    """A matrix on a GPU as the library sees it, and what keeps it there: rows are contiguous, of a known type."""
+
+    def __init__(self, values: Any, name: str, context: Context) -> None:
+        stream = context.info()["stream"]
+        if stream is None:
+            raise ValueError(f"{name} lies on a GPU, but the device is the processor: use device='cuda'")
+        self._kept: tuple[Any, ...] = (values,)
+        self.shape: tuple[int, ...] = ()
+        self.strides: tuple[int, ...] = ()  # in elements
+        if hasattr(type(values), "__dlpack__"):
+            self._read_tensor(values, name, stream)
+        else:
+            self._read_interface(values, name, context)
+        if len(self.shape) == 1:  # a column
+            self.shape, self.strides = (self.shape[0], 1), (self.strides[0], 1)
+        self._check(name)
+
+    def _read_tensor(self, values: Any, name: str, stream: int) -> None:
+        try:
+            capsule = values.__dlpack__(stream=stream)
+        except (BufferError, TypeError, RuntimeError, ValueError) as error:
+            raise TypeError(f"{name}: {error}") from error
+        tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
+        self._kept += (capsule,)  # which gives the memory back when it goes
+        dims = range(tensor.ndim)
+        self.address = (tensor.data or 0) + tensor.byte_offset
+        self.shape = tuple(tensor.shape[i] for i in dims)
+        self.strides = tuple(tensor.strides[i] for i in dims) if tensor.strides else _dense(self.shape)
+        type_name = f"{LETTERS.get(tensor.code, 'unknown')}{tensor.bits}"
+        self.dtype = _type(type_name if tensor.lanes == 1 else f"{type_name}x{tensor.lanes}", name)
+
+    def _read_interface(self, values: Any, name: str, context: Context) -> None:
+        described = values.__cuda_array_interface__
+        stream = described["stream"] if "stream" in described else DEFAULT_STREAM
+        if stream is not None:
+            if stream == 0:
+                raise ValueError(f"{name}: its __cuda_array_interface__ has the stream 0, which the protocol forbids")
+            context.call("mercer_context_wait", context.handle, stream)
+        if described.get("mask") is not None:
+            raise TypeError(f"{name} is a masked array; values without a mask are needed")
+        self.address, self.shape = int(described["data"][0] or 0), tuple(described["shape"])
+        self.dtype = _type(np.dtype(described["typestr"]).name, name)
+        strides = described.get("strides")
+        if strides is not None and any(step % self.dtype.itemsize for step in strides):
+            raise ValueError(f"{name}: strides of {strides} bytes are not whole elements of {self.dtype}")
+        self.strides = _dense(self.shape) if strides is None else tuple(s // self.dtype.itemsize for s in strides)
+
+    def _check(self, name: str) -> None:
+        if len(self.shape) != 2:
+            raise ValueError(f"{name} has {len(self.shape)} dimensions, a matrix of samples as rows is needed")
+        rows, cols = self.shape
+        row, element = self.strides
+        if (cols > 1 and element != 1) or (rows > 1 and row < cols):
+            raise ValueError(
+                f"{name}: strides of {self.strides} elements cannot be used on a GPU: rows must be contiguous and in "
+                f"order; make it so there, as {name}.contiguous() does"
+            )
+
+    @property
+    def ndim(self) -> int:
+        """2."""
+        return len(self.shape)
+
+    def view(self) -> L.mercer_matrix:
+        """The library's view; this object must outlive it."""
+        rows, cols = self.shape
+        ld = max(cols, self.strides[0] if rows > 1 else cols, 1)
+        return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
+
+
+def target(out: Any, shape: tuple[int, ...], context: Context) -> Any:
+    """What a result is written to, here or on a GPU, if it fits."""
+    if device_of(out) is None:
+        return result(out, shape)
+    there = DeviceArray(out, "out", context)
+    if there.shape != shape:
+        raise ValueError(f"out must be an array of shape {shape}")
+    if there.dtype not in (F32, F64):
+        raise TypeError(f"out has the type {there.dtype}; float32 or float64 is needed")
+    return there
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _type(name: str, array: str) -> Type:
+    for dtype in DTYPES:
+        if dtype.name == name:
+            return dtype
+    raise TypeError(f"{array} has the type {name}; on a GPU float64, float32, float16 or uint8 is needed")
+
+
+def _library_of(values: Any) -> str:
+    return type(values).__module__.partition(".")[0]
+
+
+def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A new array of the same library, on the same GPU."""
+    library, name = _library_of(values), np.dtype(dtype).name
+    if library == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, name), device=values.device)
+    if library == "cupy":
+        with values.device:
+            return sys.modules["cupy"].empty(shape, dtype=name)
+    if library in ("jax", "jaxlib"):  # nobody else has seen this array: it may be written
+        import jax
+
+        return jax.device_put(jax.numpy.zeros(shape, name), values.device)
+    raise TypeError(
+        f"results on a GPU are made for PyTorch, CuPy and JAX; for {type(values).__name__} of {library} give out=, an "
+        "array for them"
+    )
+
+
+def like(values: Any, array: Any) -> Any:
+    """A NumPy array as one of the library of ``values``, on the same GPU; itself if ``values`` lies on none."""
+    if device_of(values) is None:
+        return array
+    library = _library_of(values)
+    if library == "torch":
+        return sys.modules["torch"].as_tensor(array, device=values.device)
+    if library == "cupy":
+        with values.device:
+            return sys.modules["cupy"].asarray(array)
+    if library in ("jax", "jaxlib"):
+        import jax
+
+        return jax.device_put(array, values.device)
+    return array
+
+
+def to_host(values: Any) -> Any:
+    """An array of a GPU as a NumPy array; anything else as it is."""
+    if device_of(values) is None:
+        return values
+    if hasattr(values, "detach"):  # PyTorch
+        return values.detach().cpu().numpy()
+    return values.get() if hasattr(values, "get") else np.asarray(values)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arrays of callers that lie on the device already: whether they do, whether they are finite, and the order of their
+ * streams. The backend computes on a stream of its own, which waits for the caller's by an event; public functions wait
+ * for it in turn before they return, so that a caller may use results on any stream.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, const mercer_matrix *matrix)
+{
+    struct cudaPointerAttributes found;
+    int own = mrc_cuda_of(backend)->device;
+    if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
+    mrc_cuda_select(backend);
+    cudaError_t error = cudaPointerGetAttributes(&found, matrix->data);
+    cudaGetLastError();
+    bool there = error == cudaSuccess && (found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged);
+    if (!there)
+        return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
+                        "%s: memory says that it lies on a GPU, but its address is not one of a GPU's memory", name);
+    if (found.type == cudaMemoryTypeManaged || found.device == own) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                    "%s lies on CUDA device %d, this context computes on device %d: make a context for cuda:%d, or copy "
+                    "it",
+                    name, found.device, own, found.device);
+}
+
+static mercer_status order_streams(mrc_backend *backend, cudaEvent_t event, cudaStream_t other)
+{
+    cudaError_t error = cudaEventRecord(event, other);
+    if (error == cudaSuccess) error = cudaStreamWaitEvent(mrc_cuda_of(backend)->stream, event, 0);
+    if (error == cudaSuccess) return MERCER_OK;
+    cudaGetLastError();
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                    "stream: %s; it must be a stream of CUDA device %d that has not been destroyed",
+                    cudaGetErrorString(error), mrc_cuda_of(backend)->device);
+}
+
+mercer_status mrc_cuda_wait(mrc_backend *backend, void *stream)
+{
+    cudaEvent_t event;
+    mrc_cuda_select(backend);
+    MRC_CUDA_TRY(backend, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    mercer_status status = order_streams(backend, event, stream ? stream : cudaStreamLegacy);
+    cudaEventDestroy(event); /* when the work that waits for it is done */
+    return status;
+}
+
+mercer_status mrc_cuda_scan(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest)
+{
+    mercer_matrix source;
+    mrc_scanned *there, found;
+    *first = -1, *largest = 0;
+    if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
+    mrc_cuda_select(backend);
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, matrix, &source));
+    MRC_TRY(mrc_cuda_push(backend, &there, (int64_t)sizeof found));
+    MRC_CUDA_TRY(backend, mrc_launch_scan(mrc_cuda_of(backend)->stream, source, there));
+    MRC_TRY(mrc_cuda_download(backend, &found, there, (int64_t)sizeof found));
+    *first = found.first == UINT64_MAX ? -1 : (int64_t)found.first;
+    *largest = found.largest;
+    return MERCER_OK;
+}
