@@ -52,6 +52,9 @@ class Context:
             L.check(L.lib.mercer_context_create(self.handle, options), None)
         except NotImplementedError as error:
             raise ValueError(f"device: {error}") from None
+        info = L.mercer_context_info()
+        L.check(L.lib.mercer_context_query(self.handle, info), self.handle)
+        self.stream: int | None = info.stream  # of a GPU
         self._inside: str | None = None  # the function that is under way
         self._handler: Any = None  # what Control-C usually does, while that waits for the call
         self._torn = False  # a call that changes what it works on was under way in another thread at a fork

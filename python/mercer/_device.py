@@ -58,15 +58,16 @@ def where(*arrays: Any) -> str | None:
 class DeviceArray:
     """A matrix on a GPU as the library sees it, and what keeps it there: rows are contiguous, of a known type."""
 
-    def __init__(self, values: Any, name: str, context: Context) -> None:
-        stream = context.info()["stream"]
+    def __init__(self, values: Any, name: str, context: Context, waited: bool = False) -> None:
+        stream = context.stream
         if stream is None:
             raise ValueError(f"{name} lies on a GPU, but the device is the processor: use device='cuda'")
         self._kept: tuple[Any, ...] = (values,)
         self.shape: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()  # in elements
         if hasattr(type(values), "__dlpack__"):
-            self._read_tensor(values, name, stream)
+            # Who waits for one array of a library has waited for all: its current stream is one.
+            self._read_tensor(values, name, -1 if waited and _library_of(values) in ("torch", "cupy") else stream)
         else:
             self._read_interface(values, name, context)
         if len(self.shape) == 1:  # a column
@@ -126,11 +127,11 @@ class DeviceArray:
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
 
 
-def target(out: Any, shape: tuple[int, ...], context: Context) -> Any:
-    """What a result is written to, here or on a GPU, if it fits."""
+def target(out: Any, shape: tuple[int, ...], context: Context, beside: Any = None) -> Any:
+    """What a result is written to, here or on a GPU, if it fits; ``beside`` an array that was taken before."""
     if device_of(out) is None:
         return result(out, shape)
-    there = DeviceArray(out, "out", context)
+    there = DeviceArray(out, "out", context, type(out) is type(beside))
     if there.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
     if there.dtype not in (F32, F64):
@@ -169,7 +170,8 @@ def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if library in ("jax", "jaxlib"):  # nobody else has seen this array: it may be written
         import jax
 
-        return jax.device_put(jax.numpy.zeros(shape, name), values.device)
+        double = name == "float64" and not jax.config.jax_enable_x64
+        return jax.device_put(jax.numpy.zeros(shape, "float32" if double else name), values.device)
     raise TypeError(
         f"results on a GPU are made for PyTorch, CuPy and JAX; for {type(values).__name__} of {library} give out=, an "
         "array for them"

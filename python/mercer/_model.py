@@ -325,7 +325,7 @@ class Model:
             self._compute(name, A.integers(numbers), A.view(x))
             return D.like(X, numbers)
         result = D.empty_like(X, (x.shape[0], *columns), dtype) if out is None else out
-        there = D.target(result, (x.shape[0], *columns), self.context)
+        there = D.target(result, (x.shape[0], *columns), self.context, X)
         self._compute(name, A.view(there), A.view(x))
         return result
 

@@ -37,6 +37,8 @@ typedef struct mrc_calibration {
 typedef struct mrc_placed {
     mercer_matrix z, w; /* no data: it is not there */
     mrc_packed *packed; /* of z, or NULL */
+    bool sent;          /* w has the model's weights, as they were when they had this hash */
+    uint64_t hash;
 } mrc_placed;
 
 struct mercer_model {
@@ -82,7 +84,7 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /*
  * Brings the model to the device that its context computes on, if that has memory of its own: centers once, they stay
- * until unplace or the end of the model; weights each time, since a caller may write them between calls. If there is no
+ * until unplace or the end of the model; weights whenever they have been written since. If there is no
  * room, placed stays without data, and products take the model from the host in parts.
  */
 mercer_status mrc_model_place(mercer_model *model);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model on a device, between predictions: centers as they are and packed for its products, and the weights. */
+/*
+ * The model on a device, between predictions: centers as they are and packed for its products, and the weights. A
+ * caller may write the weights between calls, so each call looks whether they are those that were sent: their hash takes
+ * a twentieth of the time of sending them.
+ */
 #include "model/model.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/threads/parallel.h"
 
-enum { MOST_STAGED = 64 << 20 }; /* bytes of weights that pass through page-locked memory, which stays reserved */
+#include <xxhash.h>
+
+enum { PIECES = 64, FEWEST_BYTES = 64 << 10 }; /* of the weights, hashed by a thread each */
 
 void mrc_model_unplace(mercer_model *model)
 {
@@ -30,13 +37,41 @@ static mercer_status bring_centers(mercer_model *model)
     return placed->packed ? backend->ops->pack_rows(backend, placed->packed, 0, &placed->z) : MERCER_OK;
 }
 
+typedef struct hash_task {
+    const char *bytes;
+    int64_t size, each;
+    uint64_t hashes[PIECES];
+} hash_task;
+
+static void hash_piece(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    hash_task *task = argument;
+    int64_t first = piece * task->each, size = mrc_min(task->each, task->size - first);
+    task->hashes[piece] = XXH3_64bits_withSeed(task->bytes + first, (size_t)size, (uint64_t)piece);
+}
+
+/* Rows of weights lie one behind the other. */
+static uint64_t hash_weights(const mercer_model *model)
+{
+    const mercer_matrix *w = &model->weights;
+    hash_task task = {.bytes = w->data, .size = w->rows * w->cols * mrc_dtype_size(w->dtype)};
+    task.each = mrc_max(FEWEST_BYTES, (task.size + PIECES - 1) / PIECES);
+    int64_t pieces = (task.size + task.each - 1) / task.each;
+    mrc_parallel_for(pieces > 1 ? model->context->threads : 1, pieces, hash_piece, &task);
+    return XXH3_64bits(task.hashes, (size_t)pieces * sizeof *task.hashes);
+}
+
 static mercer_status bring_weights(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
-    const mercer_matrix *w = &model->weights;
-    mercer_matrix staged = *w;
-    if (w->rows * w->cols * mrc_dtype_size(w->dtype) <= MOST_STAGED) MRC_TRY(backend->ops->stage(backend, w, &staged));
-    return backend->ops->copy(backend, &model->placed.w, &staged);
+    mrc_placed *placed = &model->placed;
+    uint64_t hash = hash_weights(model);
+    if (placed->sent && placed->hash == hash) return MERCER_OK;
+    placed->sent = false;
+    MRC_TRY(backend->ops->copy(backend, &placed->w, &model->weights));
+    placed->sent = true, placed->hash = hash;
+    return MERCER_OK;
 }
 
 mercer_status mrc_model_place(mercer_model *model)

@@ -129,11 +129,19 @@ mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
 /* Room for at most MRC_CUDA_RING_PART bytes, for a copy that the stream is given next. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
+/* The same elements, both in host memory, by all threads. */
+void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+/* To the device, and from it, through the ring; a row is not larger than a part. The host's memory is free, or filled,
+   when they return. */
+mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
 mrc_memory mrc_cuda_memory_of(const void *memory);
+/* One copy that is queued, by rows only where rows have gaps. */
+mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 /* A contiguous piece of scratch as a view. */
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype);

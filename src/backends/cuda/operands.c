@@ -24,8 +24,7 @@ mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t
     return mrc_cuda_push(backend, &out->data, rows * cols * mrc_dtype_size(dtype));
 }
 
-/* One copy that is queued, by rows only where rows have gaps. */
-static mercer_status queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     size_t size = (size_t)mrc_dtype_size(to->dtype), width = (size_t)to->cols * size;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
@@ -41,30 +40,27 @@ static mercer_status queue_copy(mrc_backend *backend, const mercer_matrix *to, c
     return MERCER_OK;
 }
 
-static void copy_rows(const mercer_matrix *to, const mercer_matrix *from)
-{
-    size_t width = (size_t)(to->cols * mrc_dtype_size(to->dtype));
-    for (int64_t i = 0; i < to->rows; i++) memcpy(mrc_row(to, i), mrc_row(from, i), width);
-}
-
-/* The same elements, wherever both lie. What is small passes through the ring: to the device without waiting. */
+/* The same elements, wherever both lie, through the ring if one of them is the host's: what is small to the device
+   without waiting. */
 static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
     bool up = from->memory == MRC_HOST, down = to->memory == MRC_HOST;
     if (bytes == 0) return MERCER_OK;
-    if (up == down) return queue_copy(backend, to, from);
+    if (up == down) return mrc_cuda_queue_copy(backend, to, from);
     if (bytes > MRC_CUDA_RING_PART) {
-        MRC_TRY(queue_copy(backend, to, from));
+        if (bytes / to->rows <= MRC_CUDA_RING_PART)
+            return up ? mrc_cuda_send_large(backend, to, from) : mrc_cuda_fetch_large(backend, to, from);
+        MRC_TRY(mrc_cuda_queue_copy(backend, to, from));
         return mrc_cuda_sync(backend); /* the host's memory may change or be read as soon as this returns */
     }
     mercer_matrix ring = mrc_view(NULL, to->rows, to->cols, to->dtype);
     MRC_TRY(mrc_cuda_ring(backend, bytes, &ring.data));
-    if (up) copy_rows(&ring, from);
-    MRC_TRY(queue_copy(backend, up ? to : &ring, up ? &ring : from));
+    if (up) mrc_cuda_copy_rows(backend, &ring, from);
+    MRC_TRY(mrc_cuda_queue_copy(backend, up ? to : &ring, up ? &ring : from));
     if (up) return MERCER_OK;
     MRC_TRY(mrc_cuda_sync(backend));
-    copy_rows(to, &ring);
+    mrc_cuda_copy_rows(backend, to, &ring);
     return MERCER_OK;
 }
 
@@ -91,15 +87,15 @@ mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *ope
 
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes)
 {
-    mercer_matrix from = mrc_view((void *)host, 1, bytes, MERCER_U8), to;
-    MRC_TRY(mrc_cuda_scratch(backend, &to, 1, bytes, MERCER_U8));
+    mercer_matrix from = mrc_view((void *)host, bytes, 1, MERCER_U8), to;
+    MRC_TRY(mrc_cuda_scratch(backend, &to, bytes, 1, MERCER_U8));
     memcpy(out, &to.data, sizeof to.data);
     return move(backend, &to, &from);
 }
 
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes)
 {
-    mercer_matrix to = mrc_view(host, 1, bytes, MERCER_U8), from = mrc_view((void *)device, 1, bytes, MERCER_U8);
+    mercer_matrix to = mrc_view(host, bytes, 1, MERCER_U8), from = mrc_view((void *)device, bytes, 1, MERCER_U8);
     from.memory = MRC_CUDA;
     return bytes > 0 ? move(backend, &to, &from) : mrc_cuda_sync(backend);
 }

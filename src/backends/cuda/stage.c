@@ -4,7 +4,9 @@
  *
  * The ring: small things (row numbers, factors, targets of a batch) are copied into page-locked memory and from there
  * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again
- * when the copies out of it are done, which an event tells.
+ * when the copies out of it are done, which an event tells. What is large passes through it part by part, both ways:
+ * all threads copy one part while the copy engine has others. From memory that is not page-locked the driver copies at a
+ * tenth of that speed.
  *
  * Slots: the points of a batch go into one of two slots, each a page-locked and a device buffer, by a stream of their
  * own:
@@ -23,7 +25,7 @@
 
 #include <string.h>
 
-enum { PIECE = 16 << 20, SHARE = 1 << 20, UNIT = 64 };
+enum { PIECE = 4 << 20, SHARE = 128 << 10, UNIT = 64 };
 
 /* ---- Making -------------------------------------------------------------------------------------------------- */
 
@@ -80,6 +82,34 @@ void mrc_cuda_close_staging(mrc_backend *backend)
     cuda->copies = NULL;
 }
 
+/* ---- Rows in host memory --------------------------------------------------------------------------------------- */
+
+typedef struct row_copy {
+    const mercer_matrix *to, *from;
+    int64_t rows_each;
+} row_copy;
+
+static void copy_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const row_copy *self = argument;
+    const mercer_matrix *to = self->to, *from = self->from;
+    int64_t first = piece * self->rows_each, end = mrc_min(to->rows, first + self->rows_each);
+    size_t width = (size_t)(to->cols * mrc_dtype_size(to->dtype));
+    if (to->ld == to->cols && from->ld == from->cols)
+        memcpy(mrc_row(to, first), mrc_row(from, first), (size_t)(end - first) * width);
+    else
+        for (int64_t i = first; i < end; i++) memcpy(mrc_row(to, i), mrc_row(from, i), width);
+}
+
+void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    int64_t width = to->cols * mrc_dtype_size(to->dtype);
+    row_copy job = {to, from, mrc_max(1, SHARE / mrc_max(1, width))};
+    int64_t pieces = (to->rows + job.rows_each - 1) / job.rows_each;
+    mrc_parallel_for(pieces > 1 ? backend->context->threads : 1, pieces, copy_some, &job);
+}
+
 /* ---- The ring ------------------------------------------------------------------------------------------------ */
 
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out)
@@ -95,6 +125,54 @@ mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out)
     *out = ring->memory + (int64_t)ring->part * MRC_CUDA_RING_PART + ring->used;
     ring->used += mrc_round_up(bytes, UNIT);
     return MERCER_OK;
+}
+
+/* Rows first .. of a matrix that are a part of the ring, or fewer at its end. */
+static mercer_matrix piece_of(const mercer_matrix *matrix, int64_t first)
+{
+    int64_t rows = MRC_CUDA_RING_PART / (matrix->cols * mrc_dtype_size(matrix->dtype));
+    return mrc_rows(matrix, first, mrc_min(rows, matrix->rows - first));
+}
+
+mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    for (int64_t first = 0; first < to->rows;) {
+        mercer_matrix some = piece_of(from, first), there = mrc_rows(to, first, some.rows), room = some;
+        room.ld = room.cols;
+        MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
+        mrc_cuda_copy_rows(backend, &room, &some);
+        MRC_TRY(mrc_cuda_queue_copy(backend, &there, &room));
+        first += some.rows;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    mrc_cuda_ring_memory *ring = &cuda->ring;
+    struct {
+        mercer_matrix room, to;
+        cudaEvent_t done;
+    } flying[MRC_CUDA_RING_PARTS];
+    int64_t begun = 0, ended = 0;
+    for (int64_t first = 0; first < to->rows || ended < begun;) {
+        if (first < to->rows && begun - ended < MRC_CUDA_RING_PARTS - 1) {
+            mercer_matrix some = piece_of(to, first), there = mrc_rows(from, first, some.rows), room = some;
+            room.ld = room.cols;
+            MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
+            MRC_TRY(mrc_cuda_queue_copy(backend, &room, &there));
+            MRC_CUDA_TRY(backend, cudaEventRecord(ring->done[ring->part], cuda->stream));
+            flying[begun % MRC_CUDA_RING_PARTS].room = room, flying[begun % MRC_CUDA_RING_PARTS].to = some;
+            flying[begun++ % MRC_CUDA_RING_PARTS].done = ring->done[ring->part];
+            first += some.rows;
+            continue;
+        }
+        int at = (int)(ended++ % MRC_CUDA_RING_PARTS);
+        MRC_CUDA_TRY(backend, cudaEventSynchronize(flying[at].done));
+        mrc_cuda_copy_rows(backend, &flying[at].to, &flying[at].room);
+    }
+    return mrc_cuda_sync(backend); /* which also tells what went wrong before */
 }
 
 /* ---- Slots --------------------------------------------------------------------------------------------------- */
@@ -115,40 +193,16 @@ static mercer_status grow(mrc_backend *backend, mrc_cuda_slot *slot, int64_t byt
     return MERCER_OK;
 }
 
-typedef struct packing {
-    const mercer_matrix *from;
-    char *to;
-    int64_t width; /* bytes of a row */
-    int64_t first, end, rows_each;
-} packing;
-
-static void pack_rows(void *argument, int64_t piece, int worker)
-{
-    (void)worker;
-    const packing *self = argument;
-    int64_t first = self->first + piece * self->rows_each, end = mrc_min(self->end, first + self->rows_each);
-    if (self->from->ld == self->from->cols) {
-        memcpy(self->to + first * self->width, mrc_row(self->from, first), (size_t)((end - first) * self->width));
-        return;
-    }
-    for (int64_t i = first; i < end; i++)
-        memcpy(self->to + i * self->width, mrc_row(self->from, i), (size_t)self->width);
-}
-
 /* A piece is copied to the device while the next one is packed. */
 static mercer_status send(mrc_backend *backend, mrc_cuda_slot *slot, const mercer_matrix *from)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     int64_t width = from->cols * mrc_dtype_size(from->dtype), rows = mrc_max(1, PIECE / width);
+    mercer_matrix locked = mrc_view(slot->locked, from->rows, from->cols, from->dtype);
     for (int64_t first = 0; first < from->rows; first += rows) {
         int64_t count = mrc_min(rows, from->rows - first);
-        packing job = {.from = from,
-                       .to = slot->locked,
-                       .width = width,
-                       .first = first,
-                       .end = first + count,
-                       .rows_each = mrc_max(1, SHARE / width)};
-        mrc_parallel_for(backend->context->threads, (count + job.rows_each - 1) / job.rows_each, pack_rows, &job);
+        mercer_matrix to = mrc_rows(&locked, first, count), some = mrc_rows(from, first, count);
+        mrc_cuda_copy_rows(backend, &to, &some);
         MRC_CUDA_TRY(backend, cudaMemcpyAsync(slot->device.memory + first * width, slot->locked + first * width,
                                               (size_t)(count * width), cudaMemcpyHostToDevice, cuda->copies));
     }
