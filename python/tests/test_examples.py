@@ -31,6 +31,7 @@ def test_all_are_tried():
         "streaming",
         "augmentation",
         "torch_loader",
+        "torch_gpu",
     }
 
 
@@ -59,3 +60,13 @@ def test_torch_loader():
         pytest.skip("PyTorch is not here")
     errors = [float(value) for value in re.findall(r"error (\S+)", out)]
     assert errors[-1] < min(0.05, errors[0])
+
+
+def test_torch_gpu():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    out = run("torch_gpu")
+    assert "on cuda:0" in out and float(re.search(r"left: (\S+)", out).group(1)) < 0.5
+    moved = [int(value.replace(",", "")) for value in re.findall(r"host ([\d,]+)", out)]
+    assert len(moved) == 2 and max(moved) < 100_000  # of 5 MB of samples

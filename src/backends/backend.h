@@ -98,6 +98,11 @@ typedef struct mrc_stored {
     bool again, add;
 } mrc_stored;
 
+/* What affine does to each column, (c) in host memory; NULL: 0, 1, 0. */
+typedef struct mrc_affine {
+    const double *shift, *factor, *offset;
+} mrc_affine;
+
 /* What a row of predictions is worth. */
 typedef struct mrc_row_loss {
     double error, size, right;
@@ -166,10 +171,10 @@ struct mrc_backend_ops {
     /* *first: which element, counted row by row, is the first that is not finite; -1: all are. *largest: the most that
        one of the others is, without its sign. */
     mercer_status (*scan)(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest);
-    /* to (m, c) f32 or f64 = offset + scale from, column by column, in double and rounded once. from f32 or f64; it may
-       be `to`. */
+    /* to (m, c) f32 or f64 = offset + factor (from - shift), column by column: each operation in double, then rounded to
+       the type. from may be `to`. */
     mercer_status (*affine)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                            const double *offset, const double *scale);
+                            const mrc_affine *map);
     /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,
        made while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
        turn: start what uses *out before the next call of stage, since the call after that overwrites it. */

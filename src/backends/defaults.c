@@ -386,11 +386,16 @@ static mercer_status default_scan(mrc_backend *backend, const mercer_matrix *mat
 }
 
 static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                    const double *offset, const double *scale)
+                                    const mrc_affine *map)
 {
     (void)backend;
     for (int64_t i = 0; i < to->rows; i++)
-        for (int64_t j = 0; j < to->cols; j++) mrc_store(to, i, j, offset[j] + scale[j] * mrc_load(from, i, j));
+        for (int64_t j = 0; j < to->cols; j++) {
+            double value = mrc_load(from, i, j);
+            if (map->shift) value -= map->shift[j];
+            if (map->factor) value *= map->factor[j];
+            mrc_store(to, i, j, map->offset ? map->offset[j] + value : value);
+        }
     return MERCER_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct input_block {
     int64_t rows;
     void *memory;          /* of the host, for rows that are preprocessed; NULL: they go as they are */
     mercer_matrix given;   /* (rows, features) of the host, for rows of a device that are; otherwise no data */
+    mercer_matrix there;   /* (rows, d) of the device, for rows that are preprocessed there; otherwise no data */
     mercer_matrix product; /* (rows, c) K(P(X), Z) W where F cannot hold it; otherwise no data */
     mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
     mrc_centers shared;
@@ -63,8 +64,13 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, cons
     bool identity = mrc_preprocess_is_identity(model->preprocess), apart = mrc_units_given(&model->units);
     mrc_memory home = home_of(model);
     if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    if (!identity) MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
-    if (!identity && X->memory != MRC_HOST)
+    bool there = X->memory != MRC_HOST && mrc_preprocess_is_affine(model->preprocess);
+    if (there)
+        MRC_TRY(mrc_scope_matrix(&out->scope, model->context->backend, &out->there, out->rows, d, out->dtype,
+                                 "preprocessed samples"));
+    if (!identity && !there)
+        MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
+    if (!identity && !there && X->memory != MRC_HOST)
         MRC_TRY(mrc_scope_view(&out->scope, &out->given, out->rows, X->cols, X->dtype, "samples of a device"));
     apart = apart && own != result && own != MERCER_F64;
     if (home == MRC_HOST || out->centers)
@@ -118,6 +124,11 @@ static mercer_status preprocess(const mercer_model *model, const input_block *bl
     mrc_backend *backend = model->context->backend;
     mercer_matrix from = *X;
     *out = *X;
+    if (block->there.data) {
+        const mrc_affine map = {.shift = model->preprocess->shift, .factor = model->preprocess->factor};
+        *out = mrc_rows(&block->there, 0, X->rows);
+        return backend->ops->affine(backend, out, X, &map);
+    }
     if (!block->memory) return MERCER_OK;
     if (X->memory != MRC_HOST) {
         from = mrc_rows(&block->given, 0, X->rows);
@@ -140,7 +151,8 @@ static mercer_status check_range(mercer_model *model, const char *name, const me
 static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X,
                                         const mercer_matrix *F)
 {
-    for (int64_t first = 0; block->memory && first < X->rows; first += block->rows) {
+    bool other = block->memory || block->there.data;
+    for (int64_t first = 0; other && first < X->rows; first += block->rows) {
         mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
         mercer_matrix x;
         MRC_TRY(preprocess(model, block, &part, &x));
@@ -214,7 +226,8 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     bool given = mrc_units_given(units);
     mercer_matrix host;
     if (given && f->memory != MRC_HOST && units->curve.kind == MRC_CURVE_NONE)
-        return backend->ops->affine(backend, f, product, units->offset, units->scale);
+        return backend->ops->affine(backend, f, product,
+                                    &(mrc_affine){.factor = units->scale, .offset = units->offset});
     if (f->data != product->data && product->memory != MRC_HOST) MRC_TRY(backend->ops->copy(backend, f, product));
     if (!given) return MERCER_OK;
     if (product->memory == MRC_HOST) {
@@ -270,7 +283,8 @@ static mercer_status run(const prediction *self)
     MRC_TRY(open_block(model, self->X, self->F, &block));
     MRC_TRY(check_preprocessed(model, &block, self->X, self->F));
     if (!block.centers) MRC_TRY(mrc_model_place(model));
-    if (self->F && !block.memory && !block.product.data && self->F->memory == MRC_HOST) block.rows = self->X->rows;
+    bool whole = !block.memory && !block.there.data && !block.product.data; /* no block needs room */
+    if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
 }

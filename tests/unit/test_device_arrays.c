@@ -96,24 +96,56 @@ static void affine(mercer_context *context)
 {
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32};
     mrc_backend *backend = context->backend;
-    double offset[C] = {3, -0.1, 1e6}, scale[C] = {1, 0.3, 7};
+    double shift[C] = {0.7, 3, -1e3}, factor[C] = {1, 0.3, 7}, offset[C] = {3, -0.1, 1e6};
+    mrc_affine map = {shift, factor, offset};
     for (int t = 0; t < 4; t++) {
         mercer_matrix from = random_matrix(M, C, types[t / 2], 6), out = data_matrix(M, C, 0, types[t % 2]);
         mercer_matrix there = bring(context, &from, 0), to = bring(context, &out, 2);
         for (int64_t i = 0; i < M; i++)
             for (int64_t j = 0; j < C; j++) { /* each rounded for itself: no fused operation */
-                volatile double product = scale[j] * mrc_load(&from, i, j);
+                volatile double difference = mrc_load(&from, i, j) - shift[j], product = factor[j] * difference;
                 mrc_store(&out, i, j, offset[j] + product);
             }
-        assert_succeeds(context, backend->ops->affine(backend, &to, &there, offset, scale));
+        assert_succeeds(context, backend->ops->affine(backend, &to, &there, &map));
         same_bits(context, &to, &out);
         mrc_matrix_destroy(backend, &there), mrc_matrix_destroy(backend, &to);
         free(from.data), free(out.data);
     }
 }
 
+/* Copies both ways of more than passes at once, with and without gaps between rows, one behind the other. */
+static void large_copies(mercer_context *context)
+{
+    static const int64_t sizes[][3] = {{1000, 700, 0}, {2100, 1250, 3}, {5, 600000, 1}, {2300001, 1, 0}};
+    mrc_backend *backend = context->backend;
+    for (int k = 0; k < 4; k++) {
+        mercer_matrix x = data_matrix(sizes[k][0], sizes[k][1], sizes[k][1] + sizes[k][2], MERCER_F32), there[2];
+        mercer_matrix back = data_matrix(x.rows, x.cols, x.ld, MERCER_F32);
+        set_sentinels(&x), set_sentinels(&back);
+        for (int64_t i = 0; i < x.rows; i++)
+            for (int64_t j = 0; j < x.cols; j++) ((float *)mrc_row(&x, i))[j] = (float)(i * 7 + j);
+        for (int time = 0; time < 2; time++) { /* the first may still be on its way when the second begins */
+            there[time] = bring(context, &x, time);
+            for (int64_t j = 0; j < x.cols && time == 0; j++) ((float *)mrc_row(&x, x.rows - 1))[j] += 1;
+        }
+        for (int time = 1; time >= 0; time--) {
+            assert_succeeds(context, backend->ops->copy(backend, &back, &there[time]));
+            for (int64_t i = 0; i < x.rows; i++)
+                for (int64_t j = 0; j < x.cols; j++) {
+                    float expected = (float)(i * 7 + j) + (time == 1 && i == x.rows - 1 ? 1 : 0);
+                    if (((float *)mrc_row(&back, i))[j] != expected)
+                        fail_msg("size %d, %lld, %lld", k, (long long)i, (long long)j);
+                }
+            assert_true(sentinels_intact(&back));
+            mrc_matrix_destroy(backend, &there[time]);
+        }
+        free(x.data), free(back.data);
+    }
+}
+
 static void elements_on(mrc_backend *backend)
 {
+    if (backend->context->isa == MRC_ISA_SCALAR) with_backend(backend, large_copies);
     with_backend(backend, scans);
     with_backend(backend, affine);
 }
@@ -194,17 +226,18 @@ static void predictions(mercer_context *context)
     mercer_matrix shifts = mrc_view(shift, C, 1, MERCER_F64);
     int64_t before = context->bytes_now;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=4"));
-    for (int kind = 0; kind < 4; kind++) { /* plain, in units, preprocessed too, with a curve */
+    for (int kind = 0; kind < 5; kind++) { /* plain, in units, preprocessed too, with a curve, preprocessed by ranks */
         mercer_model *model;
         assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, MERCER_F32));
         mercer_matrix w = mercer_model_weights(model);
         data_fill_normal(&w, (mrc_rng){11, 4}, 0, 0.01);
         if (kind > 0) assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
-        if (kind == 2) {
-            mercer_preprocess *standard;
-            assert_succeeds(context, mercer_preprocess_fit_matrix(&standard, context, "standardise", &x));
-            assert_succeeds(context, mercer_model_set_preprocess(model, standard));
-            mercer_preprocess_free(standard);
+        if (kind == 2 || kind == 4) {
+            mercer_preprocess *prepare;
+            const char *spec = kind == 2 ? "standardise" : "rank";
+            assert_succeeds(context, mercer_preprocess_fit_matrix(&prepare, context, spec, &x));
+            assert_succeeds(context, mercer_model_set_preprocess(model, prepare));
+            mercer_preprocess_free(prepare);
         }
         if (kind == 3) assert_succeeds(context, mercer_model_set_target_curve(model, "log", &shifts));
         predictions_of(context, model, &x);

@@ -79,18 +79,19 @@ mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *
 }
 
 mercer_status mrc_cuda_affine(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                              const double *offset, const double *scale)
+                              const mrc_affine *map)
 {
     mercer_matrix source, target;
-    double *offsets, *scales;
-    int64_t bytes = to->cols * (int64_t)sizeof *scale;
+    double *shift = NULL, *factor = NULL, *offset = NULL;
+    int64_t bytes = to->cols * (int64_t)sizeof *factor;
     if (is_empty(to)) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     MRC_TRY(mrc_cuda_write(backend, to, false, &target));
-    MRC_TRY(mrc_cuda_upload(backend, &offsets, offset, bytes));
-    MRC_TRY(mrc_cuda_upload(backend, &scales, scale, bytes));
-    MRC_CUDA_TRY(backend, mrc_launch_affine(mrc_cuda_of(backend)->stream, target, source, offsets, scales));
+    if (map->shift) MRC_TRY(mrc_cuda_upload(backend, &shift, map->shift, bytes));
+    if (map->factor) MRC_TRY(mrc_cuda_upload(backend, &factor, map->factor, bytes));
+    if (map->offset) MRC_TRY(mrc_cuda_upload(backend, &offset, map->offset, bytes));
+    MRC_CUDA_TRY(backend, mrc_launch_affine(mrc_cuda_of(backend)->stream, target, source, shift, factor, offset));
     return mrc_cuda_write_back(backend, to, &target);
 }
 

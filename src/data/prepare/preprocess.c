@@ -114,6 +114,12 @@ bool mrc_preprocess_is_identity(const mercer_preprocess *self)
     return !self || (!self->map && (self->kind == MRC_PREPROCESS_NONE || self->folded));
 }
 
+bool mrc_preprocess_is_affine(const mercer_preprocess *preprocess)
+{
+    return preprocess && !preprocess->map &&
+           (preprocess->kind == MRC_PREPROCESS_STANDARDISE || preprocess->kind == MRC_PREPROCESS_MINMAX);
+}
+
 int64_t mrc_preprocess_features(const mercer_preprocess *self)
 {
     return !self ? 0 : self->map ? self->map->features : self->features;

@@ -60,6 +60,8 @@ mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context 
 
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
+/* True if it is (x - shift) * factor, feature by feature, and nothing more. */
+bool mrc_preprocess_is_affine(const mercer_preprocess *preprocess);
 /* The number of features that samples must have, 0: any. */
 int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
 /* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */

@@ -52,10 +52,16 @@ static __global__ void scale(mercer_matrix x, const double *factors, bool column
     mrc_put(x, i, j, factors[columns ? j : i] * mrc_at(x, i, j));
 }
 
-static __global__ void affine(mercer_matrix to, mercer_matrix from, const double *offset, const double *scale)
+static __global__ void affine(mercer_matrix to, mercer_matrix from, const double *shift, const double *factor,
+                              const double *offset)
 {
     MRC_FOR_EACH(i, j, to.rows, to.cols)
-    mrc_put(to, i, j, __dadd_rn(offset[j], __dmul_rn(scale[j], mrc_at(from, i, j))));
+    {
+        double value = mrc_at(from, i, j);
+        if (shift) value = __dsub_rn(value, shift[j]);
+        if (factor) value = __dmul_rn(value, factor[j]);
+        mrc_put(to, i, j, offset ? __dadd_rn(offset[j], value) : value);
+    }
 }
 
 static __global__ void symmetrise(mercer_matrix a)
@@ -132,10 +138,10 @@ cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double 
     return cudaGetLastError();
 }
 
-cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *offset,
-                              const double *scale)
+cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *shift,
+                              const double *factor, const double *offset)
 {
-    affine<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, offset, scale);
+    affine<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, shift, factor, offset);
     return cudaGetLastError();
 }
 

@@ -26,9 +26,9 @@ cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
 /* Rows, or columns, times factors of their own. */
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns);
-/* to = offset + scale from, column by column; to may be from. */
-cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *offset,
-                              const double *scale);
+/* to = offset + factor (from - shift), column by column; to may be from; NULL: 0, 1, 0. */
+cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *shift,
+                              const double *factor, const double *offset);
 cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
 /* A (n, n) f64: everything above the diagonal becomes 0. */
 cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
