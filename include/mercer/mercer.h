@@ -270,8 +270,8 @@ MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_contex
                                              const mercer_dataset_options *options);
 
 /* Samples in the caller's memory, which must outlive the dataset and stay as it is; names are copied. Of an X or Y on a
-   GPU the dataset has a copy in host memory too: centers and bandwidths are chosen there, steps take the rows where they
-   are. */
+   GPU the dataset has a copy in host memory too: centers and bandwidths are chosen there, steps take the rows where
+   they are. */
 typedef struct mercer_dataset_arrays {
     size_t struct_size;
     const mercer_matrix *X;           /* (n, d) any dtype, finite */

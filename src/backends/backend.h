@@ -163,16 +163,16 @@ struct mrc_backend_ops {
     /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts
        tiles. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
-    /* MERCER_OK if the elements of a caller's view lie in the backend's memory, as the view says; else the message names
-       the matrix and tells where they are. NULL stays: the backend has no memory of its own. */
+    /* MERCER_OK if the elements of a caller's view lie in the backend's memory, as the view says; else the message
+       names the matrix and tells where they are. NULL stays: the backend has no memory of its own. */
     mercer_status (*check_memory)(mrc_backend *backend, const char *name, const mercer_matrix *matrix);
     /* What is queued on a stream of the caller's comes before what the backend is given from now on. NULL stays. */
     mercer_status (*wait)(mrc_backend *backend, void *stream);
     /* *first: which element, counted row by row, is the first that is not finite; -1: all are. *largest: the most that
        one of the others is, without its sign. */
     mercer_status (*scan)(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest);
-    /* to (m, c) f32 or f64 = offset + factor (from - shift), column by column: each operation in double, then rounded to
-       the type. from may be `to`. */
+    /* to (m, c) f32 or f64 = offset + factor (from - shift), column by column: each operation in double, then rounded
+       to the type. from may be `to`. */
     mercer_status (*affine)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                             const mrc_affine *map);
     /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,

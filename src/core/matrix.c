@@ -157,7 +157,8 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
                         (long long)matrix->rows, (long long)matrix->cols);
     MRC_TRY(check_dtype(context, name, matrix->dtype, accept));
     if (matrix->memory != MRC_HOST)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend or "
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "%s: memory kind %d is not supported by this backend or "
                         "function: the elements must lie in host memory",
                         name, (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])

@@ -45,7 +45,7 @@ struct mercer_dataset {
     mercer_matrix
         y; /* (rows, outputs) f32 or f64 targets; data is NULL in parts; all 0 unless they are stored values */
     mercer_matrix there; /* the same samples as x on the device of the context, the caller's; data is NULL: x alone */
-    int32_t *labels;                  /* (rows) class numbers; NULL unless classification with stored labels */
+    int32_t *labels;     /* (rows) class numbers; NULL unless classification with stored labels */
     const char *const *label_names;   /* (outputs), or NULL */
     const char *const *feature_names; /* (features), or NULL */
     const char *const *target_names;  /* of the columns of targets: 1 for classes, else (outputs); or NULL */

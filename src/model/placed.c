@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The model on a device, between predictions: centers as they are and packed for its products, and the weights. A
- * caller may write the weights between calls, so each call looks whether they are those that were sent: their hash takes
- * a twentieth of the time of sending them.
+ * caller may write the weights between calls, so each call looks by a hash whether they are those that were sent.
  */
 #include "model/model.h"
 

@@ -180,8 +180,9 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     mrc_teacher teacher = {0};
     if (data->synth && !mrc_synth_teacher(data->synth, &teacher)) return MERCER_OK;
     int64_t elements, bytes;
-    if (!data->synth && !data->there.data && (!mrc_multiply(data->rows, data->features, &elements) ||
-                         !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
+    if (!data->synth && !data->there.data &&
+        (!mrc_multiply(data->rows, data->features, &elements) ||
+         !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
         return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .data = data, .teacher = teacher};

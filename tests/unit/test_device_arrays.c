@@ -29,7 +29,8 @@ static mrc_memory home_of(const mercer_context *context)
 static mercer_matrix bring(mercer_context *context, const mercer_matrix *host, int64_t gap)
 {
     mercer_matrix all;
-    assert_succeeds(context, mrc_matrix_create(context->backend, &all, host->rows, host->cols + gap, host->dtype, "test"));
+    assert_succeeds(context,
+                    mrc_matrix_create(context->backend, &all, host->rows, host->cols + gap, host->dtype, "test"));
     all.cols = host->cols;
     assert_succeeds(context, context->backend->ops->copy(context->backend, &all, host));
     return all;
@@ -284,8 +285,7 @@ static void datasets(mercer_context *context)
         mercer_dataset *data;
         mercer_fit_options options = MERCER_INIT(mercer_fit_options);
         mercer_train_options train = MERCER_INIT(mercer_train_options);
-        mercer_dataset_arrays arrays = {
-            .struct_size = sizeof arrays, .X = k ? &x_there : &x, .Y = k ? &y_there : &y};
+        mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = k ? &x_there : &x, .Y = k ? &y_there : &y};
         options.kernel = "laplace", options.centers = 60, options.train = &train, options.preprocess = "none";
         train.solver = "ep4", train.epochs = 2;
         assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));

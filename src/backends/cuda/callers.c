@@ -22,10 +22,11 @@ mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, cons
         return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
                         "%s: memory says that it lies on a GPU, but its address is not one of a GPU's memory", name);
     if (found.type == cudaMemoryTypeManaged || found.device == own) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                    "%s lies on CUDA device %d, this context computes on device %d: make a context for cuda:%d, or copy "
-                    "it",
-                    name, found.device, own, found.device);
+    return mrc_fail(
+        backend->context, MERCER_ERROR_UNSUPPORTED,
+        "%s lies on CUDA device %d, this context computes on device %d: make a context for cuda:%d, or copy "
+        "it",
+        name, found.device, own, found.device);
 }
 
 static mercer_status order_streams(mrc_backend *backend, cudaEvent_t event, cudaStream_t other)

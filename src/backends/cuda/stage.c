@@ -5,8 +5,8 @@
  * The ring: small things (row numbers, factors, targets of a batch) are copied into page-locked memory and from there
  * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again
  * when the copies out of it are done, which an event tells. What is large passes through it part by part, both ways:
- * all threads copy one part while the copy engine has others. From memory that is not page-locked the driver copies at a
- * tenth of that speed.
+ * all threads copy one part while the copy engine has others. From memory that is not page-locked the driver copies at
+ * a tenth of that speed.
  *
  * Slots: the points of a batch go into one of two slots, each a page-locked and a device buffer, by a stream of their
  * own:
