@@ -112,9 +112,8 @@ static int next(void *user, int64_t most, mercer_batch *batch)
         self->room = m;
         if (!self->targets) return 1;
     }
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t k = 0; k < self->classes; k++)
-            self->targets[i * self->classes + k] = self->all->labels[self->next + i] == k;
+    memset(self->targets, 0, (size_t)(m * self->classes) * sizeof *self->targets);
+    for (int64_t i = 0; i < m; i++) self->targets[i * self->classes + self->all->labels[self->next + i]] = 1;
     *batch = (mercer_batch){.X = mercer_matrix_view((char *)self->all->x.data + self->next * self->all->x.cols * size,
                                                     m, self->all->x.cols, self->all->x.dtype),
                             .Y = mercer_matrix_view(self->targets, m, self->classes, MERCER_F32)};
