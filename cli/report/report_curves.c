@@ -214,7 +214,7 @@ void report_spectrum(report_page *self, const report_run *run)
         x[i] = (double)(i + 1);
         after[i] = isfinite(tail) && before[i] > tail ? tail : before[i];
     }
-    svg_series series[] = {{"before", x, before, count}, {"after preconditioning", x, after, count}};
+    svg_series series[] = {{"before", x, before, count, false}, {"after preconditioning", x, after, count, false}};
     svg_chart chart =
         svg_chart_of("Eigenvalues of K(Xₛ, Xₛ) / s", "index", "eigenvalue", series, isfinite(tail) ? 2 : 1);
     chart.log_x = count >= 20;

@@ -148,7 +148,8 @@ static void chart(page *out, const json_t *event, bool caption)
         const json_t *one = json_array_get(list, k), *xs = json_object_get(one, "x"), *ys = json_object_get(one, "y");
         const char *name = report_text(one, "name");
         size_t points = json_array_size(xs) < json_array_size(ys) ? json_array_size(xs) : json_array_size(ys);
-        series[k] = (svg_series){name ? name : "", report_values(xs, points), report_values(ys, points), points};
+        series[k] = (svg_series){name ? name : "", report_values(xs, points), report_values(ys, points), points,
+                                 json_is_true(json_object_get(one, "dotted"))};
     }
     svg_chart drawn = svg_chart_of(title ? title : "", x ? x : "", y ? y : "", series, count);
     drawn.log_x = json_is_true(json_object_get(event, "log_x"));

@@ -50,7 +50,7 @@ static void plots(page *out, const json_t *output, size_t k, bool alone)
     snprintf(number, sizeof number, "output %zu", k + 1);
     const char *name = report_text(output, "name") ? report_text(output, "name") : number;
     for (size_t i = 0; i < count; i++) miss[i] = y[i] - f[i];
-    svg_series pairs = {"samples", y, f, count}, misses = {"samples", f, miss, count};
+    svg_series pairs = {"samples", y, f, count, false}, misses = {"samples", f, miss, count, false};
     svg_chart against = svg_chart_of(alone ? "Predicted against true" : name, "true", "predicted", &pairs, 1);
     svg_chart left = svg_chart_of("What predictions miss", "predicted", "true − predicted", &misses, 1);
     against.dots = against.tall = left.dots = left.tall = true;

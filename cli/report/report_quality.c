@@ -18,7 +18,7 @@ static svg_series series_of(const json_t *object, const char *x, const char *y, 
     const json_t *left = json_object_get(object, x), *right = json_object_get(object, y);
     size_t count = json_array_size(left);
     if (count == 0 || count != json_array_size(right)) return (svg_series){.name = name};
-    return (svg_series){name, report_values(left, count), report_values(right, count), count};
+    return (svg_series){name, report_values(left, count), report_values(right, count), count, false};
 }
 
 static void free_series(const svg_series *series)

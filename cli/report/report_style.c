@@ -54,7 +54,8 @@ const char *const report_style[] = {
     ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
     ".dots{fill:none;stroke-width:5;stroke-linecap:round;stroke-opacity:.3}.dots.c0{stroke:var(--c0)}.dots.c1{stroke:"
     "var(--c1)}.dots.c2{stroke:var(--c2)}.dots.c3{stroke:var(--c3)}\n"
-    ".d1{stroke-dasharray:7 5}.d2{stroke-dasharray:2 5}.d3{stroke-dasharray:9 4 2 4}\n",
+    ".d1{stroke-dasharray:7 5}.d2{stroke-dasharray:2 5}.d3{stroke-dasharray:9 4 2 4}.d4{stroke-dasharray:.1 "
+    "5}\n",
     ".line.c0{stroke:var(--c0)}.line.c1{stroke:var(--c1)}.line.c2{stroke:var(--c2)}.line.c3{stroke:var(--c3)}"
     ".line.c4{stroke:var(--c4)}.line.c5{stroke:var(--c5)}\n"
     ".m.c0,.bar.c0{fill:var(--c0)}.m.c1,.bar.c1{fill:var(--c1)}.m.c2,.bar.c2{fill:var(--c2)}.m.c3,.bar.c3{fill:"

@@ -210,6 +210,17 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
+/* Numbers of a series' colour and mark, and of its dashes: series count without those that are dotted, which take the
+   colour and mark of the one before. */
+static size_t look_of(const svg_chart *chart, size_t k, int *dashes)
+{
+    enum { DOTTED = 4 };
+    size_t number = 0;
+    for (size_t i = 1; i <= k; i++) number += !chart->series[i].dotted;
+    *dashes = chart->series[k].dotted ? DOTTED : (int)(number % 4);
+    return number;
+}
+
 /* A mark whose shape tells the series where colours do not: disc, square, diamond, triangle. */
 static void draw_mark(page *out, size_t series, double x, double y)
 {
@@ -233,12 +244,13 @@ static void walk_series(page *out, const svg_chart *chart, size_t k, const axis 
 {
     const svg_series *series = &chart->series[k];
     size_t points = series_points(chart, series), kept = svg_kept(points, SVG_MOST_POINTS), seen = 0, done = 0;
+    int dashes;
     for (size_t i = 0; i < series->count && done < kept; i++) {
         if (!drawable(chart, series->x[i], series->y[i])) continue;
         if (seen++ != svg_kept_index(done, points, SVG_MOST_POINTS)) continue;
         double at_x = place(x, series->x[i]), at_y = place(y, series->y[i]);
         if (marks)
-            draw_mark(out, k, at_x, at_y);
+            draw_mark(out, look_of(chart, k, &dashes), at_x, at_y);
         else
             page_print(out, "%s%.1f %.1f", done == 0 ? "M" : "L", at_x, at_y);
         done++;
@@ -272,7 +284,9 @@ static void draw_series(page *out, const svg_chart *chart, size_t k, const axis 
         return;
     }
     if (points > 1) {
-        page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(k % SVG_COLOURS), (int)(k % 4));
+        int dashes;
+        size_t look = look_of(chart, k, &dashes);
+        page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(look % SVG_COLOURS), dashes);
         walk_series(out, chart, k, x, y, false);
         page_add(out, "\"/>\n");
     }
@@ -316,11 +330,13 @@ void svg_legend(page *out, const svg_chart *chart)
     if (chart->count < 2) return;
     page_add(out, "<ul class=\"legend\">");
     for (size_t k = 0; k < chart->count; k++) {
+        int dashes;
+        size_t look = look_of(chart, k, &dashes);
         if (series_points(chart, &chart->series[k]) == 0) continue;
         page_print(out,
                    "<li><svg viewBox=\"0 0 30 12\" aria-hidden=\"true\"><path class=\"line c%d d%d\" d=\"M1 6H29\"/>",
-                   (int)(k % SVG_COLOURS), (int)(k % 4));
-        draw_mark(out, k, 15, 6);
+                   (int)(look % SVG_COLOURS), dashes);
+        draw_mark(out, look, 15, 6);
         page_print(out, "</svg>%s</li>", chart->series[k].name);
     }
     page_add(out, "</ul>\n");

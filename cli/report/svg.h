@@ -18,6 +18,7 @@ typedef struct svg_series {
     const char *name;
     const double *x, *y; /* (count), pairs that are not finite, or not positive on a log axis, are left out */
     size_t count;
+    bool dotted; /* in the colour of the last one before it that is not: what the same thing was elsewhere */
 } svg_series;
 
 typedef struct svg_chart {

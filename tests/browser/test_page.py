@@ -137,6 +137,15 @@ class Reports(unittest.TestCase):
         lines = [path for path in self.good([chart]).paths if "L" in path]
         self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
 
+    def test_dotted_series(self):
+        """One that is dotted has the colour of the one before it, and counts as none for those behind it."""
+        series = [{"name": name, "x": [0, 1], "y": [1, 2], "dotted": name == "p"} for name in "apb"]
+        page = self.report([{"event": "chart", "title": "t", "series": series}])
+        drawn = page.split("</ul>")[-1]
+        self.assertEqual(re.findall(r'class="line (c\d d\d)"', drawn), ["c0 d0", "c0 d4", "c1 d1"])
+        self.assertEqual(re.findall(r'class="line (c\d d\d)"', page.split('class="legend"')[1].split("</ul>")[0]),
+                         ["c0 d0", "c0 d4", "c1 d1"])
+
     def test_chart_on_its_own(self):
         """tools/make-chart takes a chart out of a page: an SVG file that needs nothing else."""
         chart = next(event for event in fixture.whole_run() if event["event"] == "chart")
