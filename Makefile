@@ -19,7 +19,7 @@ CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
 endif
 
-.PHONY: build bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release setup clean help
+.PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -63,6 +63,19 @@ demo: setup ## build, then train on computed digits: a table and build/demo/repo
 COMPARE_PYTHON = $(firstword $(wildcard build/compare-venv/bin/python) python3)
 
 COMPARISONS = composed eigenpro sklearn_models tables
+
+# Cells that have run are kept in the folder of the pages; a part that was interrupted goes on where it was.
+paper: setup ## the paper's figures and tables that MERCER_DATA allows: build/paper/paper.html, CSV files; 15 minutes
+	@mkdir -p build && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
+	@bench/paper/figure
+
+paper-full: setup ## the same with the paper's epochs and sizes: many hours without a GPU
+	@$(MAKE) build
+	@bench/paper/figure --full
+
+paper-gpu: setup ## of these what wants a GPU: the whole preset, 120 million samples, the largest numbers of centers
+	@$(MAKE) build
+	@MERCER_DEVICE=cuda MERCER_ARITHMETIC=fast bench/paper/figure --full --out build/paper-gpu table stream million
 
 bench: setup ## run every benchmark, beside NumPy, scikit-learn and PyTorch where they are
 	@$(MAKE) build
