@@ -231,7 +231,8 @@ static void test_bad_headers(void **state)
     refuse(1, "", 8, bad, "begin with '{'");
     refuse(1, "{", 8, bad, "name in quotes");
     refuse(4, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "version 4.0");
-    static const char *const types[] = {"|O", "<c16", "<f16", "<M8[ns]", "|V8", "<f3", "f", "", "<", "<i8x", "<U"};
+    static const char *const types[] = {"|O", "<c16", "<f16", "<M8[ns]", "|V8", "<f3", "f",
+                                        "",   "<",    "<i8x", "<U",      "<U0", "|S0"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char header[128];
         snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }", types[i]);
@@ -263,6 +264,28 @@ static void test_truncated_and_changed(void **state)
             good.data[i] = kept;
         }
     free(good.data);
+}
+
+/* A header ends where its length says: what stands behind it are elements, even if they would complete it. */
+static void test_header_ends(void **state)
+{
+    (void)state;
+    static const char whole[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (12, 3), }";
+    unsigned char data[sizeof whole + 288];
+    for (size_t cut = 0; cut < sizeof whole - 2; cut++) {
+        char header[sizeof whole];
+        memcpy(header, whole, cut), header[cut] = 0;
+        memset(data, ' ', sizeof data);
+        memcpy(data, whole + cut, sizeof whole - 1 - cut);
+        mercer_dataset_options options = data_options(npy_file("cut.npy", 1, header, data, sizeof data), NULL);
+        assert_refused(&options, MERCER_ERROR_FORMAT, "cut.npy: NPY header at offset");
+    }
+    /* Offsets in messages are those of the file; 1,048,576 is the largest size of an element. */
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, MERCER_ERROR_FORMAT, "at offset 68: ");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,,), }", 8, MERCER_ERROR_FORMAT, "at offset 63: ");
+    refuse(2, "[", 8, MERCER_ERROR_FORMAT, "at offset 12: ");
+    refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
+           "are not read");
 }
 
 static void test_integers_too_large(void **state)
@@ -350,6 +373,9 @@ static void test_target_texts(void **state)
     data = open_data(x, plain_file("y.npy", "|S1", false, "3", "121", 3)); /* numbers in text are classes too */
     assert_classes(data, "1 2", (int32_t[]){0, 1, 0});
     mercer_dataset_free(data);
+    data = open_data(x, plain_file("y.npy", "|S12", false, "3", "abcdefghijklb\0\0\0\0\0\0\0\0\0\0\0abcdefghijkl", 36));
+    assert_classes(data, "abcdefghijkl b", (int32_t[]){0, 1, 0}); /* sizes of more than one digit */
+    mercer_dataset_free(data);
     x = plain_file("x.npy", "<f8", false, "1, 6", numbers, 48);
     mercer_dataset_options options = data_options(x, plain_file("y.npy", "<U2", false, "1", damaged, 8));
     assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");
@@ -368,7 +394,8 @@ int main(void)
         cmocka_unit_test(test_swapped_floats),       cmocka_unit_test(test_fortran_order),
         cmocka_unit_test(test_versions_and_headers), cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_bad_headers),          cmocka_unit_test(test_truncated_and_changed),
-        cmocka_unit_test(test_integers_too_large),   cmocka_unit_test(test_target_types),
-        cmocka_unit_test(test_target_matrix),        cmocka_unit_test(test_target_texts)};
+        cmocka_unit_test(test_integers_too_large),   cmocka_unit_test(test_header_ends),
+        cmocka_unit_test(test_target_types),         cmocka_unit_test(test_target_matrix),
+        cmocka_unit_test(test_target_texts)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
