@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table [FILE.csv]: learns the prices in a table (examples/tables/diamonds.csv) from its first 1,600 rows, saves the model,
+ * table [FILE.csv]: learns the rents in a table (examples/tables/flats.csv) from its first 1,600 rows, saves the model,
  * loads it again, and says how good it is on the others. Words and gaps in columns are taken care of: the model keeps what
  * the columns were, and other tables are read by that.
  */
@@ -9,14 +9,14 @@
 
 #include <stdio.h>
 
-static const char *const saved = "diamonds.safetensors";
+static const char *const saved = "flats.safetensors";
 
 /* The rows from `first` on, all or as many as wanted; as a model knows the columns, or as they look. */
 static mercer_status open_rows(mercer_dataset **data, mercer_context *context, const char *path, const char *schema,
                                int64_t first, int64_t rows)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
-    options.x = path, options.target = "price", options.schema = schema, options.first = first, options.rows = rows;
+    options.x = path, options.target = "rent", options.schema = schema, options.first = first, options.rows = rows;
     return mercer_dataset_open(data, context, &options);
 }
 
@@ -48,7 +48,7 @@ static mercer_status judge(mercer_context *context, const char *path, double *r2
 
 int main(int count, char **arguments)
 {
-    const char *path = count > 1 ? arguments[1] : "examples/tables/diamonds.csv";
+    const char *path = count > 1 ? arguments[1] : "examples/tables/flats.csv";
     mercer_context *context = NULL;
     double r2 = 0;
     int ok = !mercer_context_create(&context, NULL) && !learn(context, path) && !judge(context, path, &r2);

@@ -2,6 +2,8 @@
 """Python in README.md and on the pages of docs/ runs as it stands there, and is as good as it says."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,19 @@ def blocks(page):
     return found
 
 
-def test_lines_of_readme(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
+def test_lines_of_readme(monkeypatch, capsys, tmp_path):
+    """The lines of Python, and on the table that they write the lines of the shell."""
+    monkeypatch.chdir(tmp_path)
     (text,) = blocks("README.md")
     exec(compile(text, "README.md", "exec"), {})
     said = float(re.search(r"not seen: ([0-9.]+) or more", text).group(1))
     assert float(capsys.readouterr().out) >= said - 0.005
+    commands = re.findall(r"^mercer (.*)$", (ROOT / "README.md").read_text(), re.M)
+    assert len(commands) == 2
+    for command in commands:
+        done = subprocess.run([sys.executable, "-m", "mercer", *command.split()], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "classes.csv").read_text().splitlines()) == 570
 
 
 @pytest.mark.parametrize("page", TUTORIALS)

@@ -66,6 +66,9 @@ def run_commands(program, page):
         return [f"{page}: no command of the program"]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+        # The table that the lines of Python write; python/tests/test_readme.py has the real one.
+        with open(os.path.join(folder, "tumours.csv"), "w", encoding="utf-8") as file:
+            file.write("radius,texture,benign\n" + "".join(f"{i % 17},{i % 13},{int(i % 17 < 9)}\n" for i in range(200)))
         os.symlink(os.path.abspath(program), os.path.join(folder, "mercer"))
         path = folder + os.pathsep + os.environ.get("PATH", "")
         for line in lines:
