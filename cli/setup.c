@@ -22,11 +22,17 @@ static const char *metric_file(const cli_values *v)
 static void read_tune_options(const cli_values *v, mercer_fit_options *options)
 {
     options->tune = cli_has(v, "tune") ? cli_switch(v, "tune") : MERCER_ON; /* mercer tune */
-    options->tune_budget = cli_number(v, "budget");
+    if (!cli_given(v, "kernel") && options->tune != MERCER_OFF) options->kernel = NULL;
+    if (!cli_has(v, "criterion")) return; /* mercer plan */
+    options->tune_budget = cli_given(v, "budget") ? cli_number(v, "budget") : 0;
     options->tune_criterion = cli_text(v, "criterion");
-    if (options->tune != MERCER_ON) return;
-    if (!cli_given(v, "kernel")) options->kernel = NULL;
+    if (options->tune == MERCER_OFF) return;
     if (cli_given(v, "kernels") || options->kernel == NULL) options->tune_kernels = cli_text(v, "kernels");
+}
+
+static int can_tune(const cli_values *v)
+{
+    return cli_has(v, "tune") || cli_has(v, "criterion");
 }
 
 int cli_check_job(const cli_values *v)
@@ -45,7 +51,7 @@ int cli_check_job(const cli_values *v)
         status = mercer_fit_check(NULL, &options);
         if (status != MERCER_OK) return cli_error(CLI_USAGE, "--learn-features: %s", mercer_last_error(NULL));
     }
-    if (status == MERCER_OK && cli_has(v, "criterion")) {
+    if (status == MERCER_OK && can_tune(v)) {
         read_tune_options(v, &options);
         status = mercer_fit_check(NULL, &options);
         if (status != MERCER_OK)
@@ -148,7 +154,7 @@ void cli_job_init(cli_job *job, const cli_values *v)
         options->target_transform = cli_text(v, "target-transform");
         options->class_weight = cli_text(v, "class-weight");
     }
-    if (cli_has(v, "criterion")) read_tune_options(v, options);
+    if (can_tune(v)) read_tune_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
         options->shards = (int)cli_integer(v, "shards");
         if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;

@@ -124,9 +124,11 @@ static void say_rounds(const run *r)
 /* What the plan says of a search. */
 static void say_search(const run *r, const mercer_plan *plan)
 {
-    for (const char *at = strstr(plan->text, "search: "); at != NULL; at = strstr(at, "\nsearch: ")) {
-        if (*at == '\n') at++;
-        cli_say(r->v, "%.*s", (int)strcspn(at, "\n"), at);
+    const char *line = plan->text;
+    for (size_t length; *line != '\0' && r->job.fit.untuned == NULL; line += length + (line[length] == '\n')) {
+        length = strcspn(line, "\n");
+        if (strncmp(line, "tuned: ", 7) == 0 || strncmp(line, "not tuned: ", 11) == 0)
+            cli_say(r->v, "%.*s", (int)length, line);
     }
 }
 

@@ -13,6 +13,12 @@ static json_t *found_options(const cli_job *job, const mercer_plan *plan, const 
 {
     json_t *object = json_pack("{ss ss so}", "kernel", job->fit.kernel, "preprocess", job->fit.preprocess, "lambda",
                                cli_json_real(plan->lambda));
+    if (!cli_given(job->v, "solver") && mercer_solver_kind_of(plan->solver) != MERCER_SOLVER_BATCHES)
+        json_object_set_new(object, "converge", json_string("on"));
+    if (strcmp(job->fit.center_method, "all") == 0)
+        json_object_set_new(object, "centers", json_string("all"));
+    else if (job->options.given_centers == NULL)
+        json_object_set_new(object, "centers", json_integer(job->fit.centers));
     if (metric != NULL) {
         char *text = cli_format("file:%s", metric);
         json_object_set_new(object, "metric", cli_json_text(text));

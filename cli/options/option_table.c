@@ -121,11 +121,13 @@ static const cli_option written[] = {
     {"learn-features", NULL, 0, CLI_INTEGER, "ROUNDS", "on", "0", NULL, FITS, 0, "Model",
      "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
      "none"},
-    {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, CLI_TRAIN, 0, "Model",
+    {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN | CLI_PLAN, 0, "Model",
      "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the "
-     "rows; what is given stays"},
-    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, "30s", NULL, TUNES, 0, "Model",
-     "what the search may take, by counted work at the machine's nominal speed: 10s, 2m"},
+     "rows; what is given stays. auto: for tables (numbers that would be standardised, 500 rows or more) if neither "
+     "kernel, bandwidth, metric and ridge nor how to train are given"},
+    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
+     "what the search may take, and as much the training behind it, by counted work at the machine's nominal speed: "
+     "10s, 2m (default: 3 ms a row, at most 30 s; on a GPU a tenth of that)"},
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
      "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 4000 rows on, kfold "

@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAT 1.01 /* errors up to this many times the smallest are as good */
+enum { CENTER_COUNTS = 3 };
 
 static int same_arm(const mercer_tune_try *a, const mercer_tune_try *b)
 {
     return strcmp(a->kernel, b->kernel) == 0 && strcmp(a->preprocess, b->preprocess) == 0;
 }
 
-/* Fits of the same sizes, kernel, preprocessing and metric: they differ in bandwidth and ridge. */
-static int same_round(const mercer_tune_try *a, const mercer_tune_try *b)
+/* One of the largest fits with kernel, preprocessing and metric of the best of which several bandwidths were tried. */
+static int is_around(const mercer_fit_report *fit, const mercer_tune_try *one)
 {
-    return same_arm(a, b) && a->round == b->round && a->rows == b->rows && a->centers == b->centers;
+    const mercer_tune_try *best = &fit->tries[fit->best_try];
+    return same_arm(one, best) && one->round == best->round && one->rows == fit->tune_around;
 }
 
 /* A fit to more rows is the better judge of its kernel and preprocessing. */
@@ -48,29 +49,6 @@ static const mercer_tune_try **best_of_arms(const mercer_fit_report *fit, int64_
     return list;
 }
 
-/* Between which bandwidths and ridges errors are as good as the best. */
-typedef struct flatness {
-    double multiple[2], ridge[2];
-} flatness;
-
-static flatness find_flatness(const mercer_fit_report *fit)
-{
-    const mercer_tune_try *best = &fit->tries[fit->best_try];
-    flatness flat = {{best->multiple, best->multiple}, {best->ridge, best->ridge}};
-    for (int64_t i = 0; i < fit->try_count; i++) {
-        const mercer_tune_try *one = &fit->tries[i];
-        if (!same_round(one, best)) continue;
-        for (int r = 0; r < fit->tune_ridge_count; r++) {
-            if (!(one->errors[r] <= FLAT * best->error)) continue;
-            flat.multiple[0] = fmin(flat.multiple[0], one->multiple);
-            flat.multiple[1] = fmax(flat.multiple[1], one->multiple);
-            flat.ridge[0] = fmin(flat.ridge[0], fit->tune_ridges[r]);
-            flat.ridge[1] = fmax(flat.ridge[1], fit->tune_ridges[r]);
-        }
-    }
-    return flat;
-}
-
 /* ---- Text -------------------------------------------------------------------------------------------------------- */
 
 void cli_show_tuned(const cli_job *job, FILE *file)
@@ -96,11 +74,10 @@ void cli_show_tuned(const cli_job *job, FILE *file)
     cli_table_print(table, file);
     free(list);
     if (fit->best_try < 0) return;
-    flatness flat = find_flatness(fit);
     fprintf(file,
             "m: the median distance, n: the number of samples; within 1 %% of the best: bandwidths %.3g to %.3g m, "
             "ridges %.0e to %.0e n\n",
-            flat.multiple[0], flat.multiple[1], flat.ridge[0], flat.ridge[1]);
+            fit->tune_flat[0], fit->tune_flat[1], fit->tune_flat_ridge[0], fit->tune_flat_ridge[1]);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
@@ -130,10 +107,17 @@ json_t *cli_tuned_json(const cli_job *job)
                        cli_json_real(fit->tune_seconds), "whole", fit->tune_whole, "rows", (json_int_t)fit->tune_rows,
                        "held", (json_int_t)fit->tune_held, "tries", tries);
     if (fit->best_try < 0) return object;
-    flatness flat = find_flatness(fit);
     json_object_set_new(object, "best", try_json(fit, &fit->tries[fit->best_try]));
-    json_object_set_new(object, "flat",
-                        json_pack("{so so}", "multiple", reals(flat.multiple, 2), "ridge", reals(flat.ridge, 2)));
+    json_object_set_new(
+        object, "flat",
+        json_pack("{so so}", "multiple", reals(fit->tune_flat, 2), "ridge", reals(fit->tune_flat_ridge, 2)));
+    if (fit->tune_second >= 0) json_object_set_new(object, "second", try_json(fit, &fit->tries[fit->tune_second]));
+    if (fit->tune_centers[0] > 0)
+        json_object_set_new(object, "centers",
+                            json_pack("{s[III] so so}", "counts", (json_int_t)fit->tune_centers[0],
+                                      (json_int_t)fit->tune_centers[1], (json_int_t)fit->tune_centers[2], "errors",
+                                      reals(fit->tune_center_errors, CENTER_COUNTS), "twice",
+                                      cli_json_real(fit->tune_more_centers)));
     return object;
 }
 
@@ -166,10 +150,10 @@ static int by_multiple(const void *a, const void *b)
 /* A curve over the bandwidth for each ridge, of the fits like the best. */
 static json_t *ridge_curves(const mercer_fit_report *fit)
 {
-    const mercer_tune_try *best = &fit->tries[fit->best_try], **list = cli_allocate(fit->try_count, sizeof *list);
+    const mercer_tune_try **list = cli_allocate(fit->try_count, sizeof *list);
     int64_t count = 0;
     for (int64_t i = 0; i < fit->try_count; i++)
-        if (same_round(&fit->tries[i], best)) list[count++] = &fit->tries[i];
+        if (is_around(fit, &fit->tries[i])) list[count++] = &fit->tries[i];
     qsort(list, (size_t)count, sizeof *list, by_multiple);
     json_t *series = json_array();
     for (int r = 0; r < fit->tune_ridge_count; r++) {
@@ -188,6 +172,19 @@ static json_t *ridge_curves(const mercer_fit_report *fit)
                      "Search", "series", series);
 }
 
+/* What more centers bring. */
+static json_t *center_curve(const mercer_fit_report *fit)
+{
+    json_t *x = json_array(), *y = json_array();
+    for (int i = 0; i < CENTER_COUNTS; i++) {
+        json_array_append_new(x, cli_json_real(log2((double)fit->tune_centers[i])));
+        json_array_append_new(y, cli_json_real(fit->tune_center_errors[i]));
+    }
+    return json_pack("{ss ss ss sb ss s[{ss so so}]}", "title", "Error of the best over the number of centers", "x",
+                     "centers, as a power of 2", "y", "squared error", "log_y", 1, "section", "Search", "series",
+                     "name", "the best", "x", x, "y", y);
+}
+
 void cli_log_tuned(cli_log *log, const cli_job *job)
 {
     if (log == NULL || job->fit.try_count == 0) return;
@@ -195,4 +192,5 @@ void cli_log_tuned(cli_log *log, const cli_job *job)
     if (job->fit.best_try < 0) return;
     cli_log_event(log, "table", arms_table(&job->fit));
     cli_log_event(log, "chart", ridge_curves(&job->fit));
+    if (job->fit.tune_centers[0] > 0) cli_log_event(log, "chart", center_curve(&job->fit));
 }

@@ -424,6 +424,8 @@ struct mercer_train_options {
                                   second */
     const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
+    /* ON: auto takes a solver that goes on until weights are as good as exact: krr, direct or cg. Others are refused. */
+    mercer_switch converge;
 };
 
 /* A field of mercer_train_options that a person may set. The program makes its options and their help of these rows. */
@@ -462,6 +464,7 @@ typedef struct mercer_shape {
     mercer_dtype points;  /* of samples and centers; 0: f32 */
     mercer_dtype weights; /* f32 or f64; 0: f64 if points are, else f32 */
     int shards;           /* of the centers: for ranks, as many, or MERCER_SHARDS_AUTO; 0: one, for a process alone */
+    mercer_switch on_samples; /* ON: the centers are the samples, each once, none of weight 0; else they may not be */
 } mercer_shape;
 
 /* The same from sizes alone, without a model. */
@@ -591,6 +594,16 @@ struct mercer_fit_report {
     int64_t tune_rows, tune_held;     /* of the largest fits: fitted to, held back */
     double tune_multiple, tune_ridge; /* of the best: bandwidth over the median distance, ridge of one sample */
     const mercer_matrix *tune_metric; /* of the best, as mercer_fit_options.metric; borrowed; NULL: none */
+    const char *untuned;              /* why there was no search; NULL: there was or will be one */
+    /* How far the best is ahead, and how flat it is: the best try with another kernel or preprocessing, as large (-1:
+       none); rows of the fits around the best, of which several bandwidths were tried, and between which bandwidths (as
+       multiples) and ridges errors are within 1 % of the smallest of them. */
+    int64_t tune_second, tune_around;
+    double tune_flat[2], tune_flat_ridge[2];
+    /* What more centers bring: errors of the best with so many; 0 centers: not tried. What twice as many as the fit
+       proper takes would take away from the error, as a share, by extrapolation; NaN: not known. */
+    int64_t tune_centers[3];
+    double tune_center_errors[3], tune_more_centers;
 };
 
 /*

@@ -41,7 +41,8 @@ STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows sco
 PARAMETERS = """Parameters
     ----------
     kernel : str or Kernel
-        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7".
+        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7"; "auto": that of the search, or
+        without one "laplace".
     bandwidth : float or None
         In units of preprocessed samples; None: their median distance.
     preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
@@ -73,10 +74,11 @@ PARAMETERS = """Parameters
         Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
     learn_features : bool or int
         Learn that metric first, in so many rounds of small fits (True: 4).
-    tune : bool or float
+    tune : {"auto", "on", "off"}, bool or float
         Search for kernel, preprocessing, metric, bandwidth and ridge first (True: within 30 seconds, or so many) by
-        small fits to a part of the samples. A kernel other than the default, a preprocessing and a ridge that are given
-        stay.
+        small fits to a part of the samples. A kernel, a preprocessing and a ridge that are given stay. "auto": for
+        tables, 500 samples or more of at most 1,024 numbers that are no bytes, if neither kernel, bandwidth, metric and
+        ridge nor how to train are given.
     kernels : list of str or None
         Kernels that the search tries.
     criterion : {"auto", "holdout", "kfold", "loo", "gcv"}
@@ -123,14 +125,14 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     """The base of KernelClassifier and KernelRegressor."""
 
     def __init__(
-        self, kernel: str | Kernel = "laplace", *, bandwidth: float | None = None, preprocess: str | None = "auto",
+        self, kernel: str | Kernel = "auto", *, bandwidth: float | None = None, preprocess: str | None = "auto",
         n_centers: int | str | None = None, centers: Any = None, center_method: str = "random", solver: str = "auto",
         epochs: int | None = None, batch_size: int | None = None, ridge: float = 0.0, target_transform: str = "auto",
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
         early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
-        tune: bool | float = False, kernels: Iterable[str] | None = None, criterion: str = "auto",
+        tune: str | bool | float = "auto", kernels: Iterable[str] | None = None, criterion: str = "auto",
         **options: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "options")}
@@ -237,31 +239,38 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     def _search(self) -> dict[str, Any]:
         """Options of the search; none if there is to be none."""
-        seconds = self.tune
-        if seconds is None or isinstance(seconds, (bool, np.bool_)):
-            if not seconds:
-                return {}
-            seconds = 0.0  # as the library thinks right
-        elif not isinstance(seconds, REAL) or not seconds > 0:
-            raise ValueError(f"tune is {self.tune!r}; it must be a bool, or a number of seconds above 0")
-        if isinstance(self.kernel, Kernel):
+        tune, seconds = self.tune, 0.0  # as the library thinks right
+        if tune is None or isinstance(tune, (bool, np.bool_)):
+            tune = "on" if tune else "off"
+        elif isinstance(tune, REAL) and tune > 0:
+            tune, seconds = "on", float(tune)
+        if not isinstance(tune, str) or tune not in ("auto", "on", "off"):
+            raise ValueError(f"tune is {self.tune!r}; it must be 'auto', a bool, or a number of seconds above 0")
+        if tune == "off":
+            return {"tune": False}
+        if tune == "on" and isinstance(self.kernel, Kernel):
             raise ValueError("tune: kernel is a Kernel, whose bandwidth is known; a text without one is needed")
         names = self.kernels if self.kernels is None or isinstance(self.kernels, str) else ",".join(self.kernels)
-        return {
-            "tune": True, "tune_budget": float(seconds), "tune_kernels": names, "tune_criterion": self.criterion,
-            "kernel": None if names is not None or self.kernel == "laplace" else self.kernel,
-        }
+        options = {"tune_budget": seconds, "tune_kernels": names, "tune_criterion": self.criterion}
+        return options | ({"tune": True} if tune == "on" else {})
 
     # ---- One fit ----
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None, *,
+        groups: Any = None, times: Any = None,
+    ) -> Self:
         """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
 
         A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
-        cleanly. Returns the estimator itself.
+        cleanly. A search judges on other ``groups`` (n,) than it fits to, or on the latest of ``times`` (n,), numbers
+        or dates. Returns the estimator itself.
         """
+        rows = len(X) if hasattr(X, "__len__") else None
         task, X, y, weights = self._samples(X, y, sample_weight)
-        self._fit(task, X, y, weights, callbacks)
+        kept = None if rows in (None, len(X)) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
+        keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
+        self._fit(task, X, y, weights, callbacks, keys)
         return self
 
     def _train_options(self) -> dict[str, Any]:
@@ -269,7 +278,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     def _fitting(
         self, task: Task, X: Array, y: Array, weights: Array | None, seed: int, callbacks: Iterable[Callback] = (),
-        *, model: Model | None = None, train: dict[str, Any], **options: Any,
+        *, model: Model | None = None, train: dict[str, Any], keys: dict[str, Any] | None = None, **options: Any,
     ) -> Fitting:
         """A fit with the estimator's parameters, opened and prepared."""
         context = model.context if model is not None else Context(self.n_jobs, self.device, self.arithmetic)
@@ -285,10 +294,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             options["class_weight"] = weight or None
         points = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", context)
         data = Dataset._of_arrays(
-            context, points, columns=columns, schema=schema, sample_weight=weights, **targets
+            context, points, columns=columns, schema=schema, sample_weight=weights, **targets, **(keys or {})
         )
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
-        metric = None
+        metric, kernel = None, None if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
         if model is None:  # which has its own
             options["learn_features"] = self._rounds()
             options |= self._search()
@@ -305,7 +314,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
         def prepared(bandwidth: float | None) -> Fitting:
             return Fitting(
-                data, self.kernel, {"bandwidth": bandwidth, **options}, train, callbacks,
+                data, kernel, {"bandwidth": bandwidth, **options}, train, callbacks,
                 precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
             )
 
@@ -321,7 +330,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return bool(self.warm_start) and hasattr(self, "model_")
 
     def _fit(
-        self, task: Task, X: Array, y: Array, weights: Array | None, callbacks: Iterable[Callback] | None
+        self, task: Task, X: Array, y: Array, weights: Array | None, callbacks: Iterable[Callback] | None,
+        keys: dict[str, Any] | None = None,
     ) -> None:
         self._check_parameters()
         seed, bar = seed_from(self.random_state), None
@@ -340,7 +350,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             watch.append(_Tolerance(float(self.tol), self.early_stopping))
         if model is not None:
             self._sync()
-        fitting = self._fitting(task, X, y, weights, seed, watch, model=model, train=train, **options)
+        fitting = self._fitting(task, X, y, weights, seed, watch, model=model, train=train, keys=keys, **options)
         try:
             fitting.run()
         except KeyboardInterrupt:
@@ -461,6 +471,22 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return state
 
 
+def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
+    """Groups or times of samples, as numbers in the same order."""
+    if values is None:
+        return None
+    found = np.asarray(values)
+    if found.ndim != 1 or (rows is not None and len(found) != rows):
+        raise ValueError(f"{name} has the shape {found.shape}; it must be ({rows},)")
+    if name == "times" and found.dtype.kind not in "iufM":
+        raise ValueError(f"times is an array of {found.dtype}; it must be one of numbers or dates")
+    numbers = found.astype("datetime64[us]").astype(np.int64) if found.dtype.kind == "M" else found
+    if name == "groups":
+        numbers = np.unique(found, return_inverse=True)[1].reshape(-1)
+    numbers = numbers if kept is None else numbers[kept]
+    return np.ascontiguousarray(numbers, dtype=np.float64)
+
+
 def _sign(init: Any, names: list[str]) -> None:
     """Adds parameters to the signature of the base, where scikit-learn finds those of an estimator."""
     base = inspect.signature(KernelEstimator.__init__)
@@ -553,7 +579,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     True
     """
 
-    def __init__(self, kernel: str | Kernel = "laplace", *, class_weight: Any = None, **parameters: Any) -> None:
+    def __init__(self, kernel: str | Kernel = "auto", *, class_weight: Any = None, **parameters: Any) -> None:
         super().__init__(kernel, **parameters)
         self.class_weight = class_weight
 

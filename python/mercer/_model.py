@@ -98,7 +98,7 @@ class Dataset:
     def _of_arrays(
         cls, context: Context, X: Any, *, Y: Any = None, labels: Any = None, classes: int = 0,
         names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
-        schema: str | None = None,
+        schema: str | None = None, groups: Array | None = None, times: Array | None = None,
     ) -> Dataset:
         """Samples in memory, with values Y or numbers of classes, of which ``names`` are the texts.
 
@@ -112,8 +112,9 @@ class Dataset:
         struct.label_names = None if names is None else _texts(names, "classes")
         struct.feature_names = None if columns is None else _texts(columns, "columns")
         struct.schema = None if schema is None else L.text(schema, "schema")
+        struct.groups, struct.times = A.doubles(groups), A.doubles(times)
         self = cls.__new__(cls)
-        self._kept = X, Y, weights, numbers
+        self._kept = X, Y, weights, numbers, groups, times
         self._make("mercer_dataset_from_arrays", context, struct)
         return self
 

@@ -254,6 +254,9 @@ def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
         "tries": tries, "best": tries[report.best_try] if report.best_try >= 0 else None,
         "ridges": np.array(report.tune_ridges[:count]), "seconds": report.tune_seconds,
         "whole": bool(report.tune_whole), "rows": report.tune_rows, "held": report.tune_held,
+        "second": tries[report.tune_second] if report.tune_second >= 0 else None,
+        "flat": {"multiple": tuple(report.tune_flat), "ridge": tuple(report.tune_flat_ridge)},
+        "centers": dict(zip(report.tune_centers, report.tune_center_errors)) if report.tune_centers[0] else {},
     }
 
 
@@ -264,7 +267,7 @@ class Fitting:
     """
 
     def __init__(
-        self, data: Dataset, kernel: Kernel | str, options: dict[str, Any], train: dict[str, Any],
+        self, data: Dataset, kernel: Kernel | str | None, options: dict[str, Any], train: dict[str, Any],
         callbacks: Iterable[Callback] = (), *, precision: int = 0, centers: Dataset | None = None,
         model: Model | None = None, metric: Array | None = None,
     ) -> None:
@@ -305,6 +308,7 @@ class Fitting:
         if report.rounds > 0:
             told["rounds"], told["best_round"] = report.rounds, report.best_round
             told["round_errors"] = np.array(report.round_errors[: report.rounds + 1])
+        told["untuned"] = report.untuned.decode() if report.untuned else None
         if report.try_count > 0:
             told["search"] = _search_dict(report)
         values = spectrum(self.context, report.trainer)

@@ -25,8 +25,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
-from mercer import Kernel, KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer import Kernel, Model  # noqa: E402
 from mercer._show import Bar  # noqa: E402
+from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 
 @pytest.fixture

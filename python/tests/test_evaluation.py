@@ -15,7 +15,8 @@ pytest.importorskip("sklearn")
 from sklearn import metrics as S  # noqa: E402
 
 import mercer  # noqa: E402
-from mercer import Dataset, KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer import Dataset, Model  # noqa: E402
+from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 N = 400
 

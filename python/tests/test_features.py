@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from mercer import KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer import Model  # noqa: E402
+from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 RNG = np.random.RandomState(1)
 X, Z, ALPHA = RNG.randn(7, 4), RNG.randn(9, 4), RNG.randn(9, 2)

@@ -19,7 +19,8 @@ from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 import mercer  # noqa: E402
-from mercer import KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer import Model  # noqa: E402
+from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 HOUSING = Path(os.environ.get("MERCER_DATA", "")) / "tables" / "housing_train.csv.gz"
 

@@ -28,7 +28,8 @@ def samples(dtype, classes):
 
 
 # Parameters of the estimator, options of the program, fields of the C structs.
-PLAIN = ({}, [], {}, {})
+PLAIN = ({"tune": "off"}, ["--tune", "off"], {"tune": L.OFF}, {})
+TUNED = ({"tune": 0.05}, ["--tune", "on", "--budget", "0.05s"], {"tune": L.ON, "tune_budget": 0.05}, {})
 GIVEN = (
     {"kernel": "gaussian:bandwidth=1.5", "n_centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
     ["--kernel", "gaussian:bandwidth=1.5", "--centers", 60, "--solver", "ep4", "--epochs", 3, "--lambda", 0.01],
@@ -49,8 +50,9 @@ CHOSEN = (
 )
 CASES = [
     pytest.param(dtype, classes, how, id=f"{name}-{dtype}-{'classes' if classes else 'values'}")
-    for name, how in {"plain": PLAIN, "given": GIVEN, "held": HELD, "chosen": CHOSEN}.items()
+    for name, how in {"plain": PLAIN, "tuned": TUNED, "given": GIVEN, "held": HELD, "chosen": CHOSEN}.items()
     for dtype, classes in (("f4", False), ("f8", True), ("u1", True), ("f8", False))
+    if name != "tuned" or dtype == "f4" or classes
 ]
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import KernelClassifier, KernelRegressor, Model, Trainer
+from mercer import Model, Trainer
+from untuned import KernelClassifier, KernelRegressor
 
 SHIFTS = ((0.0, 1.0), (200.0, 1.0), (0.0, 1e6), (-3e4, 1e-3))
 

@@ -9,10 +9,11 @@ RNG = np.random.default_rng(3)
 X = RNG.normal(size=(900, 6))
 Y = np.sin(2 * X[:, 0]) + np.abs(X[:, 1])
 COMMON = {"n_centers": 150, "kernels": ["laplace-l1", "gaussian"], "learn_features": 1, "random_state": 0, "ridge": 0.0}
+QUICK = {"kernels": ["laplace-l1"], "n_centers": 40, "random_state": 0}
 
 
 def test_search():
-    plain = KernelRegressor(n_centers=150, random_state=0).fit(X[:600], Y[:600])
+    plain = KernelRegressor(n_centers=150, random_state=0, tune="off").fit(X[:600], Y[:600])
     model = KernelRegressor(tune=True, n_jobs=1, **COMMON).fit(X[:600], Y[:600])
     search = model.summary_["search"]
     assert search["whole"] and search["best"]["error"] == min(one["error"] for one in search["tries"])
@@ -27,12 +28,42 @@ def test_classes_and_a_kernel_that_is_given():
     labels = np.where(Y > 0.8, "high", "low")
     model = KernelClassifier("matern32", tune=True, n_centers=100, learn_features=1, random_state=0).fit(X, labels)
     assert {one["kernel"] for one in model.summary_["search"]["tries"]} == {"matern32"}
-    assert "search" not in KernelClassifier(n_centers=100, random_state=0).fit(X, labels).summary_
+
+
+def test_default():
+    """Numbers of 500 samples or more are searched, unless something of the model is given."""
+    model = KernelRegressor(**QUICK).fit(X[:500], Y[:500])
+    assert model.summary_["untuned"] is None and "\ntuned: " in model.plan_["text"]
+    for n, given, why in [(499, {}, "500 rows"), (500, {"kernel": "laplace"}, "kernel"), (500, {"ridge": 1.0}, "ridge"),
+                          (500, {"tune": "off"}, "off"), (500, {"solver": "cg"}, "solver")]:
+        plain = KernelRegressor(n_centers=40, random_state=0, **given).fit(X[:n], Y[:n])
+        assert why in plain.summary_["untuned"] and "search" not in plain.summary_
+        assert "\nnot tuned: " in plain.plan_["text"]
+    bytes_ = KernelRegressor(n_centers=40).fit((X * 20 + 128).clip(0, 255).astype(np.uint8), Y)
+    assert "no table" in bytes_.summary_["untuned"]
+
+
+def test_groups_and_times():
+    """A feature that names the group predicts groups that were seen, and no others: by rows it looks good, by groups not."""
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(75), 8)
+    A, b = np.c_[groups, rng.normal(size=600)], rng.normal(size=75)[groups]
+    errors = [
+        KernelRegressor(**QUICK, tune=0.2).fit(A, b, groups=keys).summary_["search"]["best"]["error"]
+        for keys in (None, [f"g{k}" for k in groups])
+    ]
+    assert errors[0] < 0.3 < 0.8 < errors[1]
+    times = np.arange("2020-01-01", "2021-09-01", dtype="datetime64[D]")[:600]
+    search = KernelRegressor(**QUICK, tune=0.05, criterion="holdout").fit(A, b, times=times).summary_["search"]
+    assert search["held"] == 120
+    for wrong, words in (({"groups": groups[:9]}, "groups has the shape"), ({"times": ["a"] * 600}, "times is an array")):
+        with pytest.raises(ValueError, match=words):
+            KernelRegressor(**QUICK, tune=0.05).fit(A, b, **wrong)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"tune": -1}, "tune is -1"), ({"tune": True, "criterion": "guess"}, "tune_criterion"),
+    [({"tune": -1}, "tune is -1"), ({"tune": "yes"}, "tune is 'yes'"), ({"tune": True, "criterion": "guess"}, "tune_criterion"),
      ({"tune": True, "bandwidth": 2.0}, "bandwidth"), ({"tune": True, "kernels": ["ntk"]}, "ntk")],
 )
 def test_refusals(options, words):

@@ -128,6 +128,7 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .shards = shards,
                                 .threads = context->threads,
                                 .rows_known = true,
+                                .on_samples = shape->on_samples == MERCER_ON && shape->samples == shape->centers,
                                 .sizes_only = true,
                                 .roughness = shards > 1 ? 0.5 : 0,
                                 .bounded = shards > 1};

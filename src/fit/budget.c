@@ -77,15 +77,16 @@ static bool is_held(const mercer_fitting *self)
 
 static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
 {
-    return (mercer_shape){.struct_size = sizeof(mercer_shape),
-                          .samples = self->source.rows > 0 ? self->source.rows : self->info.rows,
-                          .centers = p,
-                          .features = mrc_fit_width(self),
-                          .outputs = mrc_max(1, self->info.outputs),
-                          .points = self->report.points,
-                          .weights = self->options.precision,
-                          .shards = self->options.comm ? mercer_comm_shard_count(self->options.comm, p)
-                                                       : self->options.shards};
+    return (mercer_shape){
+        .struct_size = sizeof(mercer_shape),
+        .samples = self->source.rows > 0 ? self->source.rows : self->info.rows,
+        .centers = p,
+        .features = mrc_fit_width(self),
+        .outputs = mrc_max(1, self->info.outputs),
+        .points = self->report.points,
+        .weights = self->options.precision,
+        .shards = self->options.comm ? mercer_comm_shard_count(self->options.comm, p) : self->options.shards,
+        .on_samples = self->train.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }
 
 static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan)
@@ -150,6 +151,15 @@ static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan
     int64_t memory;
     if (self->device_each > 0) return plan_on_devices(self, p, plan, &memory);
     return plan_within(self, p, mrc_fit_memory_left(self, p), plan);
+}
+
+bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
+{
+    char error[MRC_ERROR_CHARS];
+    memcpy(error, self->context->error, sizeof error);
+    bool found = try_plan(self, p, plan) == MERCER_OK;
+    memcpy(self->context->error, error, sizeof error);
+    return found;
 }
 
 static bool fits(void *user, int64_t p)

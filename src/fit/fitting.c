@@ -3,6 +3,7 @@
 #include "fit/fitting.h"
 
 #include "core/memory.h"
+#include "model/model.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -62,6 +63,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
 
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 {
+    if (mrc_fit_tunes(self)) mrc_fit_tuned_size(self);
     int64_t p = self->report.centers = mrc_fit_center_count(self);
     const char *kernel = self->options.kernel ? self->options.kernel : "laplace";
     self->report.points = mrc_fit_points(&self->options, &self->info);
@@ -84,8 +86,9 @@ static mercer_status build_model(mercer_fitting *self)
     if (self->options.checkpoint && mrc_fit_rounds(&self->options) > 0)
         MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
     if (rounds) there = false;
-    if (!there && mrc_fit_tunes(&self->options)) MRC_TRY(mrc_fit_tune(self));
-    if (there && self->options.checkpoint && mrc_fit_tunes(&self->options)) mrc_fit_tuned_solver(self);
+    bool tunes = mrc_fit_tunes(self);
+    if (!there && tunes) MRC_TRY(mrc_fit_tune(self));
+    self->size_recalled = there && self->options.checkpoint && tunes;
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
@@ -134,8 +137,8 @@ mercer_status mercer_fitting_centers(mercer_fitting *self, mercer_matrix *center
     if (self->begun)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
-    self->device_each = 0; /* nothing is trained there */
-    if (mrc_fit_tunes(&self->options)) MRC_TRY(mrc_fit_tune(self));
+    self->device_each = 0;                                            /* nothing is trained there */
+    if (self->options.tune == MERCER_ON) MRC_TRY(mrc_fit_tune(self)); /* centers need no search, if nobody asked */
     if (mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_pick_centers(self, false));
@@ -187,6 +190,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
+    mrc_fit_tell_tuning(self, self->model->plan);                      /* which the report points to */
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);
 }

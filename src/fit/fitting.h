@@ -6,6 +6,7 @@
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
  *   tuned.c        a search (src/tune) for kernel, preprocessing, metric, bandwidth, ridge, and what becomes of it
+ *   tuned_size.c   how many centers such a fit takes; tuned_told.c: what is told of the search
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
@@ -45,6 +46,7 @@ struct mercer_fitting {
     mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
     mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
     struct mrc_tuning *tuning;        /* owned: what a search came to; NULL: there was none */
+    bool size_recalled;               /* a search chose the number of centers, which the checkpoint has */
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
     bool model_borrowed;
@@ -106,13 +108,33 @@ int64_t mrc_fit_rounds(const mercer_fit_options *options);
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 
 /* tuned.c: replaces kernel, preprocessing, metric, bandwidth and ridge of the options by the best that was found. */
+typedef struct mrc_tuning {
+    mercer_kernel kernels[MRC_TUNE_KERNELS];
+    char names[MRC_TUNE_KERNELS][64];
+    const char *name_list[MRC_TUNE_KERNELS];
+    int kernel_count;
+    const char *preparations[MRC_TUNE_PREPARATIONS];
+    int preparation_count;
+    mrc_criterion criterion;
+    mrc_tune_result result;
+    double seconds; /* of training, by the estimate that the number of centers was chosen by; 0: it was given */
+} mrc_tuning;
 mercer_status mrc_fit_tune(mercer_fitting *self);
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
-bool mrc_fit_tunes(const mercer_fit_options *options);
-/* Solver and centers of a tuned fit, where they are open: from sizes and options, as a resumed one has them. */
-void mrc_fit_tuned_solver(mercer_fitting *self);
-void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan);
+/* Whether there is to be a search: asked for, or the plan's choice, which becomes that of the options. */
+bool mrc_fit_tunes(mercer_fitting *self);
+/* Seconds of the search, and of the training behind it. */
+double mrc_fit_tune_budget(const mercer_fitting *self);
 void mrc_fit_tuning_free(mercer_fitting *self);
+
+/* tuned_size.c: the number of centers, where it is open, from what more would bring; training goes on to its end. */
+void mrc_fit_tuned_size(mercer_fitting *self);
+/* The same of a checkpoint's model with p centers. */
+void mrc_fit_recall_size(mercer_fitting *self, int64_t p);
+
+/* tuned_told.c */
+void mrc_fit_report_search(mercer_fitting *self);
+void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan);
 /* How many samples those of a dataset count for. */
 double mrc_fit_count_samples(const mercer_dataset *data);
 
@@ -150,6 +172,8 @@ mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how);
 mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
 const char *mrc_fit_center_method(const mercer_fitting *self); /* given, all, or a name */
+/* Whether the centers are the samples, of which each counts. */
+bool mrc_fit_all_rows_count(const mercer_fitting *self);
 /* shared: this rank's share of them; else all. */
 mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared);
 
@@ -163,6 +187,8 @@ mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
 /* A plan with p centers, in the memory that is left for training. Refuses what does not fit, and tells in the report
    how many centers would. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
+/* The same for one of several: that it does not fit is no failure. */
+bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* calibrate.c */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);

@@ -65,6 +65,14 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
     return self->options.merge == MERCER_ON ? mrc_min(self->options.centers, self->info.rows) : self->options.centers;
 }
 
+bool mrc_fit_all_rows_count(const mercer_fitting *self)
+{
+    const mercer_dataset *data = self->data;
+    for (int64_t i = 0; data && data->weights && i < data->rows; i++)
+        if (!(data->weights[i] > 0)) return false;
+    return data && takes_all(self) && !self->options.given_centers && !self->options.augment;
+}
+
 const char *mrc_fit_center_method(const mercer_fitting *self)
 {
     if (self->options.given_centers) return "given";

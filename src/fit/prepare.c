@@ -225,6 +225,7 @@ mercer_status mrc_fit_load_model(mercer_fitting *self)
                                  sizeof self->report.kernel, NULL));
     self->report.points = mercer_preprocess_dtype(self->applied, self->info.dtype);
     self->report.centers = mercer_model_size(self->model);
+    if (self->size_recalled) mrc_fit_recall_size(self, self->report.centers);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s",
              self->model_borrowed ? "given" : "checkpoint");
     return check_model(self);

@@ -4,7 +4,8 @@
  * preprocessing and metric as they are; the bandwidth is the multiple that was found of the median distance between its
  * own samples in that metric, the ridge that of one sample times their number.
  *
- * What is given is not searched for: a kernel (kernel, kernel_function), a preprocessing, a ridge (lambda).
+ * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Whether there is a search at all, if
+ * nobody said, is the plan's to decide (plan/plan_search.c).
  */
 #include "fit/fitting.h"
 
@@ -17,24 +18,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_BUDGET  30.0
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
-enum { ROUNDS = 4, MOST_ALL_ROWS = 20000 };
+enum { ROUNDS = 4 };
+#define BUDGET     30.0  /* seconds, at most, */
+#define ROW_BUDGET 0.003 /* and for each row; */
+#define ON_DEVICE  0.1   /* the share of both on a device */
 
-typedef struct mrc_tuning {
-    mercer_kernel kernels[MRC_TUNE_KERNELS];
-    char names[MRC_TUNE_KERNELS][64];
-    const char *name_list[MRC_TUNE_KERNELS];
-    int kernel_count;
-    const char *preparations[MRC_TUNE_PREPARATIONS];
-    int preparation_count;
-    mrc_criterion criterion;
-    mrc_tune_result result;
-} mrc_tuning;
-
-bool mrc_fit_tunes(const mercer_fit_options *options)
+bool mrc_fit_tunes(mercer_fitting *self)
 {
+    mercer_fit_options *options = &self->options;
+    if (options->tune == MERCER_AUTO) {
+        self->report.untuned = mrc_plan_untuned(options, &self->train, &self->info, self->memory);
+        options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
+    } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
+        self->report.untuned = "it is off";
+    }
     return options->tune == MERCER_ON;
+}
+
+double mrc_fit_tune_budget(const mercer_fitting *self)
+{
+    if (self->options.tune_budget > 0) return self->options.tune_budget;
+    return fmin(BUDGET, ROW_BUDGET * (double)self->info.rows) * (self->on_device ? ON_DEVICE : 1);
 }
 
 /* ---- Candidates -------------------------------------------------------------------------------------------------- */
@@ -107,7 +112,8 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "tune_criterion '%.40s' is not known; there are auto, holdout, kfold, loo and gcv",
                         options->tune_criterion);
-    if (!mrc_fit_tunes(options)) return MERCER_OK;
+    if (options->tune == MERCER_OFF || (options->tune == MERCER_AUTO && !options->tune_kernels)) return MERCER_OK;
+    if (options->tune == MERCER_AUTO) return list_kernels(&trial, context, options);
     const char *set = options->model             ? "model"
                       : options->metric          ? "metric"
                       : options->kernel_function ? "kernel_function"
@@ -120,41 +126,6 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
 }
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
-
-/* Whether every row may be a center, by the solver for that. */
-static bool takes_all_rows(const mercer_fitting *self)
-{
-    const mercer_fit_options *options = &self->options;
-    const mercer_dataset *data = self->data;
-    if (options->centers != 0 || options->given_centers || options->center_method || options->comm || options->augment)
-        return false;
-    for (int64_t i = 0; i < data->rows && data->weights; i++)
-        if (!(data->weights[i] > 0)) return false;
-    return data->rows <= MOST_ALL_ROWS;
-}
-
-static bool fits(mercer_fitting *self, const char *solver, mercer_plan *plan)
-{
-    self->train.solver = solver;
-    return mrc_fit_plan(self, mrc_fit_center_count(self), plan) == MERCER_OK;
-}
-
-/* Candidates were judged by exact solutions, which some epochs of steps are not. So the fit proper of not too many rows
-   takes all of them as centers, and krr; else, where auto would take an iteration, cg; if they fit the memory. */
-void mrc_fit_tuned_solver(mercer_fitting *self)
-{
-    mercer_plan plan;
-    const char *center_method = self->options.center_method;
-    if (self->train.solver || self->train.epochs) return;
-    self->report.points = mrc_fit_points(&self->options, &self->info);
-    if (center_method && strcmp(center_method, "random") == 0) self->options.center_method = NULL;
-    if (takes_all_rows(self) && fits(self, "krr", &plan)) return;
-    self->options.center_method = center_method;
-    if (fits(self, NULL, &plan) && mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES &&
-        fits(self, "cg", &plan))
-        return;
-    self->train.solver = NULL;
-}
 
 /* Bandwidth and ridge by the rules of scale, kernel, preprocessing and metric as they are. */
 static mercer_status take_over(mercer_fitting *self)
@@ -183,22 +154,6 @@ static mercer_status take_over(mercer_fitting *self)
     return MERCER_OK;
 }
 
-static void report_search(mercer_fitting *self)
-{
-    const mrc_tune_result *found = &self->tuning->result;
-    mercer_fit_report *report = &self->report;
-    report->tries = found->tries;
-    report->try_count = found->count;
-    report->best_try = -1;
-    for (int64_t i = 0; i < found->count && report->best_try < 0; i++)
-        if (found->tries[i].error == found->error) report->best_try = i;
-    memcpy(report->tune_ridges, found->ridges, sizeof found->ridges);
-    report->tune_ridge_count = found->ridge_count;
-    report->tune_seconds = found->seconds, report->tune_whole = found->whole;
-    report->tune_error = found->error, report->tune_multiple = found->multiple, report->tune_ridge = found->ridge;
-    report->tune_rows = found->rows, report->tune_held = found->held;
-}
-
 mercer_status mrc_fit_tune(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->options;
@@ -224,17 +179,18 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                                 .centers = mrc_fit_center_count(self),
                                 .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
                                 .criterion = tuning->criterion,
-                                .budget = options->tune_budget > 0 ? options->tune_budget : DEFAULT_BUDGET,
+                                .budget = mrc_fit_tune_budget(self),
                                 .rate = rate,
                                 .memory = self->memory,
                                 .seed = options->seed,
                                 .progress = options->progress,
                                 .progress_user = options->progress_user};
     MRC_TRY(mrc_tune(&task, &tuning->result));
-    report_search(self);
-    mrc_fit_tuned_solver(self);
+    mrc_fit_report_search(self);
     self->options.tune = MERCER_OFF;
-    return tuning->result.found ? take_over(self) : MERCER_OK;
+    if (tuning->result.found) MRC_TRY(take_over(self));
+    mrc_fit_tuned_size(self);
+    return MERCER_OK;
 }
 
 void mrc_fit_tuning_free(mercer_fitting *self)
@@ -243,29 +199,4 @@ void mrc_fit_tuning_free(mercer_fitting *self)
     mrc_tune_free(&self->tuning->result);
     mrc_free(self->context, self->tuning);
     self->tuning = NULL;
-}
-
-/* ---- The plan ---------------------------------------------------------------------------------------------------- */
-
-void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
-{
-    if (!self->tuning) {
-        if (mrc_fit_tunes(&self->options))
-            mrc_plan_say(plan, "search: before it, %.0f s at most\n",
-                         self->options.tune_budget > 0 ? self->options.tune_budget : DEFAULT_BUDGET);
-        return;
-    }
-    const mrc_tune_result *found = &self->tuning->result;
-    if (!found->found) {
-        mrc_plan_say(plan, "search: the budget is too small for one candidate, the defaults are taken\n");
-        return;
-    }
-    mrc_plan_say(plan, "search: %lld fits of up to %lld rows, %.1f s of counted work%s, judged by %s\n",
-                 (long long)found->count, (long long)found->rows, found->seconds,
-                 found->whole ? "" : " (the budget ended it)", mrc_criterion_name(self->tuning->criterion));
-    mrc_plan_say(plan,
-                 "search: %s, %s, metric of round %lld, bandwidth %.3g times the median distance, ridge %.1e a "
-                 "sample: error %.5g\n",
-                 self->tuning->names[found->kernel], self->tuning->preparations[found->preparation],
-                 (long long)found->round, found->multiple, found->ridge, found->error);
 }

@@ -252,7 +252,7 @@ static bool in_question(const candidate *one, bool others)
 
 /*
  * The fastest estimate wins, but an estimate is only that: a solver that goes to the end of the problem is preferred
- * while it is cheap or nearly as fast. The last candidate has a use for all options.
+ * while it is cheap or nearly as fast. The last candidate has a use for all options but converge.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
@@ -289,7 +289,8 @@ static mercer_status choose_solver(mrc_planner *self)
         return MERCER_OK;
     }
     *self->plan = start; /* nothing fits: say what the one that needs least memory needs */
-    return plan_solver(self, mrc_solver_fallback());
+    while (count > 1 && all[count - 1].unsuited) count--;
+    return plan_solver(self, all[count - 1].row);
 }
 
 static void mention_useless(mrc_planner *self)

@@ -6,6 +6,7 @@
  *   plan.c          machine and budget, the choice of a solver, what a refinement or a replacement changes
  *   plan_options.c  the list of options: values, and which solvers have a use for them
  *   plan_ranks.c    the cost of a plan on several ranks
+ *   plan_search.c   which fits begin with a search for the model
  */
 #ifndef MRC_PLAN_PLAN_H
 #define MRC_PLAN_PLAN_H
@@ -41,6 +42,13 @@ typedef struct mrc_useless {
 } mrc_useless;
 /* The next one from *next (0 at first) on; false if there is none. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
+
+/* Whether an option says how weights are found, for solvers that do so in a way of their own. */
+bool mrc_plan_says_how(const mercer_train_options *options);
+
+/* Why a fit does not begin with a search for the model, if that is left to the plan; NULL: it does. */
+const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_train_options *train,
+                             const mercer_dataset_info *info, int64_t memory);
 
 /* Flops a second in double that plans reckon with. */
 double mrc_plan_rate_double(mercer_context *context);

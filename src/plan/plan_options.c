@@ -68,6 +68,8 @@ static const option_row rows[] = {
     PROJECTOR_ROW(MRC_PROJECTOR_BLOCKS, projector_block, INTEGER, "centers in a block of bgs"),
     ROW(carry, NULL, SWITCH, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "add what a projection leaves over to the next"),
     ROW(cache, NULL, SWITCH, NULL, 0, MRC_USES_EPOCHS, NOTED, "keep K(X,Z) if it fits"),
+    ROW(converge, NULL, SWITCH, NULL, 0, MRC_CONVERGES, REFUSED,
+        "take a solver that goes on until weights are as good as exact: krr, direct or cg"),
 };
 /* clang-format on */
 
@@ -166,6 +168,14 @@ static void list_users(const option_row *row, char *names, size_t size)
     for (int i = 0; (solver = mrc_solver_row(i)) != NULL && used < size; i++)
         if (solver->traits & row->trait)
             used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", solver->name);
+}
+
+bool mrc_plan_says_how(const mercer_train_options *options)
+{
+    const option_row *row;
+    for (int i = 0; (row = row_at(i)) != NULL; i++)
+        if (row->trait & ~MRC_CONVERGES && row->otherwise != NOTED && value_of(&row->option, options) != 0) return true;
+    return false;
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */

@@ -31,11 +31,11 @@ enum {
 
 static const mrc_solver table[] = {
     {"krr", "kernel ridge regression: the centers are the samples, one factorisation", &mrc_krr_ops,
-     MRC_FOR_AUTO | MRC_NEEDS_SAMPLES, 0.5, .preset = {0}},
-    {"direct", "dense normal equations in the RKHS metric, double precision", &mrc_direct_ops, MRC_FOR_AUTO, 0.5,
-     .preset = {0}},
+     MRC_FOR_AUTO | MRC_CONVERGES | MRC_NEEDS_SAMPLES, 0.5, .preset = {0}},
+    {"direct", "dense normal equations in the RKHS metric, double precision", &mrc_direct_ops,
+     MRC_FOR_AUTO | MRC_CONVERGES, 0.5, .preset = {0}},
     {"cg", "preconditioned conjugate gradients on the normal equations", &mrc_cg_ops,
-     MRC_FOR_AUTO | MRC_USES_EPOCHS | MRC_NEEDS_ROUGHNESS, .preset = {0}},
+     MRC_FOR_AUTO | MRC_CONVERGES | MRC_USES_EPOCHS | MRC_NEEDS_ROUGHNESS, .preset = {0}},
     {"ep4", "EigenPro with delayed projection", &mrc_iteration_ops, MRC_FOR_AUTO | PROJECTS | PAIRS | MRC_USES_PERIOD,
      .preset = {.gamma = 0.95, .average = MERCER_ON}},
     {"ep3", "EigenPro 3: a projection after every batch", &mrc_iteration_ops, PROJECTS | PAIRS,

@@ -110,7 +110,8 @@ enum {
     MRC_USES_PERIOD = 32,
     MRC_NEEDS_SAMPLES = 64,    /* the centers are the samples */
     MRC_NEEDS_ROUGHNESS = 128, /* its plan depends on the spectrum of K(Z,Z) */
-    MRC_FOR_AUTO = 256 /* auto may take it; the first such row is preferred, the last has a use for everything */
+    MRC_FOR_AUTO = 256,        /* auto may take it; the first such row is preferred, the last has a use for the most */
+    MRC_CONVERGES = 512        /* its weights are exact, or it goes on until they are as good */
 };
 
 /* Bytes of everything and the work of set-up; of a batch; and of a projection, or of what a step of cg does beside its

@@ -164,7 +164,9 @@ static void recall_solver(mrc_trainer *self, const char *text)
     char name[sizeof self->solver];
     if (!found || !mrc_name_is_auto(self->solver) || sscanf(found, " solver %15s", name) != 1) return;
     const mrc_solver *row = mrc_solver_find(name);
-    if (row) self->job.options.solver = row->name;
+    if (!row) return;
+    self->job.options.solver = row->name;
+    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO; /* it was replaced */
 }
 
 /* Nor is a ridge that was not given: learning features may have chosen it. */

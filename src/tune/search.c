@@ -11,6 +11,8 @@
  *   level 2   3,072 and 20,480           the 3 best as they are, all ridges: more centers serve rough kernels more than
  *                                        smooth ones, and small fits flatter the latter
  *
+ * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned_centers.c).
+ *
  * The smallest error of all wins: of two fits alike, that of the larger level errs less, so levels need no correction.
  * Every fit is counted in flops before it is made, and none is that would go over the budget: what is tried depends on
  * sizes, options and the nominal speed of the machine, not on clocks.
@@ -30,7 +32,8 @@ enum {
     FIRST_TRIED = 5, /* of round 0: 1/4 .. 4, then wider ones */
     HALVING_ROUND = 2,
     GRADIENT_ROWS = 2048,
-    MOST_FULL = 1024, /* features of a full metric */
+    MOST_FULL = 1024,    /* features of a full metric */
+    LEAST_CENTERS = 256, /* of which a quarter tells something */
     MOST_TRIES = 4096
 };
 static const struct {
@@ -59,7 +62,8 @@ typedef struct search {
     arm arms[MOST_ARMS];
     int arm_count;
     int level;
-    int64_t rows_at_most, p; /* of the level */
+    int64_t rows_at_most, p;       /* of the level */
+    int64_t winner_rows, winner_p; /* of the level that the best is of */
     mrc_small_rows rows;
     mrc_small_fits *fits;
     mrc_metric winner; /* of the best of all */
@@ -231,6 +235,7 @@ static mercer_status take_over(search *self, const round_of *round)
     result->found = true;
     result->kernel = of->kernel, result->preparation = of->preparation, result->round = of->round;
     result->multiple = multiple_of(round->best), result->ridge = of->ridge, result->error = error;
+    self->winner_rows = self->rows_at_most, self->winner_p = self->p;
     return copy_metric(self, &self->winner, &of->now);
 }
 
@@ -278,6 +283,16 @@ static int64_t centers_at(const search *self, int level, int64_t rows)
     return mrc_min(p, given ? given->rows : rows);
 }
 
+/* Room for fits with p centers. */
+static mercer_status open_fits(search *self, int64_t p)
+{
+    self->p = p;
+    mrc_small_fits_free(self->fits);
+    self->fits = NULL;
+    return mrc_small_fits_create(&self->fits, self->context, &self->rows, p, self->task->criterion,
+                                 self->result->ridges, self->result->ridge_count);
+}
+
 /* The rows of a level: of each fold that is fitted to, its share; *same: those of the level before. */
 static mercer_status open_level(search *self, int level, bool *same)
 {
@@ -292,11 +307,8 @@ static mercer_status open_level(search *self, int level, bool *same)
     int64_t p = centers_at(self, level, sum);
     *same = level > 0 && sum == self->rows_at_most && p == self->p;
     if (*same) return MERCER_OK;
-    self->level = level, self->rows_at_most = sum, self->p = p;
-    mrc_small_fits_free(self->fits);
-    self->fits = NULL;
-    return mrc_small_fits_create(&self->fits, self->context, &self->rows, p, self->task->criterion,
-                                 self->result->ridges, self->result->ridge_count);
+    self->level = level, self->rows_at_most = sum;
+    return open_fits(self, p);
 }
 
 /* The arm with the `rank`-th smallest error, the first of equals. */
@@ -350,6 +362,48 @@ static mercer_status further_level(search *self)
         for (int k = 0; k < count; k++) in = in || list[k] == &self->arms[i];
         if (!in) self->arms[i].error = (double)INFINITY;
     }
+    return MERCER_OK;
+}
+
+/* ---- What more centers bring ------------------------------------------------------------------------------------- */
+
+/* The best, with p centers: the error of the best of all ridges. */
+static mercer_status try_size(search *self, int64_t p, double *error)
+{
+    mrc_tune_result *result = self->result;
+    round_of round = {.kernel = self->task->kernels[result->kernel]};
+    double errors[MRC_RIDGES];
+    MRC_TRY(open_fits(self, p));
+    MRC_TRY(mrc_tune_points_map(&self->points, result->preparation, &self->winner, &self->rows, p, &round.x, &round.z));
+    double seconds = cost_of(self, &round) / self->task->rate;
+    *error = (double)INFINITY;
+    if (result->seconds + seconds > self->task->budget) return MERCER_OK;
+    mercer_status status = mercer_kernel_median_distance(self->context, &round.unit, &round.kernel, &round.z, 0);
+    if (status == MERCER_ERROR_DATA) return MERCER_OK;
+    MRC_TRY(status);
+    MRC_TRY(tell(self));
+    result->seconds += seconds;
+    round.kernel.bandwidth = result->multiple * round.unit;
+    MRC_TRY(mrc_small_fits_try(self->fits, &round.kernel, &round.x, &round.z, errors));
+    for (int r = 0; r < result->ridge_count; r++) *error = fmin(*error, errors[r]);
+    return MERCER_OK;
+}
+
+static mercer_status try_sizes(search *self)
+{
+    mrc_tune_result *result = self->result;
+    int64_t p = self->winner_p;
+    double errors[MRC_TUNE_SIZES] = {0};
+    /* Fits to other rows tell nothing of the number of centers. */
+    if (!result->found || self->winner_rows != self->rows_at_most || p != self->p || p < LEAST_CENTERS)
+        return MERCER_OK;
+    for (int i = 0; i < MRC_TUNE_SIZES - 1; i++) {
+        MRC_TRY(try_size(self, p >> (MRC_TUNE_SIZES - 1 - i), &errors[i]));
+        if (!isfinite(errors[i])) return MERCER_OK;
+    }
+    errors[MRC_TUNE_SIZES - 1] = result->error;
+    for (int i = 0; i < MRC_TUNE_SIZES; i++)
+        result->centers[i] = p >> (MRC_TUNE_SIZES - 1 - i), result->center_errors[i] = errors[i];
     return MERCER_OK;
 }
 
@@ -412,6 +466,7 @@ static mercer_status run(search *self, mrc_scope *scope)
         MRC_TRY(level == 0 ? first_level(self) : further_level(self));
     }
     result->whole = !self->out_of_budget;
+    if (result->whole) MRC_TRY(try_sizes(self));
     return result->found ? write_metric(self, &result->metric) : MERCER_OK;
 }
 

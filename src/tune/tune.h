@@ -7,6 +7,7 @@
  *   split.c        which rows are fitted to, and which they are judged on
  *   points.c       rows and centers as a candidate sees them: preprocessed, mapped by its metric
  *   search.c       which candidates, in which order, and when to stop
+ *   more_centers.c what more centers than were tried would bring
  *
  * What is found is relative: a bandwidth is a multiple of the median distance, a ridge that of one sample. The recipe
  * (fit/tuned.c) makes the training proper of it. Nothing here looks at validation or test rows.
@@ -19,6 +20,7 @@
 #include "tune/small_fits.h"
 
 enum { MRC_TUNE_KERNELS = 16, MRC_TUNE_PREPARATIONS = 4 }; /* at most */
+enum { MRC_TUNE_SIZES = 3 };
 
 typedef struct mrc_tune_task {
     mercer_context *context;
@@ -56,12 +58,20 @@ typedef struct mrc_tune_result {
     double ridges[MRC_RIDGES];
     int ridge_count;
     int64_t rows, held; /* that the largest fits were made of and judged on */
+    /* The best once more with a quarter and half of its centers, and with all; 0 centers: not tried. */
+    int64_t centers[MRC_TUNE_SIZES];
+    double center_errors[MRC_TUNE_SIZES];
 } mrc_tune_result;
 
 /* Names of the tries are borrowed from the task. out is cleared; to be released with mrc_tune_free, also after a
    failure. MERCER_ERROR_CALLBACK: progress said stop. */
 mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out);
 void mrc_tune_free(mrc_tune_result *result);
+
+/* more_centers.c: the error of the best with so many centers, by extrapolation, and the share of it that `more` would
+   take away; NaN: not known. */
+double mrc_tune_error_with(const mrc_tune_result *found, int64_t centers);
+double mrc_tune_gain(const mrc_tune_result *found, int64_t centers, int64_t more);
 
 /* The criterion that a name means for so many rows ("auto" or NULL: chosen); false: it is none. */
 bool mrc_criterion_find(const char *name, const mercer_dataset *data, mrc_criterion *out);

@@ -116,7 +116,7 @@ class Train(Case):
         targets = [v for a, b in rows for v in (math.sin(a) + b, a, 5.0)]
         self.write("y.npy", npy_bytes("<f4", (5200, 3), targets))
         self.good("train", "--x", "x.npy", "--y", "y.npy", "--x-val", "x.npy", "--y-val", "y.npy", "--centers", "60",
-                  "--log", "run.jsonl", "-o", "m", "-q")
+                  "--tune", "off", "--log", "run.jsonl", "-o", "m", "-q")
         events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
         self.assertEqual([event["event"] for event in events[-2:]], ["predictions", "summary"])
         found, summary = events[-2:]

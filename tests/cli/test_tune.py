@@ -38,7 +38,7 @@ class Tune(Case):
         self.assertEqual({t["preprocess"] for t in search["tries"]}, {"standardise", "rank"})
         low, high = search["flat"]["multiple"]
         self.assertTrue(low <= search["best"]["multiple"] <= high)
-        self.good("train", *self.options, "-o", "plain.safetensors", "-q")
+        self.good("train", *self.options, "--tune", "off", "-o", "plain.safetensors", "-q")
         r2 = [self.answer("eval", "-m", name, "--x", "v.csv")["r2"] for name in ("plain.safetensors", "m.safetensors")]
         self.assertGreater(r2[1], r2[0])
         self.good("report", "run.jsonl", "-o", "page.html")
@@ -49,6 +49,16 @@ class Tune(Case):
             events = [json.loads(line) for line in file]
         self.assertIn("search", [event["event"] for event in events])
         self.assertIn("judged by kfold", [event for event in events if event["event"] == "plan"][0]["text"])
+
+    def test_default(self):
+        """A table is searched unless something of it is given."""
+        table = ["--x", "t.csv", "--target", "y", "--drop", "group", "--centers", "60"]
+        tuned = ["train", *table, "--budget", "0.02s", "-o", "m.safetensors"]
+        self.assertIn("tuned: ", self.run_program(*tuned).stderr.decode())
+        self.assertNotIn("tuned: ", self.run_program(*tuned, "--kernel", "laplace").stderr.decode())
+        self.assertIn("\ntuned: before it", self.good("plan", *table))
+        for given, why in ((["--kernel", "laplace"], "the kernel"), (["--lambda", "1"], "the ridge"), (["--tune", "off"], "it is off")):
+            self.assertIn("\nnot tuned: " + why, self.good("plan", *table, *given))
 
     def test_options_that_were_found_give_the_same_bytes(self):
         self.good("train", *self.options, "--tune", "on", "--threads", "2", "-o", "m.safetensors", "-q")

@@ -56,6 +56,7 @@ static mercer_fit_options options_for(mercer_train_options *train, const char *s
     train->solver = solver;
     options.train = train;
     options.memory = INT64_C(1) << 30;
+    options.tune = MERCER_OFF;
     return options;
 }
 

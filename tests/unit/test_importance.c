@@ -37,7 +37,7 @@ static mercer_model *fit(mercer_dataset *data)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_model *model = NULL;
-    options.centers = 60;
+    options.centers = 60, options.tune = MERCER_OFF;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     return model;
 }

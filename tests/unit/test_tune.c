@@ -8,6 +8,7 @@
 
 #include "core/numbers/random.h"
 #include "mercer/advanced.h"
+#include "plan/plan.h"
 #include "tune/tune.h"
 
 #include <math.h>
@@ -362,7 +363,7 @@ static void test_search(void **state)
     /* of all rows here as there, in four digits */
     assert_that(fabs(kernel->bandwidth - report.tune_multiple * unit) < 1e-3 * kernel->bandwidth, "%g, %g of %g",
                 kernel->bandwidth, report.tune_multiple, unit);
-    assert_non_null(strstr(plan->text, "search: "));
+    assert_non_null(strstr(plan->text, "\ntuned: "));
     mercer_fitting_free(fitting);
     free(plan);
     mercer_dataset_free(data);
@@ -488,12 +489,110 @@ static void test_stopping(void **state)
     mercer_dataset_free(data);
 }
 
+/* ---- The default ------------------------------------------------------------------------------------------------- */
+
+/* A table is searched unless something of it is given; what is no table never is. */
+static void test_rule(void **state)
+{
+    (void)state;
+    const mercer_matrix metric = {0};
+    const mercer_kernel kernel = {0};
+    mercer_fit_options fit = {0};
+    mercer_train_options train = {0};
+    const mercer_dataset_info table = {
+        .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
+    const int64_t memory = INT64_C(1) << 30;
+#define WHY(field, value, words)                                          \
+    do {                                                                  \
+        fit = (mercer_fit_options){0}, train = (mercer_train_options){0}; \
+        mercer_dataset_info info = table;                                 \
+        assert_null(mrc_plan_untuned(&fit, &train, &info, memory));       \
+        (field) = (value);                                                \
+        const char *why = mrc_plan_untuned(&fit, &train, &info, memory);  \
+        assert_non_null(why);                                             \
+        assert_that(strstr(why, words) != NULL, "%s", why);               \
+    } while (0)
+    WHY(fit.kernel, "laplace", "kernel");
+    WHY(fit.kernel_function, &kernel, "kernel");
+    WHY(fit.bandwidth, 2, "bandwidth");
+    WHY(fit.metric, &metric, "metric");
+    WHY(fit.learn_features, -1, "metric");
+    WHY(fit.augment, "flip", "augmented");
+    WHY(train.lambda, 1e-3, "ridge");
+    WHY(train.solver, "cg", "solver");
+    WHY(train.patience, 1, "early");
+    WHY(train.epochs, 3, "how to train");
+    WHY(train.average, MERCER_OFF, "how to train");
+    WHY(info.rows, 499, "500 rows");
+    WHY(info.features, 1025, "features");
+    WHY(info.dtype, MERCER_U8, "no table");
+    WHY(info.dtype, MERCER_F16, "no table");
+    WHY(info.format, "synthetic", "no table");
+    WHY(info.format, "libsvm", "no table");
+    WHY(info.format, NULL, "sizes");
+    WHY(info.task, MERCER_TASK_UNLABELLED, "targets");
+    WHY(info.rows, memory / 4096 / 4 + 1, "memory");
+#undef WHY
+    fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .tune_budget = 1, .validation_fraction = 0.2};
+    train = (mercer_train_options){.cache = MERCER_OFF, .converge = MERCER_ON, .solver = "auto"};
+    assert_null(mrc_plan_untuned(&fit, &train, &table, memory));
+}
+
+/* What the plan chose is in the report and in its text; a search that was not asked for is one like any other. */
+static void test_default(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    mercer_plan *plan = calloc(1, sizeof *plan);
+    plant();
+    for (int given = 0; given < 2; given++) {
+        mercer_dataset *data = planted(&of, &x, &y, ROWS);
+        mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+        mercer_fitting *fitting = NULL;
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        options.centers = 60, options.tune_budget = 0.01, options.memory = INT64_C(1) << 30;
+        if (given) options.kernel = "laplace";
+        *plan = (mercer_plan){.struct_size = sizeof *plan};
+        assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+        assert_succeeds(context, mercer_fitting_prepare(fitting, plan));
+        assert_succeeds(context, mercer_fitting_query(fitting, &report));
+        assert_true(given ? report.try_count == 0 : report.try_count > 0);
+        assert_true((report.untuned != NULL) == (given == 1));
+        assert_non_null(strstr(plan->text, given ? "\nnot tuned: the kernel is given" : "\ntuned: "));
+        assert_true(given || mercer_solver_kind_of(plan->solver) != MERCER_SOLVER_BATCHES);
+        mercer_fitting_free(fitting);
+        mercer_dataset_free(data);
+    }
+    free(plan);
+}
+
+/* Errors a + b P^-s are extrapolated exactly; what does not fall any more brings nothing. */
+static void test_more_centers(void **state)
+{
+    (void)state;
+    mrc_tune_result found = {.centers = {100, 200, 400}};
+    for (int i = 0; i < 3; i++) found.center_errors[i] = 0.2 + 3 * pow((double)found.centers[i], -0.7);
+    for (int64_t p = 400; p < 100000; p *= 3) {
+        double error = 0.2 + 3 * pow((double)p, -0.7);
+        assert_that(fabs(mrc_tune_error_with(&found, p) - error) < 1e-12, "%g, not %g", mrc_tune_error_with(&found, p),
+                    error);
+        double gain = (error - (0.2 + 3 * pow(2 * (double)p, -0.7))) / error;
+        assert_true(fabs(mrc_tune_gain(&found, p, 2 * p) - gain) < 1e-11);
+    }
+    found.center_errors[2] = found.center_errors[1];
+    assert_true(mrc_tune_gain(&found, 1000, 2000) == 0);
+    found.centers[0] = 0;
+    assert_true(isnan(mrc_tune_gain(&found, 1000, 2000)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),  cmocka_unit_test(test_splits),
         cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),   cmocka_unit_test(test_what_decides),
         cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_rule),     cmocka_unit_test(test_default),  cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
