@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: Mercer beside XGBoost and LightGBM on raw tables.
+"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: Mercer without a search beside XGBoost and LightGBM on raw tables.
 
 The folder of data holds tables/NAME_train.csv.gz and tables/NAME_test.csv.gz, a header each, the last column `target`: words, gaps and
-all. Everything has its defaults; XGBoost and LightGBM get a frame with columns of words as categories, Mercer the files.
+all. Everything has its defaults, but for Mercer's search, which is off (bench/tables compares it); XGBoost and LightGBM get a frame with columns of words as categories, Mercer the files.
 
 tables  test R2, or accuracy and AUC, and seconds of training
 gaps    the same after 10 % of the cells (of training and test, not of the target) were emptied at random: what each loses by it
@@ -16,7 +16,9 @@ import sys
 import tempfile
 import time
 
-import common
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tables"))
+import common  # noqa: E402
+import packages  # noqa: E402
 
 TABLES = (("housing", "r2"), ("diamonds", "r2"), ("kin40k", "r2"), ("adult", "auc"), ("bank", "auc"), ("hr", "auc"), ("credit", "auc"),
           ("letter", "accuracy"))
@@ -24,27 +26,11 @@ COLUMNS = (("case", "<10"), ("part", "<8"), ("package", "<10"), ("n", ">7"), ("m
            ("coverage", ">8.4f"), ("seconds", ">9.1f"))
 
 
-def frames(train, test):
-    """Samples with words as categories, the same ones in both; targets as numbers."""
-    import pandas
-
-    both = pandas.concat([train, test])
-    words = both.drop(columns="target").select_dtypes(exclude="number").columns
-    kinds = {name: pandas.CategoricalDtype(sorted(both[name].dropna().astype(str).unique())) for name in words}
-    samples = []
-    for frame in (train, test):
-        frame = frame.drop(columns="target").copy()
-        for name in words:
-            frame[name] = frame[name].where(frame[name].isna(), frame[name].astype(str)).astype(kinds[name])
-        samples.append(frame)
-    return samples
-
-
 def run_trees(make, measure, train, test):
     import numpy as np
     from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 
-    X, test_X = frames(train, test)
+    X, test_X = packages.frames(train, test)
     y, test_y = train["target"], test["target"]
     if measure != "r2":
         names, y = np.unique(y, return_inverse=True)
@@ -68,7 +54,8 @@ def run_mercer(options, measure, train, test):
         if measure == "r2":
             more += ["--intervals", "on"]
         before = os.times()
-        subprocess.run([program, "train", "--x", train, "--target", "target", "--task", task, "-q", "-o", model, *more], check=True)
+        subprocess.run([program, "train", "--x", train, "--target", "target", "--task", task, "--tune", "off", "-q", "-o", model, *more],
+                       check=True)
         after = os.times()
         done = subprocess.run([program, "eval", "-m", model, "--x", test, "--target", "target", "--json"], check=True, capture_output=True)
     told = json.loads(done.stdout)

@@ -424,7 +424,7 @@ struct mercer_train_options {
                                   second */
     const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
-    /* ON: auto takes a solver that goes on until weights are as good as exact: krr, direct or cg. Others are refused. */
+    /* ON: auto takes a solver that goes on until weights are as good as exact: krr, direct, cg. Others are refused. */
     mercer_switch converge;
 };
 

@@ -3,9 +3,9 @@
  * Which fits begin with a search for the model where nobody said (mercer_fit_options.tune is AUTO): those to a table of
  * which nothing is given that the search would find.
  *
- *   a table          numbers that would be standardised: of text and arrays of floats; not bytes and half floats, sparse
- *                    and computed samples, images; at most 1,024 features, at least 500 rows: of
- *                    fewer, errors that are held back tell less than the defaults do
+ *   a table          numbers that would be standardised, of text and arrays of floats: no bytes, half floats, sparse or
+ *                    computed samples, no images; at most 1,024 features, and at least 500 rows: of fewer, errors on
+ *                    rows held back tell less than the defaults do
  *   nothing given    kernel, bandwidth, metric, ridge, and how weights are found (solver, epochs, sizes, patience)
  *   there is room    samples take at most a quarter of the memory: a larger file is a stream that is seen a few times
  */

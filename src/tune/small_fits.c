@@ -33,11 +33,28 @@ static bool is_closed(const mrc_small_fits *self)
     return self->criterion == MRC_LOO || self->criterion == MRC_GCV;
 }
 
+/* Memory where matrices lie. */
+static mercer_status take(const mrc_small_fits *self, void **out, int64_t bytes, const char *what)
+{
+    mrc_backend *backend = self->context->backend;
+    return self->there ? backend->ops->alloc(backend, out, bytes, what) : mrc_alloc(self->context, out, bytes, 1, what);
+}
+
+static void give_back(const mrc_small_fits *self, void *memory)
+{
+    mrc_backend *backend = self->context->backend;
+    if (!self->there)
+        mrc_free(self->context, memory);
+    else if (memory)
+        backend->ops->free(backend, memory);
+}
+
 /* Matrices one behind the other. */
 static mercer_status make_room(mrc_small_fits *self)
 {
     int64_t p = self->p, c = self->rows->y.cols, columns = c * self->count;
     int64_t held = is_closed(self) ? MRC_SMALL_BLOCK : most_rows(self->rows), grams = self->grams;
+    int32_t where = self->there ? self->context->backend->ops->capabilities(self->context->backend).memory : MRC_HOST;
     const struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
@@ -51,19 +68,30 @@ static mercer_status make_room(mrc_small_fits *self)
                {&self->targets, MRC_SMALL_BLOCK, c},
                {&self->weights, p, columns},
                {&self->answers, held, columns},
+               {&self->ones, p, 1},
                {&self->values, 1, p}};
     int64_t numbers = 0;
-    void *memory;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) numbers += all[i].rows * all[i].cols;
-    MRC_TRY(mrc_alloc(self->context, &memory, numbers, sizeof(double), "small fits"));
-    self->memory = memory;
+    MRC_TRY(take(self, &self->memory, numbers * (int64_t)sizeof(double), "small fits"));
     double *at = self->memory;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         *all[i].matrix = mrc_view(at, all[i].rows, all[i].cols, MERCER_F64);
+        all[i].matrix->memory = where;
         at += all[i].rows * all[i].cols;
     }
+    MRC_TRY(mrc_alloc(self->context, &self->diagonal, p, sizeof(double), "small fits"));
+    for (int64_t j = 0; j < p; j++) self->diagonal[j] = 1;
+    mercer_matrix ones = mrc_view(self->diagonal, p, 1, MERCER_F64);
+    MRC_TRY(self->context->backend->ops->copy(self->context->backend, &self->ones, &ones));
+    self->shown = self->answers;
+    if (self->there) {
+        self->shown = mrc_view(NULL, held, columns, MERCER_F64);
+        MRC_TRY(mrc_alloc(self->context, &self->shown.data, held * columns, sizeof(double), "small fits"));
+    }
     if (self->rows->x.dtype == MERCER_F64) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &self->single, (int64_t)MRC_SMALL_BLOCK * p, sizeof(float), "kernel values"));
+    MRC_TRY(take(self, &self->single_memory, MRC_SMALL_BLOCK * p * (int64_t)sizeof(float), "kernel values"));
+    self->single = mrc_view(self->single_memory, MRC_SMALL_BLOCK, p, MERCER_F32);
+    self->single.memory = where;
     return MERCER_OK;
 }
 
@@ -75,6 +103,7 @@ mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *contex
     *self = (mrc_small_fits){
         .context = context, .rows = rows, .p = p, .criterion = criterion, .ridges = ridges, .count = count};
     self->grams = criterion == MRC_KFOLD ? rows->count : 1;
+    self->there = !is_closed(self) && context->backend->ops->capabilities(context->backend).memory != MRC_HOST;
     MRC_TRY(make_room(self));
     *out = self;
     self = NULL;
@@ -84,7 +113,10 @@ mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *contex
 void mrc_small_fits_free(mrc_small_fits *self)
 {
     if (!self) return;
-    MRC_FREE_ALL(self->context, self->single, self->memory, self);
+    give_back(self, self->single_memory);
+    give_back(self, self->memory);
+    if (self->there) mrc_free(self->context, self->shown.data);
+    MRC_FREE_ALL(self->context, self->diagonal, self);
 }
 
 double mrc_small_fits_flops(const mrc_small_fits *self)
@@ -111,11 +143,13 @@ double mrc_small_weight(const mrc_small_fits *self, mrc_span rows)
 }
 
 /* Rows of the matrix times the root of their weight. */
-static void weigh(const mrc_small_fits *self, int64_t first, const mercer_matrix *matrix)
+static mercer_status weigh(const mrc_small_fits *self, int64_t first, const mercer_matrix *matrix)
 {
-    for (int64_t i = 0; i < matrix->rows && self->rows->weights; i++)
-        for (int64_t k = 0; k < matrix->cols; k++)
-            mrc_store(matrix, i, k, mrc_load(matrix, i, k) * sqrt(self->rows->weights[first + i]));
+    mrc_backend *backend = self->context->backend;
+    double roots[MRC_SMALL_BLOCK];
+    if (!self->rows->weights) return MERCER_OK;
+    for (int64_t i = 0; i < matrix->rows; i++) roots[i] = sqrt(self->rows->weights[first + i]);
+    return backend->ops->scale_rows(backend, matrix, roots);
 }
 
 mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count, mercer_matrix *block,
@@ -125,25 +159,29 @@ mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count
     mercer_matrix x = mrc_rows(&self->x, first, count), y = mrc_rows(&self->rows->y, first, count);
     mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
     *block = mrc_rows(&self->block, 0, count), *targets = mrc_rows(&self->targets, 0, count);
-    if (self->single) {
-        mercer_matrix single = mrc_view(self->single, count, self->p, MERCER_F32);
+    if (self->single.data) {
+        mercer_matrix single = mrc_rows(&self->single, 0, count);
         MRC_TRY(backend->ops->kernel_eval(backend, &pair, &single));
         MRC_TRY(backend->ops->copy(backend, block, &single));
     } else {
         MRC_TRY(backend->ops->kernel_eval(backend, &pair, block));
     }
     MRC_TRY(backend->ops->copy(backend, targets, &y));
-    weigh(self, first, block);
-    weigh(self, first, targets);
-    return MERCER_OK;
+    MRC_TRY(weigh(self, first, block));
+    return weigh(self, first, targets);
 }
 
-/* The part of block' block on and below the diagonal, by columns of blocks. */
-mercer_status mrc_small_add_gram(mrc_small_fits *self, const mercer_matrix *block, double beta,
-                                 const mercer_matrix *gram)
+/* gram = beta gram + block' block: on and below the diagonal, by columns of blocks; or all of it where that is one
+   product elsewhere. */
+static mercer_status add_gram(const mrc_small_fits *self, const mercer_matrix *block, double beta,
+                              const mercer_matrix *gram)
 {
     enum { WIDTH = 256 };
     mrc_backend *backend = self->context->backend;
+    if (self->there) {
+        mrc_gemm all = {true, false, 1, beta, block, block, gram};
+        return backend->ops->gemm(backend, &all);
+    }
     for (int64_t at = 0; at < self->p; at += WIDTH) {
         int64_t count = mrc_min(WIDTH, self->p - at);
         mercer_matrix own = mrc_columns(block, at, count), below = mrc_columns(block, at, self->p - at),
@@ -154,9 +192,10 @@ mercer_status mrc_small_add_gram(mrc_small_fits *self, const mercer_matrix *bloc
     return MERCER_OK;
 }
 
-void mrc_small_mirror(const mercer_matrix *gram)
+/* And the rest of it. */
+static void mirror(const mrc_small_fits *self, const mercer_matrix *gram)
 {
-    for (int64_t i = 0; i < gram->rows; i++) {
+    for (int64_t i = 0; i < gram->rows && !self->there; i++) {
         double *row = mrc_row(gram, i);
         for (int64_t j = i + 1; j < gram->cols; j++) row[j] = ((const double *)mrc_row(gram, j))[i];
     }
@@ -172,7 +211,7 @@ static mercer_status sum_fold(mrc_small_fits *self, mrc_span rows, bool added, c
         mercer_matrix block, y;
         double beta = added || done > 0 ? 1 : 0;
         MRC_TRY(mrc_small_block(self, rows.first + done, count, &block, &y));
-        MRC_TRY(mrc_small_add_gram(self, &block, beta, gram));
+        MRC_TRY(add_gram(self, &block, beta, gram));
         mrc_gemm job = {true, false, 1, beta, &block, &y, rhs};
         MRC_TRY(backend->ops->gemm(backend, &job));
     }
@@ -189,14 +228,13 @@ static mercer_matrix rhs_of(const mrc_small_fits *self, int f)
     return mrc_rows(&self->rhs, f * self->p, self->p);
 }
 
-/* total += sign x part, element by element. */
-static void add_matrix(const mercer_matrix *total, const mercer_matrix *part, double sign)
+/* The fold's own sums are added to those of all, or taken away. */
+static mercer_status add_fold(mrc_small_fits *self, int f, double sign)
 {
-    for (int64_t i = 0; i < total->rows; i++) {
-        double *to = mrc_row(total, i);
-        const double *from = mrc_row(part, i);
-        for (int64_t j = 0; j < total->cols; j++) to[j] += sign * from[j];
-    }
+    mrc_backend *backend = self->context->backend;
+    mercer_matrix gram = gram_of(self, f), rhs = rhs_of(self, f);
+    MRC_TRY(backend->ops->axpby(backend, sign, &gram, 1, &self->total));
+    return backend->ops->axpby(backend, sign, &rhs, 1, &self->total_rhs);
 }
 
 /* The folds' own sums, and those of all that are fitted to. */
@@ -218,11 +256,10 @@ static mercer_status make_equations(mrc_small_fits *self)
         }
         mercer_matrix gram = gram_of(self, f), rhs = rhs_of(self, f);
         MRC_TRY(sum_fold(self, rows->folds[f], false, &gram, &rhs));
-        mrc_small_mirror(&gram);
-        add_matrix(&self->total, &gram, 1);
-        add_matrix(&self->total_rhs, &rhs, 1);
+        mirror(self, &gram);
+        MRC_TRY(add_fold(self, f, 1));
     }
-    if (self->criterion == MRC_HOLDOUT) mrc_small_mirror(&self->total);
+    if (self->criterion == MRC_HOLDOUT) mirror(self, &self->total);
     return MERCER_OK;
 }
 
@@ -234,13 +271,14 @@ static mercer_status solve(mrc_small_fits *self, double ridge, double mass, cons
     mrc_backend *backend = self->context->backend;
     int64_t p = self->p;
     double trace = 0;
-    for (int64_t j = 0; j < p; j++) trace += mrc_load(&self->total, j, j);
-    for (int64_t i = 0; i < p; i++) {
-        const double *g = mrc_row(&self->total, i), *k = mrc_row(&self->zz, i);
-        double *a = mrc_row(&self->system, i);
-        for (int64_t j = 0; j < p; j++) a[j] = g[j] + ridge * mass * k[j];
-        a[i] += JITTER * trace / (double)p;
-    }
+    mercer_matrix seen = mrc_view(self->diagonal, p, 1, MERCER_F64), of_total = mrc_columns(&self->total, 0, 1),
+                  of_system = mrc_columns(&self->system, 0, 1);
+    of_total.ld = of_system.ld = p + 1; /* their diagonals */
+    MRC_TRY(backend->ops->copy(backend, &seen, &of_total));
+    for (int64_t j = 0; j < p; j++) trace += self->diagonal[j];
+    MRC_TRY(backend->ops->copy(backend, &self->system, &self->total));
+    MRC_TRY(backend->ops->axpby(backend, ridge * mass, &self->zz, 1, &self->system));
+    MRC_TRY(backend->ops->axpby(backend, JITTER * trace / (double)p, &self->ones, 1, &of_system));
     mercer_status status = backend->ops->cholesky(backend, &self->system);
     *solved = status == MERCER_OK;
     if (!*solved) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
@@ -279,7 +317,9 @@ static mercer_status judge_fold(mrc_small_fits *self, mrc_span rows, double mass
     mercer_matrix x = mrc_rows(&self->x, rows.first, rows.count), answers = mrc_rows(&self->answers, 0, rows.count);
     mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
     MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->weights, &answers, false));
-    add_errors(self, rows, &answers, solved, errors);
+    mercer_matrix shown = mrc_rows(&self->shown, 0, rows.count);
+    if (self->there) MRC_TRY(backend->ops->copy(backend, &shown, &answers));
+    add_errors(self, rows, &shown, solved, errors);
     return MERCER_OK;
 }
 
@@ -295,12 +335,9 @@ static mercer_status judge(mrc_small_fits *self, double *errors)
             MRC_TRY(judge_fold(self, rows->folds[f], self->mass, errors));
             continue;
         }
-        mercer_matrix gram = gram_of(self, f), rhs = rhs_of(self, f);
-        add_matrix(&self->total, &gram, -1);
-        add_matrix(&self->total_rhs, &rhs, -1);
+        MRC_TRY(add_fold(self, f, -1));
         MRC_TRY(judge_fold(self, rows->folds[f], self->mass - own, errors));
-        add_matrix(&self->total, &gram, 1);
-        add_matrix(&self->total_rhs, &rhs, 1);
+        MRC_TRY(add_fold(self, f, 1));
     }
     for (int r = 0; r < self->count; r++) errors[r] /= held * (double)rows->y.cols;
     return MERCER_OK;

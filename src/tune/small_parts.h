@@ -23,19 +23,18 @@ struct mrc_small_fits {
     mercer_matrix block, targets;   /* (MRC_SMALL_BLOCK, p), (MRC_SMALL_BLOCK, c) */
     mercer_matrix weights, answers; /* (p, ridges c), (held rows, ridges c) */
     mercer_matrix values;           /* (1, p): eigenvalues, of closed forms */
-    float *single;                  /* (MRC_SMALL_BLOCK, p), or NULL: points are in double */
-    double *memory;
+    mercer_matrix single;           /* (MRC_SMALL_BLOCK, p) f32; no data: points are in double */
+    mercer_matrix ones;             /* (p, 1) */
+    mercer_matrix shown;            /* (held rows, ridges c): the answers in host memory */
+    double *diagonal;               /* (p) */
+    bool there; /* matrices lie where the backend computes, which is elsewhere; closed forms look into them */
+    void *memory, *single_memory;
 };
 
 double mrc_small_weight(const mrc_small_fits *self, mrc_span rows);
 /* Kernel values and targets of at most MRC_SMALL_BLOCK rows, times the roots of their weights. */
 mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count, mercer_matrix *block,
                               mercer_matrix *targets);
-/* gram = beta gram + block' block, on and below the diagonal; and the rest of it. */
-mercer_status mrc_small_add_gram(mrc_small_fits *self, const mercer_matrix *block, double beta,
-                                 const mercer_matrix *gram);
-void mrc_small_mirror(const mercer_matrix *gram);
-
 /* closed_form.c */
 mercer_status mrc_small_closed(mrc_small_fits *self, double *errors);
 mercer_status mrc_small_closed_weights(mrc_small_fits *self, double ridge, const mercer_matrix *weights);

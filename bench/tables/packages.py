@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is compared on tables: for each package an estimator with its defaults, and a space of parameters for random search.
+
+Trees get frames with words as categories, as their documentation recommends; KernelRidge and SVM standardised numbers and one-hot words,
+the mean where a number is missing, and at most KERNEL_ROWS rows, drawn at random, since they take all as centers. Mercer gets the frames.
+"""
+import importlib.util
+
+KERNEL_ROWS = 8000
+
+
+def frames(train, test):
+    """Samples with words as categories, the same ones in both."""
+    import pandas
+
+    both = pandas.concat([train, test])
+    words = both.drop(columns="target").select_dtypes(exclude="number").columns
+    kinds = {name: pandas.CategoricalDtype(sorted(both[name].dropna().astype(str).unique())) for name in words}
+    samples = []
+    for frame in (train, test):
+        frame = frame.drop(columns="target").copy()
+        for name in words:
+            frame[name] = frame[name].where(frame[name].isna(), frame[name].astype(str)).astype(kinds[name])
+        samples.append(frame)
+    return samples
+
+
+class Few:
+    """An estimator of numbers behind an encoding, fitted to at most KERNEL_ROWS rows."""
+
+    def __init__(self, make, classes):
+        self.make, self.classes = make, classes
+
+    def fit(self, X, y):
+        import numpy as np
+        from sklearn.compose import make_column_selector, make_column_transformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+        numbers = make_pipeline(SimpleImputer(), StandardScaler())
+        words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        encode = make_column_transformer(
+            (numbers, make_column_selector(dtype_include="number")), (words, make_column_selector(dtype_exclude="number"))
+        )
+        rows = np.random.default_rng(0).permutation(len(y))[:KERNEL_ROWS]
+        y = np.asarray(y)[rows]
+        if self.classes == "scores":  # a regressor in place of a classifier
+            y = np.eye(int(y.max()) + 1)[y]
+        self.model = make_pipeline(encode, self.make()).fit(X.iloc[rows], y)
+        return self
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    def scores(self, X):
+        return self.model.predict(X) if self.classes == "scores" else self.model.decision_function(X)
+
+
+def _trees():
+    """Spaces of the same kind for all boosted trees: (name, low, high, logarithmic)."""
+    rate, leaves = ("learning_rate", 0.01, 0.3, True), (4, 128, True)
+    return {
+        "lightgbm": [rate, ("n_estimators", 50, 1000, True), ("num_leaves", *leaves), ("min_child_samples", 1, 100, True),
+                     ("reg_lambda", 1e-3, 10.0, True), ("colsample_bytree", 0.4, 1.0, False)],
+        "xgboost": [rate, ("n_estimators", 50, 1000, True), ("max_depth", 2, 10, False), ("min_child_weight", 1, 50, True),
+                    ("reg_lambda", 1e-3, 10.0, True), ("colsample_bytree", 0.4, 1.0, False)],
+        "catboost": [rate, ("iterations", 50, 1000, True), ("depth", 2, 10, False), ("l2_leaf_reg", 1e-1, 30.0, True)],
+        "histgb": [rate, ("max_iter", 50, 1000, True), ("max_leaf_nodes", *leaves), ("min_samples_leaf", 1, 100, True),
+                   ("l2_regularization", 1e-3, 10.0, True)],
+    }
+
+
+SPACES = {**_trees(), "kernelridge": [("alpha", 1e-4, 1e2, True), ("gamma", 1e-3, 1.0, True)],
+          "svm": [("C", 1e-1, 1e3, True), ("gamma", 1e-3, 1.0, True)]}
+NEEDS = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "histgb": "sklearn", "kernelridge": "sklearn", "svm": "sklearn"}
+NAMES = [*SPACES, "mercer"]
+
+
+def here(name):
+    return name == "mercer" or importlib.util.find_spec(NEEDS[name]) is not None
+
+
+def draw(name, rng):
+    """A random configuration."""
+    found = {}
+    for key, low, high, logarithmic in SPACES[name]:
+        value = low * (high / low) ** rng.random() if logarithmic else low + (high - low) * rng.random()
+        found[key] = round(value) if isinstance(low, int) else float(value)
+    if name == "kernelridge":
+        found["kernel"] = str(rng.choice(["rbf", "laplacian"]))
+    return found
+
+
+def make(name, regression, words, jobs, seed, parameters):
+    """An estimator: defaults, but for the parameters."""
+    if name == "mercer":
+        from mercer import KernelClassifier, KernelRegressor
+
+        return (KernelRegressor if regression else KernelClassifier)(random_state=seed, n_jobs=jobs, **parameters)
+    if name == "lightgbm":
+        import lightgbm as package
+
+        return (package.LGBMRegressor if regression else package.LGBMClassifier)(verbose=-1, n_jobs=jobs, random_state=seed, **parameters)
+    if name == "xgboost":
+        import xgboost as package
+
+        kind = package.XGBRegressor if regression else package.XGBClassifier
+        return kind(enable_categorical=True, n_jobs=jobs, random_state=seed, **parameters)
+    if name == "catboost":
+        import catboost as package
+
+        kind = package.CatBoostRegressor if regression else package.CatBoostClassifier
+        return kind(verbose=False, thread_count=jobs, random_seed=seed, cat_features=words, allow_writing_files=False, **parameters)
+    if name == "histgb":
+        from sklearn import ensemble as package
+
+        kind = package.HistGradientBoostingRegressor if regression else package.HistGradientBoostingClassifier
+        return kind(random_state=seed, categorical_features="from_dtype", **parameters)
+    from sklearn import kernel_ridge, svm
+
+    if name == "kernelridge":
+        return Few(lambda: kernel_ridge.KernelRidge(**parameters), None if regression else "scores")
+    return Few(lambda: (svm.SVR if regression else svm.SVC)(**parameters), None if regression else "margins")
