@@ -100,23 +100,35 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
+/* What training changes of a plan. */
+static int is_change(const char *line)
+{
+    return strncmp(line, "refined:", 8) == 0 || strncmp(line, "replaced:", 9) == 0;
+}
+
 void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
 {
     mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
     watch->unit = kind == MERCER_SOLVER_DIRECT ? NULL : kind == MERCER_SOLVER_STEPS ? "step" : "epoch";
     watch->trainer = trainer;
-    watch->told = strlen(plan->text);
+    watch->told = 0;
+    for (const char *line = plan->text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        watch->told += is_change(line);
+    }
 }
 
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 {
-    if (strlen(plan->text) <= watch->told) return;
-    cli_bar_clear(&watch->bar);
-    char *lines = cli_copy(plan->text + watch->told), *rest = NULL;
-    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+    char *lines = cli_copy(plan->text), *rest = NULL;
+    size_t changes = 0; /* a plan during training lacks what the recipe adds */
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        if (!is_change(line) || changes++ < watch->told) continue;
+        cli_bar_clear(&watch->bar);
         cli_say(watch->job->v, "%s", line);
+    }
     free(lines);
-    cli_watch_start(watch, watch->trainer, plan);
+    if (changes > watch->told) cli_watch_start(watch, watch->trainer, plan);
 }
 
 /* Set-up is behind: has it changed the plan? */

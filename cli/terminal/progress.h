@@ -24,7 +24,7 @@ typedef struct cli_watch {
     double last_logged;
     double validation_accuracy, validation_loss; /* the last known */
     mercer_trainer *trainer;                     /* NULL until there is one */
-    size_t told;                                 /* of the plan's text, what was known when it was shown */
+    size_t told;                                 /* changes of the plan that were known when it was shown */
 } cli_watch;
 
 /* The training begins that was shown with this plan. */

@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "model/model.h"
+#include "plan/plan.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -124,9 +125,11 @@ mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     self->begun = true;
     MRC_TRY(build_model(self));
     MRC_TRY(create_trainer(self));
-    MRC_TRY(mercer_trainer_plan(self->trainer, plan ? plan : &own, &self->source));
-    mrc_fit_tell_rounds(self, plan ? plan : &own);
-    mrc_fit_tell_tuning(self, plan ? plan : &own);
+    if (!plan) plan = &own;
+    MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
+    self->planned = strlen(plan->text);
+    mrc_fit_tell_rounds(self, plan);
+    mrc_fit_tell_tuning(self, plan);
     return MERCER_OK;
 }
 
@@ -183,6 +186,19 @@ static mercer_status write_note(const mercer_fitting *self)
     return status;
 }
 
+/* What the recipe adds to a plan stands before what training changed of it. */
+static void tell_again(const mercer_fitting *self, mercer_plan *plan)
+{
+    char changes[MERCER_PLAN_TEXT] = "";
+    size_t at = self->planned;
+    if (strlen(plan->text) < at) return;
+    memcpy(changes, plan->text + at, strlen(plan->text + at) + 1);
+    plan->text[at] = '\0';
+    mrc_fit_tell_rounds(self, plan);
+    mrc_fit_tell_tuning(self, plan);
+    mrc_plan_say(plan, "%s", changes);
+}
+
 mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
@@ -190,7 +206,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
-    mrc_fit_tell_tuning(self, self->model->plan);                      /* which the report points to */
+    tell_again(self, self->model->plan); /* which the report points to */
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);
 }

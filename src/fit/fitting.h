@@ -53,7 +53,8 @@ struct mercer_fitting {
     mercer_source source;
     mercer_matrix validation_x, validation_y; /* preprocessed, owned */
     const double *validation_weights;
-    bool begun; /* what follows the samples */
+    bool begun;     /* what follows the samples */
+    size_t planned; /* characters of the trainer's plan */
     mercer_trainer *trainer;
     mercer_report training;
     mercer_fit_report report;
