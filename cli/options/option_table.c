@@ -126,7 +126,8 @@ static const cli_option written[] = {
      "rows; what is given stays. auto: for tables (numbers that would be standardised, 500 rows or more) if neither "
      "kernel, bandwidth, metric and ridge nor how to train are given"},
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
-     "what the search may take, and as much the training behind it, by counted work at the machine's nominal speed: "
+     "what the search may take, and half of it what more centers make training take, by counted work at the machine's "
+     "nominal speed: "
      "10s, 2m (default: 3 ms a row, at most 30 s; on a GPU a tenth of that)"},
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "

@@ -391,8 +391,8 @@ typedef struct mercer_fit_options {
        of the rows (docs/tuning.md), but for those that are given. AUTO: for tables, numbers that would be standardised,
        of 500 rows or more, if neither kernel, bandwidth, metric and ridge nor how to train are given. */
     mercer_switch tune;
-    /* Seconds that the search may take, and as many the training behind it, by counted work at the machine's nominal
-       speed. 0: 3 ms a row, at most 30 s; on a device a tenth of that. */
+    /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
+       machine's nominal speed. 0: 3 ms a row, at most 30 s; on a device a tenth of that. */
     double tune_budget;
     /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
     const char *tune_criterion;

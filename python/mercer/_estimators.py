@@ -266,7 +266,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         cleanly. A search judges on other ``groups`` (n,) than it fits to, or on the latest of ``times`` (n,), numbers
         or dates. Returns the estimator itself.
         """
-        rows = len(X) if hasattr(X, "__len__") else None
+        shape = getattr(X, "shape", None)
+        rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
         task, X, y, weights = self._samples(X, y, sample_weight)
         kept = None if rows in (None, len(X)) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
         keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How many centers a tuned fit takes. From the number that an untuned fit takes on, twice as many are taken, or all
- * rows, as long as that takes at least GAIN away from the error (tune/more_centers.c) and training stays within the
- * seconds of the search; or if it takes no longer: all rows as centers have a shorter way. Seconds are the plan's
- * estimates.
+ * rows, as long as that takes at least GAIN away from the error (tune/more_centers.c) and training stays within half of
+ * the seconds of the search; or if it takes no longer: all rows as centers have a shorter way. Seconds are the plan's
+ * estimates, and those of cg from sizes alone may be several times too low.
  *
  * Candidates were judged by exact solutions, so training goes on to its end (converge).
  */
@@ -33,7 +33,7 @@ static void choose_size(mercer_fitting *self, mercer_plan *plan)
         int64_t more = mrc_min(2 * p, rows);
         if (rows - more < more / 4) more = rows; /* nearly all: then all */
         bool fits = plan_size(self, more, &next);
-        bool pays = mrc_tune_gain(found, p, more) >= GAIN && next.seconds <= mrc_fit_tune_budget(self);
+        bool pays = mrc_tune_gain(found, p, more) >= GAIN && next.seconds <= mrc_fit_tune_budget(self) / 2;
         if (!fits || !(pays || next.seconds <= plan->seconds)) break;
         p = more, *plan = next, grown = true;
     }
