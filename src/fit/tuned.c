@@ -19,9 +19,9 @@
 #include <string.h>
 
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
-enum { ROUNDS = 4 };
-#define BUDGET     30.0  /* seconds, at most, */
-#define ROW_BUDGET 0.003 /* and for each row; */
+enum { ROUNDS = 4, MANY_ROWS = 10000 };
+#define BUDGET     30.0  /* seconds, */
+#define ROW_BUDGET 0.001 /* of fewer than MANY_ROWS for each; */
 #define ON_DEVICE  0.1   /* the share of both on a device */
 
 bool mrc_fit_tunes(mercer_fitting *self)
@@ -39,7 +39,8 @@ bool mrc_fit_tunes(mercer_fitting *self)
 double mrc_fit_tune_budget(const mercer_fitting *self)
 {
     if (self->options.tune_budget > 0) return self->options.tune_budget;
-    return fmin(BUDGET, ROW_BUDGET * (double)self->info.rows) * (self->on_device ? ON_DEVICE : 1);
+    double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
+    return self->on_device ? ON_DEVICE * budget : budget;
 }
 
 /* ---- Candidates -------------------------------------------------------------------------------------------------- */

@@ -102,8 +102,8 @@ static outcome try_option(const task *t, const char *solver, const char *project
 /* Those whose effect other tests show: names, and what changes no weights where it is of use. */
 static bool is_special(const char *name)
 {
-    static const char *const special[] = {"solver", "projector", "patience", "cache"};
-    for (int i = 0; i < 4; i++)
+    static const char *const special[] = {"solver", "projector", "patience", "cache", "converge"};
+    for (int i = 0; i < 5; i++)
         if (strcmp(name, special[i]) == 0) return true;
     return false;
 }
@@ -164,8 +164,29 @@ static void test_mentions(void **state)
     task_close(&t);
 }
 
+/* converge is for auto: it takes none of the iterations, however much faster they would be, and says what does not fit. */
+static void test_converge(void **state)
+{
+    (void)state;
+    mercer_shape shape = {.struct_size = sizeof shape, .samples = 100000000, .centers = 20000, .features = 10, .outputs = 1};
+    mercer_train_options options = {.struct_size = sizeof options, .memory = (int64_t)1 << 40};
+    mercer_plan plan = {.struct_size = sizeof plan};
+    options.converge = MERCER_ON;
+    assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
+    assert_true(mercer_solver_kind_of(plan.solver) != MERCER_SOLVER_BATCHES);
+    assert_non_null(strstr(plan.text, "ep4 has no use for converge"));
+    options.memory = (int64_t)1 << 24;
+    assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_MEMORY, "cg");
+    options.solver = "ep4";
+    assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "converge");
+    shape.samples = shape.centers = 2000, shape.on_samples = MERCER_ON, options.solver = NULL, options.memory = (int64_t)1 << 30;
+    assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
+    assert_string_equal(plan.solver, "krr");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_mentions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_mentions),
+                                       cmocka_unit_test(test_converge)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
