@@ -52,7 +52,8 @@ def plot(case, groups):
         points.append((package, how, mean(lines, "seconds")[0], score, 0 if math.isnan(error) else error))
     low = min(score - error for *_, score, error in points)
     high = max(score + error for *_, score, error in points)
-    low = max(low, high - 4 * max(high - statistics.median(p[3] for p in points), 1e-4))  # what is far below stays at the bottom
+    quarter = sorted(point[3] for point in points)[len(points) // 4]
+    low = max(low, high - 3 * max(high - quarter, 1e-4))  # what is far below stays at the bottom
     fast, slow = min(p[2] for p in points) / 1.3, max(p[2] for p in points) * 1.3
     pad = 0.08 * (high - low or 1e-3)
     low, high = low - pad, high + pad

@@ -14,6 +14,19 @@ ROOT = Path(__file__).parents[2]
 TUTORIALS = ["docs/first-model.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("tutorial-*.md"))]
 
 
+@pytest.fixture(autouse=True)
+def short_search(monkeypatch):
+    """A search takes a fifth of a second of counted work here: what it finds in more has tests of its own."""
+    from mercer._estimators import KernelEstimator
+
+    options = KernelEstimator._search
+    monkeypatch.setattr(KernelEstimator, "_search", lambda self: {"tune_budget": 0.2, **_given(options(self))})
+
+
+def _given(options):
+    return {name: value for name, value in options.items() if name != "tune_budget" or value}
+
+
 def blocks(page):
     """The Python of a page."""
     path = ROOT / page

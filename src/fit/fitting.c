@@ -206,7 +206,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
-    tell_again(self, self->model->plan); /* which the report points to */
+    tell_again(self, self->model->plan);                               /* which the report points to */
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);
 }

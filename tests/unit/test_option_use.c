@@ -168,7 +168,8 @@ static void test_mentions(void **state)
 static void test_converge(void **state)
 {
     (void)state;
-    mercer_shape shape = {.struct_size = sizeof shape, .samples = 100000000, .centers = 20000, .features = 10, .outputs = 1};
+    mercer_shape shape = {
+        .struct_size = sizeof shape, .samples = 100000000, .centers = 20000, .features = 10, .outputs = 1};
     mercer_train_options options = {.struct_size = sizeof options, .memory = (int64_t)1 << 40};
     mercer_plan plan = {.struct_size = sizeof plan};
     options.converge = MERCER_ON;
@@ -179,7 +180,8 @@ static void test_converge(void **state)
     assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_MEMORY, "cg");
     options.solver = "ep4";
     assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "converge");
-    shape.samples = shape.centers = 2000, shape.on_samples = MERCER_ON, options.solver = NULL, options.memory = (int64_t)1 << 30;
+    shape.samples = shape.centers = 2000, shape.on_samples = MERCER_ON, options.solver = NULL,
+    options.memory = (int64_t)1 << 30;
     assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
     assert_string_equal(plan.solver, "krr");
 }
