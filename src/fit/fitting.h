@@ -5,8 +5,7 @@
  *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
- *   tuned.c        a search (src/tune) for kernel, preprocessing, metric, bandwidth, ridge, and what becomes of it
- *   tuned_size.c   how many centers such a fit takes; tuned_told.c: what is told of the search
+ *   tuned.c        a search (src/tune) and what becomes of it; tuned_size.c: centers; tuned_told.c: what is told
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
