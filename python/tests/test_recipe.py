@@ -66,7 +66,7 @@ def test_program_and_estimator_agree(table, kind, tmp_path):
         np.save(tmp_path / "x.npy", X[:1000])
         np.save(tmp_path / "y.npy", y[:1000])
         data = ["--x", "x.npy", "--y", "y.npy", "--task", "regression"]
-    program("train", *data, "-o", "model", "-q", cwd=tmp_path)
+    program("train", *data, "--tune", "off", "-o", "model", "-q", cwd=tmp_path)
     theirs = Model.load(tmp_path / "model")
     ours = KernelRegressor(random_state=0).fit(X[:1000], y[:1000])
     assert ours.model_.preprocess == theirs.preprocess == "standardise"
@@ -184,7 +184,8 @@ def test_housing(tmp_path):
         parts[part] = values[:, :-1].astype("f"), values[:, -1]
     (X, y), (X_test, y_test) = parts["train"], parts["test"]
     write_table(tmp_path / "train.csv", X, y)
-    program("train", "--x", "train.csv", "--target", "y", "--centers", 1000, "-o", "model", "-q", cwd=tmp_path)
+    program("train", "--x", "train.csv", "--target", "y", "--centers", 1000, "--tune", "off", "-o", "model", "-q",
+            cwd=tmp_path)
     theirs = r2_score(y_test, Model.load(tmp_path / "model").predict(X_test))
     ours = KernelRegressor(n_centers=1000, random_state=0).fit(X, y).score(X_test, y_test)
     print(json.dumps({"estimator": ours, "program": theirs}))
