@@ -269,7 +269,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
         task, X, y, weights = self._samples(X, y, sample_weight)
-        kept = None if rows in (None, len(X)) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
+        kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
         keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
         self._fit(task, X, y, weights, callbacks, keys)
         return self
