@@ -105,6 +105,7 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
         (mercer_context){.threads = 2, .isa = mrc_isa_best(), .allocator = *test_allocator_table(&self->counter)};
     mercer_context *context = &self->context;
     assert_succeeds(context, mrc_backend_create(&self->backend, context, "cpu"));
+    context->backend = self->backend; /* which looks at what a source delivers */
     assert_succeeds(context, ranks > 1 ? mrc_comm_create_virtual(&self->comm, context, ranks)
                                        : mrc_comm_create_virtual(&self->comm, context, 1));
     assert_succeeds(context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z,
