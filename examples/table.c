@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table [FILE.csv]: learns the rents in a table (examples/tables/flats.csv) from its first 1,600 rows, saves the model,
+ * table [FILE.csv]: learns the rents in a table (examples/tables/flats.csv) from its first 800 rows, saves the model,
  * loads it again, and says how good it is on the others. Words and gaps in columns are taken care of: the model keeps what
  * the columns were, and other tables are read by that.
  */
@@ -24,7 +24,7 @@ static mercer_status learn(mercer_context *context, const char *path)
 {
     mercer_dataset *data = NULL;
     mercer_model *model = NULL;
-    mercer_status status = open_rows(&data, context, path, NULL, 0, 1600);
+    mercer_status status = open_rows(&data, context, path, NULL, 0, 800);
     if (status == MERCER_OK) status = mercer_fit(&model, context, data, NULL, NULL); /* NULL: everything is chosen */
     if (status == MERCER_OK) status = mercer_model_save(model, saved, NULL);
     mercer_model_free(model), mercer_dataset_free(data);
@@ -38,7 +38,7 @@ static mercer_status judge(mercer_context *context, const char *path, double *r2
     mercer_evaluation *evaluation = NULL;
     mercer_metrics metrics = MERCER_INIT(mercer_metrics);
     mercer_status status = mercer_model_load(&model, context, saved);
-    if (status == MERCER_OK) status = open_rows(&data, context, path, mercer_model_schema(model), 1600, 0);
+    if (status == MERCER_OK) status = open_rows(&data, context, path, mercer_model_schema(model), 800, 0);
     if (status == MERCER_OK) status = mercer_evaluate(&evaluation, model, data, NULL);
     if (status == MERCER_OK) status = mercer_evaluation_query(evaluation, &metrics);
     *r2 = metrics.r2;

@@ -192,7 +192,7 @@ class Real(Case):
         for name, least in SETS.items():
             with self.subTest(name):
                 train, test = (os.path.join(REAL, "%s_%s.csv.gz" % (name, part)) for part in ("train", "test"))
-                self.good("train", "--x", train, "--target", "target", "-o", "m", "-p", "300", "--rows", "6000", "-q")
+                self.good("train", "--x", train, "--target", "target", "-o", "m", "-p", "300", "--rows", "6000", "--tune", "off", "-q")
                 result = json.loads(self.good("eval", "-m", "m", "--x", test, "--target", "target", "--json", "-q"))
                 self.assertGreater(result.get("accuracy", result.get("r2")), least)
 
