@@ -19,7 +19,7 @@ import mercer  # noqa: E402
 
 REFUSED = (ValueError, TypeError, MemoryError, OverflowError, FloatingPointError, NotImplementedError)
 few = settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,

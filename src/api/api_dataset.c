@@ -124,9 +124,10 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
 }
 
 /* Arrays on a device have copies here, which are the dataset's. */
-static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, mercer_dataset_arrays *arrays)
+static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     static const mercer_matrix none = {0};
+    mercer_dataset_arrays here = *arrays;
     const mercer_matrix *X = arrays->X, *Y = arrays->Y ? arrays->Y : &none;
     mercer_matrix x, y;
     MRC_SCOPE(scope, context);
@@ -134,8 +135,8 @@ static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context,
     if (x.data != X->data) MRC_TRY(mrc_scope_add(&scope, release_copy, context, x.data));
     MRC_TRY(mrc_host_open(context->backend, Y, &y));
     if (y.data != Y->data) MRC_TRY(mrc_scope_add(&scope, release_copy, context, y.data));
-    arrays->X = &x, arrays->Y = arrays->Y ? &y : NULL;
-    MRC_TRY(mrc_dataset_from_arrays(out, context, arrays));
+    here.X = &x, here.Y = arrays->Y ? &y : NULL;
+    MRC_TRY(mrc_dataset_from_arrays(out, context, &here));
     if (x.data != X->data) (*out)->x_memory = x.data, (*out)->there = *X;
     if (y.data != Y->data) (*out)->y_memory = y.data;
     mrc_scope_keep(&scope);

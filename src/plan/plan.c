@@ -289,8 +289,10 @@ static mercer_status choose_solver(mrc_planner *self)
         return MERCER_OK;
     }
     *self->plan = start; /* nothing fits: say what the one that needs least memory needs */
-    while (count > 1 && all[count - 1].unsuited) count--;
-    return plan_solver(self, all[count - 1].row);
+    const mrc_solver *last = mrc_solver_fallback();
+    for (int i = 0; i < count; i++)
+        if (!all[i].unsuited) last = all[i].row;
+    return plan_solver(self, last);
 }
 
 static void mention_useless(mrc_planner *self)

@@ -174,7 +174,7 @@ static void run_line(line *self, const target *targets, int count, const setting
     static int lines; /* so that other lines have other shapes, where not all are run */
     /* A power of every difference takes many times as long as a product, in the reference too. */
     bool powers = mrc_kernel_argument(&self->kernel) == MRC_ON_DIFFERENCES;
-    int stride = getenv("MERCER_TEST_LONG") ? 1 : SANITIZED ? 8 : powers ? 5 : 3;
+    int stride = getenv("MERCER_TEST_LONG") ? 1 : SANITIZED ? 12 : powers ? 7 : 4;
     for (int index = lines++ % stride; index < all_shapes_count; index += stride) {
         const shape *s = &all_shapes[index];
         run_shape(self, targets, count, index, true, chosen);

@@ -171,6 +171,7 @@ static void test_refinement_keeps_solver(void **state)
 static void test_training_keeps_solver(void **state)
 {
     (void)state;
+    if (SANITIZED) return; /* long, and its code runs in others */
     task t = task_open(context, "laplace:bandwidth=4", (sizes){2000, 3000, 20, 10}, 1, MERCER_F32);
     job self;
     mercer_train_options options = options_for(NULL);
@@ -209,6 +210,7 @@ static void test_training_keeps_solver(void **state)
 static void test_wide_bandwidth(void **state)
 {
     (void)state;
+    if (SANITIZED) return; /* long, and its code runs in others */
     task t = task_open(context, "gaussian:bandwidth=20000", (sizes){1500, 1400, 5, 2}, 1, MERCER_F32);
     for (int64_t memory = 28 << 20; memory <= 64 << 20; memory += (SANITIZED ? 64 : 12) << 20) {
         job self;

@@ -145,7 +145,7 @@ static void test_every_solver_and_kernel(void **state)
     (void)state;
     for (int run = 0; run < RUNS; run++) {
         double worst = 0, weakest = 0;
-        const int step = SANITIZED ? 5 : 3; /* a share of the pairs, in which every solver and every kernel occurs */
+        const int step = SANITIZED ? 7 : 4; /* a share of the pairs, in which every solver and every kernel occurs */
         for (int i = run % step; i < mercer_kernel_count(); i += step) {
             outcome got = recover(run, mercer_kernel_example(i), 5);
             assert_that(got.error <= got.bound, "%s %s, %s: error %g, bound %g", solvers[run].name,
