@@ -17,6 +17,8 @@ BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 ifdef CI
 CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
+# Nothing compiles these objects twice: a cache would only take time.
+build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt: export CMAKE_C_COMPILER_LAUNCHER =
 endif
 
 .PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release setup clean help
