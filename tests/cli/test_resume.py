@@ -68,7 +68,12 @@ class Resume(Case):
             if os.path.exists(self.path("m.safetensors")):
                 os.remove(self.path("m.safetensors"))
             process = self.start(*self.train())
-            time.sleep(rng.uniform(0.02, 1.1 * seconds))
+            # Every other one when it has a checkpoint: on a machine that became busy, a share of the time that a run took
+            # before may be too early for all of them.
+            late = number % 2 == 1
+            if late:
+                self.wait_for(process, "run", "checkpoint.safetensors")
+            time.sleep(rng.uniform(0.02, (0.5 if late else 1.1) * seconds))
             process.kill()
             process.communicate()
             if not os.path.exists(self.path("run", "config.json")):
@@ -82,10 +87,10 @@ class Resume(Case):
                     time.sleep(rng.uniform(0.02, 0.5 * seconds))
                     process.kill()
                     process.communicate()
-                self.good("resume", "run", "-q", "-t", str(1 + number % 2))
+                self.good("resume", "run", "-q", "-t", str(1 + number // 2 % 2))
             self.assertEqual(self.read("m.safetensors"), whole, "killed for the %d. time" % (number + 1))
-        self.assertGreater(resumed, kills // 2)
-        self.assertGreater(with_checkpoint, kills // 5)
+        self.assertGreaterEqual(resumed, kills // 2)
+        self.assertGreaterEqual(with_checkpoint, kills // 2)
 
     def wait_for(self, process, *names):
         """Until a file is there, or the process has ended."""
