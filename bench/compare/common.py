@@ -43,6 +43,15 @@ def load_mnist(folder, part):
     return arrays[0].reshape(len(arrays[1]), -1), arrays[1]
 
 
+def load_mnist_floats(folder):
+    """Training samples and labels, test samples and labels; pixels are float32 from 0 to 1."""
+    data = []
+    for part in ("train", "t10k"):
+        pixels, labels = load_mnist(folder, part)
+        data += [pixels.astype("float32") / 255, labels]
+    return data
+
+
 def mercer_train(options, *arguments):
     """Seconds of a training by `mercer train` on MNIST, as it reports them without validation; its test accuracy; its plan."""
     with tempfile.TemporaryDirectory() as scratch:

@@ -119,9 +119,8 @@ def main():
         return 0
     import importlib.util
 
-    pixels, labels = common.load_mnist(options.data, "train")
-    test_pixels, test_labels = common.load_mnist(options.data, "t10k")
-    data = [pixels.astype("float32") / 255, labels.copy(), test_pixels.astype("float32") / 255, test_labels.copy()]
+    data = common.load_mnist_floats(options.data)
+    data[1], data[3] = data[1].copy(), data[3].copy()  # PyTorch wants memory that it could write to
     if options.quick:
         data[:2] = data[0][:2000], data[1][:2000]
     if not options.json:

@@ -55,9 +55,7 @@ def main():
     options = common.options_of(__doc__.splitlines()[0])
     if common.missing("sklearn_models.py", ("numpy", "sklearn"), options.data):
         return 0
-    pixels, labels = common.load_mnist(options.data, "train")
-    test_pixels, test_labels = common.load_mnist(options.data, "t10k")
-    data = (pixels.astype("float32") / 255, labels, test_pixels.astype("float32") / 255, test_labels)
+    data = common.load_mnist_floats(options.data)
     cases = [("Nystroem + Ridge", n, p) for n, p in NYSTROEM] + [("KernelRidge", n, n) for n in KERNEL_RIDGE]
     if options.quick:
         cases = [("Nystroem + Ridge", 2000, 100), ("KernelRidge", 500, 500)]

@@ -126,7 +126,7 @@ void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
         if (report->untuned)
             mrc_plan_say(plan, "not tuned: %s\n", report->untuned);
         else if (self->options.tune == MERCER_ON && !self->size_recalled)
-            mrc_plan_say(plan, "tuned: before it, %.0f s at most\n", mrc_fit_tune_budget(self));
+            mrc_plan_say(plan, "tuned: before it, %.1f s of counted work at most\n", mrc_fit_tune_budget(self));
         return;
     }
     const mrc_tune_result *found = &self->tuning->result;

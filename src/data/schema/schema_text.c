@@ -53,21 +53,13 @@ static bool put(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
-static json_t *text_list(const char *const *texts, int64_t count)
+/* Of texts or, if those are NULL, of numbers. NULL if there was no memory. */
+static json_t *list_of(const char *const *texts, const double *numbers, int64_t count)
 {
     json_t *list = json_array();
     bool fine = list != NULL;
-    for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(list, json_string(texts[i])) == 0;
-    if (fine) return list;
-    json_decref(list);
-    return NULL;
-}
-
-static json_t *number_list(const double *numbers, int64_t count)
-{
-    json_t *list = json_array();
-    bool fine = list != NULL;
-    for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(list, json_real(numbers[i])) == 0;
+    for (int64_t i = 0; i < count && fine; i++)
+        fine = json_array_append_new(list, texts ? json_string(texts[i]) : json_real(numbers[i])) == 0;
     if (fine) return list;
     json_decref(list);
     return NULL;
@@ -79,7 +71,7 @@ static bool put_column(json_t *object, const mrc_column *column)
                 put(object, "kind", json_string(kinds[column->kind]));
     if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
     if (column->kind == MRC_KIND_CATEGORY)
-        fine = fine && put(object, "levels", text_list(column->levels, column->level_count)) &&
+        fine = fine && put(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
                put(object, "other", json_boolean(column->other));
     else
         fine = fine && put(object, "mean", json_real(column->mean)) &&
@@ -87,7 +79,7 @@ static bool put_column(json_t *object, const mrc_column *column)
     fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
     return put(object, "deviation", json_real(column->deviation)) &&
-           put(object, "precision", number_list(column->precision, column->gap + 1));
+           put(object, "precision", list_of(NULL, column->precision, column->gap + 1));
 }
 
 static json_t *column_list(const mrc_column *columns, int64_t count)
@@ -113,7 +105,7 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
     const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
     json_auto_t *root = json_object();
     *out = NULL;
-    bool fine = root && put(root, "missing", text_list(missing->words, missing->count)) &&
+    bool fine = root && put(root, "missing", list_of(missing->words, NULL, missing->count)) &&
                 put(root, "columns", column_list(columns, count));
     size_t length = fine ? json_dumpb(root, NULL, 0, how) : 0;
     char *text = NULL;

@@ -18,14 +18,17 @@
 enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
 
 /* How a feature is added: element types of rows, of the sums, and of what is stored. */
-template <typename Row> struct l1 {
+template <typename Row> struct as_stored {
     typedef Row row;
-    typedef Row sum;
     typedef Row out;
     static __device__ Row take(Row value)
     {
         return value;
     }
+};
+
+template <typename Row> struct l1 : as_stored<Row> {
+    typedef Row sum;
     static __device__ Row add(Row sum, Row a, Row b, double)
     {
         return sum + fabs(a - b); /* of its type */
@@ -47,14 +50,8 @@ struct l1_bytes {
     }
 };
 
-template <typename Row> struct powers {
-    typedef Row row;
+template <typename Row> struct powers : as_stored<Row> {
     typedef double sum;
-    typedef Row out;
-    static __device__ Row take(Row value)
-    {
-        return value;
-    }
     static __device__ double add(double sum, Row a, Row b, double power)
     {
         return sum + mrc_power(fabs((double)a - (double)b), power);
