@@ -20,6 +20,12 @@ function(mercer_add_cuda target)
     set(last ${architecture})
   endforeach()
   list(APPEND common "-gencode=arch=compute_${last},code=compute_${last}")
+  # Line numbers for profilers name folders, and stay when a library is stripped: not in what is given away, which has the
+  # same bytes wherever it is built.
+  set(line_info -lineinfo)
+  if(MERCER_BUNDLED)
+    set(line_info "")
+  endif()
   set(objects "")
   foreach(source IN LISTS device_sources)
     get_filename_component(name "${source}" NAME)
@@ -27,12 +33,14 @@ function(mercer_add_cuda target)
     if(name MATCHES "_sm90\\.cu$")
       set(architectures "-gencode=arch=compute_90a,code=sm_90a")
     endif()
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${source}")
     set(object "${PROJECT_BINARY_DIR}/cuda/${name}.o")
     add_custom_command(OUTPUT "${object}"
       COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/cuda"
-      COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -lineinfo ${architectures}
-        -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
-        -c "${source}" -o "${object}"
+      COMMAND "${MERCER_NVCC}" -std=c++17 -O3 ${line_info} ${architectures}
+        -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I include -I src
+        -c "${path}" -o "${object}"
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       DEPENDS "${source}" ${headers}
       COMMENT "Compiling ${name} with nvcc"
       VERBATIM)

@@ -9,23 +9,23 @@
  * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules from the folder of the
  * installation alone: the caller chooses the environment and the name that a program is started by.
  */
-#define _GNU_SOURCE /* dladdr, gethostname */
+#define _GNU_SOURCE /* gethostname */
 
 #include "comm/comm.h"
+#include "core/file/beside.h"
 #include "core/memory.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #ifndef MERCER_MODULE_FOLDER
 #define MERCER_MODULE_FOLDER "/usr/local/lib/mercer"
 #endif
 
-enum { PATH_CHARS = 1024, WHY_CHARS = 200 };
+enum { PATH_CHARS = 2 * MRC_BESIDE_CHARS, WHY_CHARS = 200 };
 
 static void *try_folder(const char *folder, int length, const char *inside, const char *name, char *path, char *error)
 {
@@ -38,11 +38,6 @@ static void *try_folder(const char *folder, int length, const char *inside, cons
     return library;
 }
 
-static bool has_raised_rights(void)
-{
-    return getauxval(AT_SECURE) != 0;
-}
-
 /* In the folders that whoever starts the process chooses: by the environment, or by where library and program lie. */
 static void *find_chosen(const char *name, char *path, char *error)
 {
@@ -50,24 +45,17 @@ static void *find_chosen(const char *name, char *path, char *error)
     const char *folders = getenv("MERCER_MODULES");
     for (const char *at = folders; at && *at && !library; at += strcspn(at, ":"), at += *at == ':')
         if (*at != ':') library = try_folder(at, (int)strcspn(at, ":"), "/", name, path, error);
-    static const char here; /* something that lies in the library or program this is part of */
-    Dl_info about;
-    if (!library && dladdr(&here, &about) && about.dli_fname) {
-        char own[PATH_CHARS];
-        ssize_t length = strchr(about.dli_fname, '/') ? -1 : readlink("/proc/self/exe", own, sizeof own - 1);
-        if (length < 0) length = snprintf(own, sizeof own, "%s", about.dli_fname);
-        own[mrc_min(length, PATH_CHARS - 1)] = 0;
-        const char *slash = strrchr(own, '/');
-        static const char *const beside[] = {"/", "/mercer/", "/../lib/mercer/"};
-        for (int i = 0; i < 3 && slash && !library; i++)
-            library = try_folder(own, (int)(slash - own), beside[i], name, path, error);
-    }
+    char own[MRC_BESIDE_CHARS];
+    static const char *const beside[] = {"/", "/mercer/", "/../lib/mercer/"};
+    bool known = mrc_own_folder(own);
+    for (int i = 0; i < 3 && known && !library; i++)
+        library = try_folder(own, (int)strlen(own), beside[i], name, path, error);
     return library;
 }
 
 static void *find_library(const char *name, char *path, char *error)
 {
-    void *library = has_raised_rights() ? NULL : find_chosen(name, path, error);
+    void *library = mrc_has_raised_rights() ? NULL : find_chosen(name, path, error);
     if (!library) library = try_folder(MERCER_MODULE_FOLDER, (int)strlen(MERCER_MODULE_FOLDER), "/", name, path, error);
     return library;
 }
@@ -79,7 +67,7 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
     void *library = find_library(name, path, error);
     if (!library && error[0])
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "the communicator %s cannot be loaded: %s", name, error);
-    if (!library && has_raised_rights())
+    if (!library && mrc_has_raised_rights())
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "the communicator %s is not here: this process has more rights than its caller and looks in %s "
                         "alone, not in MERCER_MODULES; install Mercer there, or run it without set-uid",

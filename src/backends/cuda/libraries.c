@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads cuBLAS and cuSOLVER: from the loader's path, else from the usual place of the toolkit. */
+/* Loads cuBLAS and cuSOLVER: from the loader's path, the wheels of NVIDIA, or the usual place of the toolkit. */
 #include "backends/cuda/libraries.h"
 
+#include "core/file/beside.h"
+
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TEXT_OF(x)  TEXT_OF_(x)
@@ -13,17 +14,26 @@
 static const char *const cublas_name = "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR);
 static const char *const cusolver_name = "libcusolver.so." TEXT_OF(CUSOLVER_VER_MAJOR);
 
-static mercer_status load(mercer_context *context, const char *name, void **out)
+/* The packages of the Python registry that have them. */
+#if CUBLAS_VER_MAJOR < 13
+static const char *const cublas_wheel = "nvidia-cublas-cu12", *const cusolver_wheel = "nvidia-cusolver-cu12";
+#else
+static const char *const cublas_wheel = "nvidia-cublas", *const cusolver_wheel = "nvidia-cusolver";
+#endif
+
+/* Where they are besides the loader's path: in the wheels of NVIDIA, seen from the library's folder inside the Python
+   package (those of CUDA 13 share one folder, those before have one each), and where the toolkit is installed. */
+static const char *const folders[] = {"../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) "/lib", "../../nvidia/cublas/lib",
+                                      "../../nvidia/cusolver/lib", "/usr/local/cuda/lib64", NULL};
+
+static mercer_status load(mercer_context *context, const char *name, const char *wheel, void **out)
 {
-    char path[256];
-    *out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (*out) return MERCER_OK;
-    snprintf(path, sizeof path, "/usr/local/cuda/lib64/%s", name);
-    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *out = mrc_load_library(name, folders);
     if (*out) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                    "backend 'cuda' needs %s of the CUDA toolkit: install it, or name its folder in LD_LIBRARY_PATH",
-                    name);
+                    "backend 'cuda' needs %s: pip install %s, or install the CUDA toolkit, or name the folder that has "
+                    "it in LD_LIBRARY_PATH",
+                    name, wheel);
 }
 
 static mercer_status find(mercer_context *context, void *library, const char *name, void *out)
@@ -38,8 +48,8 @@ static mercer_status find(mercer_context *context, void *library, const char *na
 mercer_status mrc_cuda_load_libraries(mercer_context *context, mrc_cuda_libraries *out)
 {
     memset(out, 0, sizeof *out);
-    MRC_TRY(load(context, cublas_name, &out->cublas));
-    MRC_TRY(load(context, cusolver_name, &out->cusolver));
+    MRC_TRY(load(context, cublas_name, cublas_wheel, &out->cublas));
+    MRC_TRY(load(context, cusolver_name, cusolver_wheel, &out->cusolver));
 #define FIND_IN_CUBLAS(name)   MRC_TRY(find(context, out->cublas, #name, &out->name));
 #define FIND_IN_CUSOLVER(name) MRC_TRY(find(context, out->cusolver, #name, &out->name));
     MRC_CUBLAS_FUNCTIONS(FIND_IN_CUBLAS)
