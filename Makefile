@@ -21,7 +21,7 @@ CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
 build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt: export CMAKE_C_COMPILER_LAUNCHER =
 endif
 
-.PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release setup clean help
+.PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release cross-aarch64 setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -108,8 +108,8 @@ format: ## rewrite the sources in the project's format
 install: build ## install under PREFIX (default /usr/local); DESTDIR is honoured
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
-wheel: ## the Python package as a wheel that needs no compiler, in dist/
-	@tools/make-wheel
+wheel: ## the Python package as a wheel that needs no compiler, in dist/; CUDA=1: the one for GPUs
+	@tools/make-wheel $(if $(CUDA),--cuda)
 
 deb: ## the Debian packages, in dist/
 	@tools/make-deb
@@ -117,8 +117,11 @@ deb: ## the Debian packages, in dist/
 docs: ## the documentation as a site, in build-docs/site
 	@tools/make-docs
 
-release: ## source archive, wheel, Debian packages, list of parts and checksums, in dist/
-	@tools/make-release
+release: ## source archive, wheel, Debian packages, list of parts and checksums, in dist/; CUDA=1: both wheels
+	@tools/make-release $(if $(CUDA),--cuda)
+
+cross-aarch64: ## build for 64-bit ARM and run the tests of computing, reading and training in an emulator
+	@tools/cross-aarch64
 
 setup: ## install the packages a build needs (Debian and relatives), or say which
 	@tools/setup
