@@ -30,14 +30,23 @@ static int devices(void)
     return 0;
 }
 
+/* Why no device was found: a runtime without a driver calls that a driver too old, and says neither's version. */
+static const char *why_none(cudaError_t error)
+{
+    int driver = 0;
+    if (error == cudaSuccess) return "the driver reports none";
+    if (error != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess || driver > 0)
+        return cudaGetErrorString(error);
+    return "no NVIDIA driver is installed";
+}
+
 static mercer_status find_device(mrc_backend *backend, int *device)
 {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     cudaGetLastError();
     if (error != cudaSuccess || count == 0)
-        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device: %s",
-                        error == cudaSuccess ? "the driver reports none" : cudaGetErrorString(error));
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device: %s", why_none(error));
     *device = backend->device;
     if (backend->device < count) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device %d: there are %d, numbered from 0",
