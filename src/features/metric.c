@@ -162,18 +162,12 @@ static mercer_status copy_metric(mrc_metric *out, mercer_context *context, const
     return MERCER_OK;
 }
 
-/* G (1, d): each feature for itself. */
-static mercer_status next_diagonal(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
-                                   const mercer_matrix *G, bool *zero)
+/* Each feature for itself, by the weights (d) that its spectrum has. */
+static mercer_status scale_diagonal(mrc_metric *out, mrc_norm norm, bool *zero)
 {
-    int64_t d = now->features;
+    int64_t d = out->features;
     double trace = 0, largest = 0;
-    MRC_TRY(make_room(out, backend->context, d, d, true));
-    for (int64_t k = 0; k < d; k++) {
-        out->spectrum[k] = (now->map ? now->map[k] : 1) * sqrt(fmax(mrc_load(G, 0, k), 0));
-        trace += out->spectrum[k];
-        largest = fmax(largest, out->spectrum[k]);
-    }
+    for (int64_t k = 0; k < d; k++) trace += out->spectrum[k], largest = fmax(largest, out->spectrum[k]);
     *zero = !(largest > 0) || !isfinite(trace);
     for (int64_t k = 0; k < d && !*zero; k++) {
         double share = out->spectrum[k] / largest;
@@ -185,6 +179,21 @@ static mercer_status next_diagonal(mrc_metric *out, mrc_backend *backend, mrc_no
     }
     if (*zero) mrc_metric_free(out);
     return MERCER_OK;
+}
+
+static double diagonal_of(const mrc_metric *now, int64_t k)
+{
+    return now->map ? now->map[k] : 1;
+}
+
+/* G (1, d). */
+static mercer_status next_diagonal(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
+                                   const mercer_matrix *G, bool *zero)
+{
+    int64_t d = now->features;
+    MRC_TRY(make_room(out, backend->context, d, d, true));
+    for (int64_t k = 0; k < d; k++) out->spectrum[k] = diagonal_of(now, k) * sqrt(fmax(mrc_load(G, 0, k), 0));
+    return scale_diagonal(out, norm, zero);
 }
 
 /* N (d, d) = A G A'. product: room (d, d'). */
@@ -231,6 +240,42 @@ mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm no
     bool diagonal = G->rows == 1 && (now->features > 1 || norm == MRC_NORM_1);
     MRC_TRY(diagonal ? next_diagonal(out, backend, norm, now, G, zero) : next_full(out, backend, now, G, zero));
     return *zero ? copy_metric(out, backend->context, now) : MERCER_OK;
+}
+
+/* A diag(e^logs): M = A diag(e^(2 logs)) A', whose directions stay what they are. */
+static mercer_status scaled_full(mrc_metric *out, mrc_backend *backend, const mrc_metric *now, const double *logs,
+                                 bool *zero)
+{
+    int64_t d = now->features, q = now->width;
+    mercer_matrix between, N, G;
+    double lowest;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_view(&scope, &between, d, q, MERCER_F64, "the metric"));
+    MRC_TRY(mrc_scope_view(&scope, &N, d, d, MERCER_F64, "the metric"));
+    MRC_TRY(mrc_scope_view(&scope, &G, q, q, MERCER_F64, "the metric"));
+    for (int64_t k = 0; k < q; k++)
+        for (int64_t j = 0; j < q; j++) mrc_store(&G, k, j, k == j ? exp(2 * logs[k]) : 0);
+    MRC_TRY(carry_back(backend, now, &G, &between, &N));
+    return decompose(out, backend, &N, 1, true, LEAST_LEARNED, &lowest, zero);
+}
+
+mercer_status mrc_metric_scaled(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
+                                const double *logs)
+{
+    int64_t d = now->features;
+    bool zero = false;
+    *out = (mrc_metric){0};
+    if (now->map && !now->diagonal) {
+        MRC_TRY(scaled_full(out, backend, now, logs, &zero));
+    } else {
+        MRC_TRY(make_room(out, backend->context, d, d, true));
+        for (int64_t k = 0; k < d; k++) {
+            double a = diagonal_of(now, k) * exp(logs[k]);
+            out->spectrum[k] = norm == MRC_NORM_1 ? a : a * a;
+        }
+        MRC_TRY(scale_diagonal(out, norm, &zero));
+    }
+    return zero ? copy_metric(out, backend->context, now) : MERCER_OK;
 }
 
 double mrc_metric_weight(const mrc_metric *metric, mrc_norm norm, int64_t k)

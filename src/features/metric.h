@@ -46,6 +46,10 @@ mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *giv
 mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
                               const mercer_matrix *G, bool *zero);
 
+/* `now` with its coordinates (d') times e^logs, scaled and rid of what is small as the next one is. */
+mercer_status mrc_metric_scaled(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
+                                const double *logs);
+
 /* What feature k counts for: M_kk, or w_k. */
 double mrc_metric_weight(const mrc_metric *metric, mrc_norm norm, int64_t k);
 

@@ -164,8 +164,9 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     MRC_TRY(list_kernels(tuning, self->context, options));
     list_preparations(tuning, options, &self->info);
     mrc_criterion_find(options->tune_criterion, self->data, &tuning->criterion);
-    double lambda = self->train.lambda, rate = mrc_plan_rate_double(self->context);
-    if (options->comm) MRC_TRY(mercer_comm_broadcast(options->comm, &rate, sizeof rate)); /* ranks try the same */
+    double lambda = self->train.lambda;
+    double rates[] = {mrc_plan_rate_double(self->context), mrc_plan_rate_processor(self->context)};
+    if (options->comm) MRC_TRY(mercer_comm_broadcast(options->comm, rates, sizeof rates)); /* ranks try the same */
     const mrc_tune_task task = {.context = self->context,
                                 .data = self->data,
                                 .given_centers = options->given_centers,
@@ -181,7 +182,8 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                                 .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
                                 .criterion = tuning->criterion,
                                 .budget = mrc_fit_tune_budget(self),
-                                .rate = rate,
+                                .rate = rates[0],
+                                .host_rate = rates[1],
                                 .memory = self->memory,
                                 .seed = options->seed,
                                 .progress = options->progress,

@@ -7,7 +7,9 @@
  *                                        widest is the best; then a metric from the gradients of the best fit
  *                                        (features/agop.h) and the next round, which tries its last bandwidth and
  *                                        neighbours as long as they are better. From round 2 on the better half goes on
- *   level 1   1,024 and 10,240           the 4 best arms, from their best metric on: up to 2 further rounds
+ *   level 1   1,024 and 10,240           the 4 best arms, from their best metric on: up to 2 further rounds; then, for
+ *                                        the 2 best, scales by descent (tune/descent.h), if rows are held back: by
+ *                                        other criteria the rows that are judged on would have been seen
  *   level 2   3,072 and 20,480           the 3 best as they are, all ridges: more centers serve rough kernels more than
  *                                        smooth ones, and small fits flatter the latter
  *
@@ -21,6 +23,7 @@
 
 #include "core/matrix.h"
 #include "features/agop.h"
+#include "tune/descent.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +44,8 @@ static const struct {
     int arms;
     int64_t rounds; /* further ones */
     bool climbs;    /* neighbours of a bandwidth are tried */
-} levels[LEVELS] = {{4096, 512, MOST_ARMS, 0, true}, {10240, 1024, 4, 2, true}, {20480, 3072, 3, 0, false}};
+    int descents;   /* arms whose scales go down */
+} levels[LEVELS] = {{4096, 512, MOST_ARMS, 0, true, 0}, {10240, 1024, 4, 2, true, 2}, {20480, 3072, 3, 0, false, 0}};
 static const double all_ridges[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 typedef struct arm {
@@ -68,6 +72,7 @@ typedef struct search {
     mrc_small_fits *fits;
     mrc_metric winner; /* of the best of all */
     bool out_of_budget;
+    bool left_out; /* a descent that would have gone over it */
     int64_t total; /* tries expected, for progress */
 } search;
 
@@ -350,13 +355,79 @@ static mercer_status go_on(search *self, arm *of)
     return MERCER_OK;
 }
 
+/* The step of the bandwidth that is nearest to b, of centers (p, width) in float. */
+static mercer_status nearest_step(search *self, const mercer_kernel *kernel, const mercer_matrix *z, double b,
+                                  int *step)
+{
+    double unit;
+    mercer_status status = mercer_kernel_median_distance(self->context, &unit, kernel, z, 0);
+    if (status == MERCER_ERROR_DATA) return MERCER_OK; /* they coincide: what it was */
+    MRC_TRY(status);
+    *step = (int)fmax(0, fmin(STEPS - 1, round(log2(b / unit)) + 2));
+    return MERCER_OK;
+}
+
+/* Scales by descent, from the points and the bandwidth of the best of the arm on; the metric that they make. */
+static mercer_status descend(search *self, arm *of, const mrc_descent *task, const mercer_matrix *z)
+{
+    double *logs;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &logs, z->cols, sizeof *logs, "scales of features"));
+    MRC_TRY(tell(self));
+    MRC_TRY(mrc_descend(task, logs));
+    for (int64_t j = 0; j < z->rows; j++)
+        for (int64_t k = 0; k < z->cols; k++) ((float *)mrc_row(z, j))[k] *= (float)exp(logs[k]);
+    of->step = of->best_step;
+    MRC_TRY(nearest_step(self, task->kernel, z, task->kernel->bandwidth, &of->step));
+    MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
+    MRC_TRY(mrc_metric_scaled(&next, self->context->backend, norm_of(task->kernel), &of->best, logs));
+    mrc_metric_free(&of->now);
+    of->now = next;
+    next = (mrc_metric){0};
+    return MERCER_OK;
+}
+
+/* One more round of an arm, with its scales by descent. */
+static mercer_status go_down(search *self, arm *of)
+{
+    mercer_kernel kernel = self->task->kernels[of->kernel];
+    mercer_matrix x, z;
+    double unit;
+    bool better;
+    MRC_TRY(mrc_tune_points_map(&self->points, of->preparation, &of->best, &self->rows, self->p, &x, &z));
+    mercer_status status = mercer_kernel_median_distance(self->context, &unit, &kernel, &z, 0);
+    if (status == MERCER_ERROR_DATA) return MERCER_OK;
+    MRC_TRY(status);
+    kernel.bandwidth = multiple_of(of->best_step) * unit;
+    const mrc_descent task = {.context = self->context,
+                              .kernel = &kernel,
+                              .ridge = of->ridge,
+                              .x = x,
+                              .y = self->points.y,
+                              .weights = self->points.weights,
+                              .rows = self->rows.folds[0],
+                              .seed = self->task->seed};
+    double seconds = mrc_descent_flops(&task) / self->task->host_rate;
+    if (!mrc_descent_possible(&task)) return MERCER_OK;
+    self->left_out = self->left_out || self->result->seconds + seconds > self->task->budget;
+    if (self->left_out) return MERCER_OK;
+    self->result->seconds += seconds;
+    MRC_TRY(descend(self, of, &task, &z));
+    of->round = of->best_round + 1, of->ended = false;
+    return do_round(self, of, true, &better);
+}
+
 static mercer_status further_level(search *self)
 {
-    arm *list[MOST_ARMS];
+    arm *list[MOST_ARMS], *list_down[MOST_ARMS];
     int count = 0;
     for (int i = 0; i < self->arm_count && i < levels[self->level].arms; i++) list[count++] = ranked(self, i);
     for (int i = 0; i < count && !self->out_of_budget; i++)
         if (isfinite(list[i]->error)) MRC_TRY(go_on(self, list[i]));
+    bool descends = self->rows.held_out && self->task->rounds > 0;
+    for (int i = 0; i < levels[self->level].descents && descends; i++) list_down[i] = ranked(self, i);
+    for (int i = 0; i < levels[self->level].descents && descends && !self->out_of_budget; i++)
+        if (list_down[i] && isfinite(list_down[i]->error)) MRC_TRY(go_down(self, list_down[i]));
     for (int i = 0; i < self->arm_count; i++) { /* those left behind are out */
         bool in = false;
         for (int k = 0; k < count; k++) in = in || list[k] == &self->arms[i];
@@ -465,8 +536,8 @@ static mercer_status run(search *self, mrc_scope *scope)
         result->rows = self->rows_at_most;
         MRC_TRY(level == 0 ? first_level(self) : further_level(self));
     }
-    result->whole = !self->out_of_budget;
-    if (result->whole) MRC_TRY(try_sizes(self));
+    result->whole = !self->out_of_budget && !self->left_out;
+    if (!self->out_of_budget) MRC_TRY(try_sizes(self));
     return result->found ? write_metric(self, &result->metric) : MERCER_OK;
 }
 

@@ -6,6 +6,7 @@
  *   small_fits.h   ridge regressions on few centers, all ridges of a bandwidth at once, and what they err by
  *   split.c        which rows are fitted to, and which they are judged on
  *   points.c       rows and centers as a candidate sees them: preprocessed, mapped by its metric
+ *   descent.h      the scales of the features, by descent of the error on rows that a fit has not seen
  *   search.c       which candidates, in which order, and when to stop
  *   more_centers.c what more centers than were tried would bring
  *
@@ -36,9 +37,10 @@ typedef struct mrc_tune_task {
     int64_t centers;  /* of the training proper: no more are tried */
     double ridge;     /* of one sample; below 0: to be found */
     mrc_criterion criterion;
-    double budget;  /* seconds of counted work */
-    double rate;    /* flops a second in double */
-    int64_t memory; /* bytes */
+    double budget;    /* seconds of counted work */
+    double rate;      /* flops a second in double, */
+    double host_rate; /* and of the processor */
+    int64_t memory;   /* bytes */
     uint64_t seed;
     mercer_fit_callback progress; /* or NULL */
     void *progress_user;
