@@ -7,9 +7,9 @@
  *     s -= RATE min(1, 2 (1 - t / (STEPS + 1))) a / sqrt(b)
  *
  * which is Adam (Kingma and Ba 2015): steps of about RATE in the logarithm of every factor, whatever the size of its
- * slope, so that in all a factor goes over some four powers of ten. An average of gradients' squares (features/agop.h) is
- * large where f is steep; this is large where a feature helps to predict: the two differ for a feature that is 0 for most
- * rows and decides over the others.
+ * slope, so that in all a factor can go over two powers of ten. An average of squared gradients (features/agop.h) is
+ * large where f is steep; this one is large where a feature helps to predict: the two differ for a feature that is 0
+ * for most rows and decides over the others.
  *
  * Rows are those that the search fits to: the ones that it judges by are not seen. Bits are the same for any number of
  * threads. Cost: STEPS times that of error_slope.c at FITTED + JUDGED rows and CENTERS centers.

@@ -14,9 +14,9 @@
  *
  *   q = -K_A U - l n U (of the rows of Z) on A, R on B        t = Y_A - K_A alpha on A, 0 on B
  *
- * For a distance, dK_ij/ds_k = x_ik dK/dx_ik + z_jk dK/dz_jk. So the sums are gradients of expansions (features/
- * gradient.h): of sum_j alpha_j K(., z_j) at the rows, and of sum_i q_i K(., x_i) at the centers. Rows with weights:
- * K, Y times the roots of them, q and t once more.
+ * For a distance, dK_ij/ds_k = x_ik dK/dx_ik + z_jk dK/dz_jk. So the sums are gradients of expansions
+ * (features/gradient.h): of sum_j alpha_j K(., z_j) at the rows, and of sum_i q_i K(., x_i) at the centers. Rows with
+ * weights: K and Y times the roots of them, q and t once more.
  *
  * Cost: n p^2 + p^3 / 3 flops, three passes over kernel values, 4 outputs of gradients. Memory: m p doubles and floats, 2 p^2 doubles.
  */
