@@ -18,7 +18,8 @@
  * (features/gradient.h): of sum_j alpha_j K(., z_j) at the rows, and of sum_i q_i K(., x_i) at the centers. Rows with
  * weights: K and Y times the roots of them, q and t once more.
  *
- * Cost: n p^2 + p^3 / 3 flops, three passes over kernel values, 4 outputs of gradients. Memory: m p doubles and floats, 2 p^2 doubles.
+ * Cost: n p^2 + p^3 / 3 flops, three passes over kernel values, 4 outputs of gradients. Memory: m p doubles and floats,
+ * 2 p^2 doubles.
  */
 #include "tune/descent.h"
 
