@@ -91,7 +91,7 @@ class Case(unittest.TestCase):
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
-            timeout=options.pop("timeout", 120),
+            timeout=options.pop("timeout", 120) * float(os.environ.get("MERCER_TEST_SLOW", "1")),
             check=False,
             **options,
         )
