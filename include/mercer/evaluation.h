@@ -163,8 +163,9 @@ MERCER_API void mercer_column_texts_free(mercer_column_texts *texts); /* release
  * G = the gradients of all outputs at the rows of X (m, d), in their units: G is (m, c d) f32 or f64, and
  * G[i, l d + k] = d f_l / d x_k at row i. Arithmetic is double. Where a row is a center, a kernel that is not smooth
  * there (laplace) adds nothing. For functions of the distance that have a name. Cost: c + 1 products of m rows with
- * d columns; memory beyond the arguments at most about 128 MiB. Errors: SHAPE, DTYPE, OVERLAP, DATA, UNSUPPORTED (a
- * kernel without gradients; a model that ranks share).
+ * d columns; memory beyond the arguments at most about 128 MiB. Of a model that ranks share, all of them call it with
+ * the same X, and each gets all of G. Errors: SHAPE, DTYPE, OVERLAP, DATA, COMM, UNSUPPORTED (a kernel without
+ * gradients).
  */
 MERCER_API mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X);
 

@@ -17,6 +17,8 @@
  * In float, for averages that need no more: a slope that is bounded, psi <= S / b^2 with S of about 2, loses 2^-24 S
  * |x| / b of K / b. That of laplace is not; it is kept below 2^12 / b^2 by a corner that is rounded within r < 2^-12 b,
  * where it loses 2^-12 |x| / b. That of exppower stays in double.
+ *
+ * Among ranks each shard of the centers gives sums of its own, which are added up in the tree of all sums over shards.
  */
 #include "features/gradient.h"
 
@@ -32,7 +34,8 @@
 enum {
     WEIGHT_BYTES = 32 << 20, /* of alpha_j [z_j - o | 1], and of the sums, at a time */
     BLOCK_ROWS = 2048,
-    PART_ROWS = 64, /* handled by a thread at a time */
+    PART_ROWS = 64,  /* handled by a thread at a time */
+    SHARD_ROWS = 16, /* of x at a time, at least, where centers are in shards */
 };
 
 mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope)
@@ -97,14 +100,68 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
     return MERCER_OK;
 }
 
+/* ---- Shards ------------------------------------------------------------------------------------------------------ */
+
+/* The centers of one process are one shard. */
+static mrc_shards shards_of(const mrc_expansion *sum)
+{
+    int64_t first, local;
+    if (!sum->comm) return (mrc_shards){.all = 1, .local = 1};
+    int all = mrc_comm_shards(sum->comm, sum->total);
+    mrc_share(all, sum->comm->ranks, sum->comm->rank, &first, &local);
+    return (mrc_shards){all, (int)first, (int)local};
+}
+
+/* Rows of local shard i among those that this rank has. */
+static void find_shard(const mrc_expansion *sum, mrc_shards shards, int i, int64_t *first, int64_t *rows)
+{
+    int64_t here;
+    *first = 0, *rows = sum->z->rows;
+    if (!sum->comm) return;
+    mrc_comm_rows(sum->comm, sum->total, sum->comm->rank, &here, rows);
+    mrc_shard_rows(sum->total, shards.all, shards.first + i, first, rows);
+    *first -= here;
+}
+
+/* What rows first .. first + rows - 1 of the centers give, added to a part. */
+typedef mercer_status (*center_work)(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
+                                     const mercer_matrix *part);
+
+/* sums (local shards m, k): its first m rows become the sum of what `work` gives, over all shards. */
+static mercer_status sum_shards(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *sums,
+                                center_work work, void *argument)
+{
+    mrc_shards shards = shards_of(sum);
+    mercer_matrix *parts;
+    int64_t m = sums->rows / shards.local, first, rows;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &parts, shards.local, sizeof *parts, "the shards' parts"));
+    memset(sums->data, 0, (size_t)(sums->rows * sums->cols * mrc_dtype_size(sums->dtype)));
+    for (int i = 0; i < shards.local; i++) {
+        parts[i] = mrc_rows(sums, i * m, m);
+        find_shard(sum, shards, i, &first, &rows);
+        MRC_TRY(work(backend, argument, first, rows, &parts[i]));
+    }
+    return sum->comm ? mrc_comm_sum(sum->comm, shards, parts, NULL) : MERCER_OK;
+}
+
+/* Rows of x at a time, of so many bytes of sums each: the same for any number of ranks. */
+static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
+{
+    int64_t all = shards_of(sum).all;
+    return all == 1 ? m : mrc_min(m, mrc_max(SHARD_ROWS, WEIGHT_BYTES / (bytes * all)));
+}
+
 /* ---- Fused products ---------------------------------------------------------------------------------------------- */
 
 typedef struct gradient_job {
     const mrc_expansion *sum;
+    const mercer_kernel *slope;
     const mercer_matrix *alpha, *x, *gradients;
     mercer_matrix weights; /* (centers, outputs (d + 1)) alpha_j [z_j - o | 1] */
-    mercer_matrix sums;    /* (m, outputs (d + 1)) */
+    mercer_matrix sums;    /* (m, outputs (d + 1)), and behind it those of the other shards here */
     double *rows;          /* (threads, d + 1) room for a center */
+    int64_t most;          /* centers at a time */
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
@@ -155,79 +212,128 @@ static int64_t parts_of(int64_t rows)
     return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-/* Gradients of some outputs at all of x: products over a part of the centers after the other. */
-static mercer_status some_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job, int64_t most)
+/* Products over a part of the centers after the other. */
+static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
+                                const mercer_matrix *part)
 {
-    int threads = backend->context->threads;
-    const mercer_matrix *z = job->sum->z;
+    gradient_job *job = argument;
     mercer_matrix weights = job->weights;
-    for (job->first_center = 0; job->first_center < z->rows; job->first_center += most) {
-        job->weights = mrc_rows(&weights, 0, mrc_min(most, z->rows - job->first_center));
-        mercer_matrix centers = mrc_rows(z, job->first_center, job->weights.rows);
-        mrc_parallel_for(threads, parts_of(job->weights.rows), fill_weights, job);
-        mrc_pair pair = {.kernel = slope, .x = job->x, .z = &centers, .origin = job->sum->origin, .accurate = true};
-        MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &job->weights, &job->sums, job->first_center > 0));
+    mercer_status status = MERCER_OK;
+    for (int64_t done = 0; done < rows && status == MERCER_OK; done += job->most) {
+        int64_t some = mrc_min(job->most, rows - done);
+        job->first_center = first + done;
+        job->weights = mrc_rows(&weights, 0, some);
+        mercer_matrix centers = mrc_rows(job->sum->z, first + done, some);
+        mrc_parallel_for(backend->context->threads, parts_of(some), fill_weights, job);
+        mrc_pair pair = {
+            .kernel = job->slope, .x = job->x, .z = &centers, .origin = job->sum->origin, .accurate = true};
+        status = backend->ops->kernel_matmul(backend, &pair, &job->weights, part, done > 0);
     }
-    mrc_parallel_for(threads, parts_of(job->x->rows), take_gradients, job);
-    return MERCER_OK;
+    job->weights = weights;
+    return status;
 }
 
-static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job, int64_t at_once,
-                                 int64_t centers, mercer_dtype real, void *weights, void *sums)
+/* Gradients at rows of x that pass together, some outputs after the other. */
+static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_t at_once, mercer_dtype real,
+                                 void *weights, void *sums)
 {
-    int64_t c = job->alpha->cols, columns = job->x->cols + 1;
+    int64_t c = job->alpha->cols, columns = job->x->cols + 1, here = shards_of(job->sum).local;
+    int64_t centers = mrc_min(job->most, job->sum->z->rows);
     for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
         job->outputs = mrc_min(at_once, c - job->first_output);
         job->weights = mrc_view(weights, centers, job->outputs * columns, real);
-        job->sums = mrc_view(sums, job->x->rows, job->outputs * columns, real);
-        MRC_TRY(some_outputs(backend, slope, job, centers));
+        job->sums = mrc_view(sums, here * job->x->rows, job->outputs * columns, real);
+        MRC_TRY(sum_shards(backend, job->sum, &job->sums, add_slopes, job));
+        mrc_parallel_for(backend->context->threads, parts_of(job->x->rows), take_gradients, job);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status slope_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
+                                   const mercer_matrix *x, const mercer_matrix *alpha, mercer_dtype real,
+                                   const mercer_matrix *gradients)
+{
+    mrc_shards shards = shards_of(sum);
+    int64_t p = sum->comm ? sum->total : sum->z->rows, c = alpha->cols, row = (x->cols + 1) * mrc_dtype_size(real);
+    int64_t most = WEIGHT_BYTES / row; /* rows of one output */
+    int64_t rows = rows_at_once(sum, x->rows, row);
+    int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(rows * shards.all, mrc_min(p, BLOCK_ROWS)))));
+    void *weights, *sums;
+    gradient_job job = {.sum = sum, .slope = slope, .alpha = alpha, .most = mrc_max(1, most / at_once)};
+    if (x->rows == 0) return MERCER_OK;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, mrc_min(job.most, mrc_max(1, sum->z->rows)) * at_once, row,
+                            "weights for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &sums, shards.local * rows * at_once, row, "sums for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job.rows, mrc_max(1, backend->context->threads) * (x->cols + 1), sizeof(double),
+                            "rows for gradients"));
+    for (int64_t first = 0; first < x->rows; first += rows) {
+        int64_t some = mrc_min(rows, x->rows - first);
+        mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
+        job.x = &part, job.gradients = &to;
+        MRC_TRY(all_outputs(backend, &job, at_once, real, weights, sums));
     }
     return MERCER_OK;
 }
 
 /* ---- Norm 1 ------------------------------------------------------------------------------------------------------ */
 
-/* Gradients of some outputs, in parts: weights (p, outputs), sums (m, outputs d). */
-static mercer_status some_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
-                                int64_t first_output, const mercer_matrix *weights, const mercer_matrix *sums,
-                                const mercer_matrix *gradients)
+typedef struct sign_job {
+    const mrc_expansion *sum;
+    const mercer_kernel *slope;
+    const mercer_matrix *alpha, *x, *gradients;
+    mercer_matrix weights; /* (p, outputs), room for those of a shard */
+    int64_t first_output;
+} sign_job;
+
+static mercer_status add_signs(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
+                               const mercer_matrix *part)
 {
-    int64_t first = first_output * pair->x->cols;
-    for (int64_t j = 0; j < weights->rows; j++)
-        for (int64_t l = 0; l < weights->cols; l++) mrc_store(weights, j, l, mrc_load(alpha, j, first_output + l));
-    MRC_TRY(backend->ops->kernel_signs(backend, pair, weights, sums));
-    for (int64_t i = 0; i < sums->rows; i++)
-        for (int64_t k = 0; k < sums->cols; k++) mrc_store(gradients, i, first + k, -mrc_load(sums, i, k));
-    return MERCER_OK;
+    const sign_job *job = argument;
+    mercer_matrix weights = mrc_rows(&job->weights, 0, rows), centers = mrc_rows(job->sum->z, first, rows);
+    mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers, .accurate = true};
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t l = 0; l < weights.cols; l++)
+            mrc_store(&weights, j, l, mrc_load(job->alpha, first + j, job->first_output + l));
+    return rows > 0 ? backend->ops->kernel_signs(backend, &pair, &weights, part) : MERCER_OK;
 }
 
-static mercer_status all_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
-                               mercer_dtype real, const mercer_matrix *gradients)
+static mercer_status all_signs(mrc_backend *backend, sign_job *job, int64_t at_once, mercer_dtype real, void *weights,
+                               void *sums)
 {
-    int64_t m = pair->x->rows, p = pair->z->rows, d = pair->x->cols, c = alpha->cols, size = mrc_dtype_size(real);
-    int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(m * d, p) * size)));
-    void *weights, *sums;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &weights, p * at_once, size, "weights for gradients"));
-    MRC_TRY(mrc_scope_alloc(&scope, &sums, m * at_once, d * size, "sums for gradients"));
-    for (int64_t first = 0; first < c; first += at_once) {
-        int64_t outputs = mrc_min(at_once, c - first);
-        mercer_matrix w = mrc_view(weights, p, outputs, real), y = mrc_view(sums, m, outputs * d, real);
-        MRC_TRY(some_signs(backend, pair, alpha, first, &w, &y, gradients));
+    int64_t m = job->x->rows, d = job->x->cols, c = job->alpha->cols, here = shards_of(job->sum).local;
+    for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
+        int64_t outputs = mrc_min(at_once, c - job->first_output);
+        mercer_matrix y = mrc_view(sums, here * m, outputs * d, real);
+        job->weights = mrc_view(weights, job->sum->z->rows, outputs, real);
+        MRC_TRY(sum_shards(backend, job->sum, &y, add_signs, job));
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t k = 0; k < y.cols; k++)
+                mrc_store(job->gradients, i, job->first_output * d + k, -mrc_load(&y, i, k));
     }
     return MERCER_OK;
 }
 
-/* By the processor, where the backend has memory of its own. */
-static mercer_status sign_product(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
-                                  mercer_dtype real, const mercer_matrix *gradients)
+static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
+                                  const mercer_matrix *x, const mercer_matrix *alpha, mercer_dtype real,
+                                  const mercer_matrix *gradients)
 {
-    mrc_backend *processor = NULL;
-    if (backend->ops->capabilities(backend).memory != MRC_HOST)
-        MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
-    mercer_status status = all_signs(processor ? processor : backend, pair, alpha, real, gradients);
-    if (processor) mrc_backend_free(processor);
-    return status;
+    mrc_shards shards = shards_of(sum);
+    int64_t p = sum->comm ? sum->total : sum->z->rows, d = x->cols, c = alpha->cols, size = mrc_dtype_size(real);
+    int64_t rows = rows_at_once(sum, x->rows, mrc_max(1, d * size));
+    int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(rows * shards.all * d, p) * size)));
+    void *weights, *sums;
+    sign_job job = {.sum = sum, .slope = slope, .alpha = alpha};
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, sum->z->rows * at_once, size, "weights for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &sums, shards.local * rows * at_once, d * size, "sums for gradients"));
+    for (int64_t first = 0; first < x->rows; first += rows) {
+        int64_t some = mrc_min(rows, x->rows - first);
+        mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
+        job.x = &part, job.gradients = &to;
+        MRC_TRY(all_signs(backend, &job, at_once, real, weights, sums));
+    }
+    return MERCER_OK;
 }
 
 /* ---- Either ------------------------------------------------------------------------------------------------------ */
@@ -236,25 +342,17 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
                                    const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
+    mrc_backend *processor = NULL;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
-    if (mrc_kernel_norm(&slope) == 1) {
-        mrc_pair pair = {.kernel = &slope, .x = x, .z = sum->z, .accurate = true};
-        return sign_product(backend, &pair, alpha, real, gradients);
+    if (mrc_kernel_norm(&slope) != 1) {
+        if (real == MERCER_F32) slope.offset = CORNER * slope.bandwidth;
+        return slope_product(backend, sum, &slope, x, alpha, real, gradients);
     }
-    if (real == MERCER_F32) slope.offset = CORNER * slope.bandwidth;
-    int64_t p = sum->z->rows, c = alpha->cols, row = (x->cols + 1) * mrc_dtype_size(real);
-    int64_t most = WEIGHT_BYTES / row; /* rows of one output */
-    int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(x->rows, mrc_min(p, BLOCK_ROWS)))));
-    int64_t centers = mrc_max(1, mrc_min(p, most / at_once));
-    void *weights, *sums;
-    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients};
-    if (x->rows == 0) return MERCER_OK;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &weights, centers * at_once, row, "weights for gradients"));
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, x->rows * at_once, row, "sums for gradients"));
-    MRC_TRY(mrc_scope_alloc(&scope, &job.rows, mrc_max(1, backend->context->threads) * (x->cols + 1), sizeof(double),
-                            "rows for gradients"));
-    return all_outputs(backend, &slope, &job, at_once, centers, real, weights, sums);
+    if (backend->ops->capabilities(backend).memory != MRC_HOST) /* the processor computes it */
+        MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
+    mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, real, gradients);
+    if (processor) mrc_backend_free(processor);
+    return status;
 }
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
@@ -277,7 +375,7 @@ static void store(const mercer_model *model, const mercer_matrix *to, const merc
 static mercer_status one_block(mercer_model *model, const gradient_block *block, const mercer_matrix *to,
                                const mercer_matrix *X)
 {
-    mrc_expansion sum = {&model->kernel, &model->centers, model->origin};
+    mrc_expansion sum = mrc_expansion_of(model);
     mercer_matrix points = mrc_rows(&block->points, 0, X->rows), mapped = mrc_rows(&block->mapped, 0, X->rows),
                   pulled = mrc_rows(&block->pulled, 0, X->rows);
     mrc_preprocess_rows(model->preprocess, &points, X);
@@ -292,10 +390,6 @@ mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradi
 {
     mercer_context *context = model->context;
     int64_t width = model->centers.cols, c = model->weights.cols, d = X->cols;
-    if (model->comm && model->comm->ranks > 1)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the model is shared among %d ranks: load it in one process for its gradients",
-                        model->comm->ranks);
     mercer_kernel slope;
     MRC_TRY(mrc_gradient_slope(context, &model->kernel, &slope));
     MRC_TRY(mrc_check_finite(context, "X", X, NULL));

@@ -30,13 +30,21 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
 /* A sum f_l(x) = sum_j alpha_jl phi(|x - z_j|) of a function of the L2 or L1 distance. */
 typedef struct mrc_expansion {
     const mercer_kernel *kernel;
-    const mercer_matrix *z; /* (p, d) any dtype, host */
+    const mercer_matrix *z; /* (p, d) any dtype, host; among ranks: those of this rank */
     const double *origin;   /* (d) amid them */
+    mrc_comm *comm;         /* ranks that share z and the weights; NULL: all are here */
+    int64_t total;          /* centers of all ranks; not read if comm is NULL */
 } mrc_expansion;
+static inline mrc_expansion mrc_expansion_of(const mercer_model *model)
+{
+    return (mrc_expansion){&model->kernel, &model->centers, model->origin, model->comm, model->total};
+}
 
 /* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. real: the
    arithmetic, f64, or f32 if the points are floats and mrc_gradient_in_float allows it. In norm 1 the processor does it
-   for a backend with memory of its own. Memory beyond the arguments: at most 64 MiB, or a row of weights. */
+   for a backend with memory of its own. Among ranks each has its rows of z and alpha and all of x, calls it, and gets
+   all gradients, to the same bits for any number of them. Memory beyond the arguments: at most 64 MiB, or a row of
+   weights, or 16 rows of sums for each shard of this rank. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients);
 /* Whether the slope is bounded, or can be by a rounded corner, so that float sums lose about 1e-3 |x| / b of a pair's

@@ -12,9 +12,9 @@
  * n0 <= 500,000, p0 <= 16,384. Each round first chooses its bandwidth, a multiple of the median distance in its metric,
  * and its ridge for one sample, together, by smaller fits (learn_grid.c); one that is given stays, a bandwidth times
  * what the median distance has grown by. The fit proper takes those of the best round. It stops when two rounds in a
- * row were no better than the best. Rounds are fits like any other, of this process alone: several ranks do the same
- * rounds to the same bits. Cost: that of the fits, and a product of 4,096 rows and an eigensystem of d features each.
- * Samples with more than 4,096 features get a diagonal metric.
+ * row were no better than the best. Rounds are fits like any other, which ranks share; the smaller fits and the
+ * eigensystems are made by every rank. Cost: that of the fits, and a product of 4,096 rows and an eigensystem of d
+ * features each. Samples with more than 4,096 features get a diagonal metric.
  */
 #include "fit/fitting.h"
 
@@ -136,7 +136,7 @@ static void set_options(learner *self)
     self->train.progress = watch_round, self->train.progress_user = self;
     options->train = &self->train;
     options->learn_features = 0;
-    options->comm = NULL, options->checkpoint = NULL, options->progress = NULL;
+    options->checkpoint = NULL, options->progress = NULL;
     options->calibrate = options->intervals = MERCER_OFF, options->merge = MERCER_OFF;
     options->class_weight = NULL; /* the samples have them */
     options->augment = NULL, options->samples = 0;
@@ -205,6 +205,15 @@ static mercer_status set_bandwidth(learner *self)
     return MERCER_OK;
 }
 
+/* Ranks stop together. */
+static mercer_status agree_to_stop(learner *self)
+{
+    mercer_fitting *fitting = self->fitting;
+    if (fitting->options.comm) MRC_TRY(mrc_comm_any(fitting->options.comm, self->stopped, &self->stopped));
+    if (!self->stopped) return MERCER_OK;
+    return mrc_fail(fitting->context, MERCER_ERROR_CALLBACK, "stopped while features were learned");
+}
+
 static mercer_status fit_round(learner *self, mercer_model **model, double *error)
 {
     mercer_fitting *fitting = self->fitting;
@@ -213,8 +222,9 @@ static mercer_status fit_round(learner *self, mercer_model **model, double *erro
     if (self->now.data) self->options.metric = &self->now;
     MRC_TRY(set_bandwidth(self));
     watch_round(self, NULL);
-    if (!self->stopped) MRC_TRY(mercer_fit(model, fitting->context, self->data, &self->options, &report));
-    if (self->stopped) return mrc_fail(fitting->context, MERCER_ERROR_CALLBACK, "stopped while features were learned");
+    MRC_TRY(agree_to_stop(self));
+    MRC_TRY(mercer_fit(model, fitting->context, self->data, &self->options, &report));
+    MRC_TRY(agree_to_stop(self));
     *error = training.validation_loss;
     return MERCER_OK;
 }
@@ -229,7 +239,7 @@ static mercer_status average_gradients(learner *self, const mercer_model *model,
         rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_GRADIENT}, self->data->rows, i);
     MRC_TRY(mercer_dataset_read(self->data, X, NULL, NULL, model->preprocess, rows, 0));
     MRC_TRY(mrc_check_finite(self->fitting->context, "samples", X, NULL));
-    mrc_expansion sum = {&model->kernel, &model->centers, model->origin};
+    mrc_expansion sum = mrc_expansion_of(model);
     return mrc_agop(self->fitting->context->backend, &sum, X, &model->weights, seed, G);
 }
 
@@ -327,6 +337,9 @@ static mercer_status describe(const learner *self, char *text, size_t size)
              fitting->info.rows, fitting->info.features, fitting->info.outputs, self->options.centers,
              mrc_fit_rounds(options), kernel, self->given, mrc_fit_preprocess(options, &fitting->info),
              fitting->train.lambda, options->seed);
+    size_t used = strlen(text);
+    if (options->comm)
+        snprintf(text + used, size - used, " shards %d", mercer_comm_shard_count(options->comm, self->options.centers));
     return MERCER_OK;
 }
 
@@ -444,8 +457,10 @@ void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan)
                           .features = self->info.features,
                           .outputs = mrc_max(1, self->info.outputs),
                           .points = self->report.points,
-                          .weights = self->options.precision};
+                          .weights = self->options.precision,
+                          .shards = self->options.shards};
     mercer_train_options options = self->train;
+    if (self->options.comm) shape.shards = mercer_comm_shard_count(self->options.comm, shape.centers);
     options.memory = self->memory;
     mercer_kernel kernel;
     bool open, elsewhere = self->context->backend->ops->capabilities(self->context->backend).memory != MRC_HOST;

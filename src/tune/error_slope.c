@@ -198,7 +198,7 @@ static mercer_status add_slopes(const slope_job *job, const mercer_matrix *x, co
     MRC_SCOPE(scope, job->backend->context);
     MRC_TRY(mrc_scope_alloc(&scope, &origin, job->d, sizeof *origin, "a step of descent"));
     MRC_TRY(job->backend->ops->column_mean(job->backend, z, origin));
-    mrc_expansion sum = {job->kernel, z, origin};
+    mrc_expansion sum = {.kernel = job->kernel, .z = z, .origin = origin};
     bool single = x->dtype == MERCER_F32 && mrc_gradient_in_float(job->kernel);
     for (int64_t done = 0; done < x->rows; done += GRADIENT_ROWS) {
         mercer_matrix part = mrc_rows(x, done, mrc_min(GRADIENT_ROWS, x->rows - done));

@@ -213,7 +213,7 @@ static mercer_status learn_metric(search *self, round_of *round)
     round->kernel.bandwidth = multiple_of(round->best) * round->unit;
     MRC_TRY(backend->ops->column_mean(backend, &round->z, origin));
     MRC_TRY(backend->ops->copy(backend, &alpha, &round->weights));
-    mrc_expansion sum = {&round->kernel, &round->z, origin};
+    mrc_expansion sum = {.kernel = &round->kernel, .z = &round->z, .origin = origin};
     MRC_TRY(mrc_agop(backend, &sum, &x, &alpha, self->task->seed, &gradients));
     MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
     MRC_TRY(mrc_metric_next(&next, backend, norm_of(&round->kernel), &of->now, &gradients, &zero));

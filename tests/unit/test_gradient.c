@@ -179,30 +179,51 @@ static void fill_points(const mercer_matrix *x, const mercer_matrix *z)
     }
 }
 
+static void check_gradient(const char *spec, const mercer_matrix *got, const mercer_matrix *wanted, int64_t i,
+                           int64_t k, double bound)
+{
+    assert_that(fabs(mrc_load(got, i, k) - mrc_load(wanted, i, k)) <= bound,
+                "%s, row %d: %.17g, wanted %.17g, bound %.3g", spec, (int)i, mrc_load(got, i, k),
+                mrc_load(wanted, i, k), bound);
+}
+
+/* The same sum in four shards: what each gives, added up in a tree, rounds no more often than a sum over all. */
+static mrc_expansion in_shards(mrc_backend *backend, const mrc_expansion *sum)
+{
+    mrc_expansion parted = *sum;
+    assert_succeeds(backend->context, mrc_comm_create_virtual(&parted.comm, backend->context, 4));
+    parted.total = sum->z->rows;
+    return parted;
+}
+
 static void compare_products(mrc_backend *backend, const char *spec, mercer_dtype points, mercer_dtype weights)
 {
     mercer_kernel kernel = parse(spec), slope;
     mercer_matrix x = data_matrix(ROWS, FEATURES, 0, points), z = data_matrix(CENTERS, FEATURES, FEATURES + 2, points),
                   alpha = data_matrix(CENTERS, OUTPUTS, 0, weights),
                   got = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64),
+                  shared = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64),
                   wanted = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64);
     const double origin[FEATURES] = {0};
     fill_points(&x, &z);
     data_fill_normal(&alpha, (mrc_rng){5, 2}, 0, 1);
-    mrc_expansion sum = {&kernel, &z, origin};
+    mrc_expansion sum = {.kernel = &kernel, .z = &z, .origin = origin};
+    mrc_expansion parted = in_shards(backend, &sum);
     assert_true(mrc_kernel_slope(&kernel, &slope));
     assert_succeeds(backend->context, mrc_gradient_product(backend, &sum, &x, &alpha, MERCER_F64, &got));
+    assert_succeeds(backend->context, mrc_gradient_product(backend, &parted, &x, &alpha, MERCER_F64, &shared));
     assert_succeeds(backend->context, mrc_gradient_reference(backend->context, &kernel, &x, &z, &alpha, &wanted));
     for (int64_t i = 0; i < ROWS; i++)
         for (int64_t l = 0; l < OUTPUTS; l++) {
             double bound = allowed(&slope, &x, i, &z, &alpha, l);
-            for (int64_t k = l * FEATURES; k < (l + 1) * FEATURES; k++)
-                assert_that(fabs(mrc_load(&got, i, k) - mrc_load(&wanted, i, k)) <= bound,
-                            "%s, row %d: %.17g, wanted %.17g, bound %.3g", spec, (int)i, mrc_load(&got, i, k),
-                            mrc_load(&wanted, i, k), bound);
+            for (int64_t k = l * FEATURES; k < (l + 1) * FEATURES; k++) {
+                check_gradient(spec, &got, &wanted, i, k, bound);
+                check_gradient(spec, &shared, &wanted, i, k, bound);
+            }
             assert_true(bound < 1e-3);
         }
-    free(x.data), free(z.data), free(alpha.data), free(got.data), free(wanted.data);
+    mercer_comm_free(parted.comm);
+    free(x.data), free(z.data), free(alpha.data), free(got.data), free(shared.data), free(wanted.data);
 }
 
 /*
@@ -229,6 +250,7 @@ static void compare_signs(mrc_backend *backend, const char *spec, mercer_dtype p
     mercer_matrix x = data_matrix(ROWS, FEATURES, 0, points), z = data_matrix(CENTERS, FEATURES, FEATURES + 2, points),
                   alpha = data_matrix(CENTERS, OUTPUTS, 0, MERCER_F64),
                   got = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64),
+                  shared = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64),
                   wanted = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64);
     const double origin[FEATURES] = {0};
     fill_points(&x, &z);
@@ -238,19 +260,22 @@ static void compare_signs(mrc_backend *backend, const char *spec, mercer_dtype p
     for (int64_t j = 0; j < CENTERS; j++) /* floats, so that both arithmetics have the same */
         for (int64_t l = 0; l < OUTPUTS; l++)
             mrc_store(&alpha, j, l, (double)(float)mrc_random_normal((mrc_rng){5, 2}, (uint64_t)(j * OUTPUTS + l)));
-    mrc_expansion sum = {&kernel, &z, origin};
+    mrc_expansion sum = {.kernel = &kernel, .z = &z, .origin = origin};
     assert_true(mrc_kernel_slope(&kernel, &slope));
+    mrc_expansion parted = in_shards(backend, &sum);
     assert_succeeds(backend->context, mrc_gradient_product(backend, &sum, &x, &alpha, real, &got));
+    assert_succeeds(backend->context, mrc_gradient_product(backend, &parted, &x, &alpha, real, &shared));
     assert_succeeds(backend->context, mrc_gradient_reference(backend->context, &kernel, &x, &z, &alpha, &wanted));
     for (int64_t i = 0; i < ROWS; i++)
         for (int64_t l = 0; l < OUTPUTS; l++) {
             double bound = allowed_signs(&slope, &x, i, &z, &alpha, l, real == MERCER_F32 ? 0x1p-24 : E);
-            for (int64_t k = l * FEATURES; k < (l + 1) * FEATURES; k++)
-                assert_that(fabs(mrc_load(&got, i, k) - mrc_load(&wanted, i, k)) <= bound,
-                            "%s, row %d: %.17g, wanted %.17g, bound %.3g", spec, (int)i, mrc_load(&got, i, k),
-                            mrc_load(&wanted, i, k), bound);
+            for (int64_t k = l * FEATURES; k < (l + 1) * FEATURES; k++) {
+                check_gradient(spec, &got, &wanted, i, k, bound);
+                check_gradient(spec, &shared, &wanted, i, k, bound);
+            }
         }
-    free(x.data), free(z.data), free(alpha.data), free(got.data), free(wanted.data);
+    mercer_comm_free(parted.comm);
+    free(x.data), free(z.data), free(alpha.data), free(got.data), free(shared.data), free(wanted.data);
 }
 
 static void signs_on(mrc_backend *backend)
@@ -324,7 +349,7 @@ static void free_problem(problem *p)
 static void few_outputs_on(mrc_backend *backend)
 {
     problem p = make_problem(backend, 600, MRC_AGOP_OUTPUTS);
-    mrc_expansion sum = {&p.kernel, &p.z, p.origin};
+    mrc_expansion sum = {.kernel = &p.kernel, .z = &p.z, .origin = p.origin};
     assert_succeeds(backend->context, mrc_agop(backend, &sum, &p.x, &p.alpha, 1, &p.full));
     assert_succeeds(backend->context, mrc_agop(backend, &sum, &p.x, &p.alpha, 1, &p.diagonal));
     double largest = 0;
@@ -361,7 +386,7 @@ static void floats_on(mrc_backend *backend)
         for (int64_t i = 0; i < 600 * D; i++) reach = fmax(reach, fabs(mrc_load(&x, i / D, i % D)));
         for (int64_t i = 0; i < P * D; i++) reach = fmax(reach, fabs(mrc_load(&z, i / D, i % D)));
         p.kernel = parse(specs[s]);
-        mrc_expansion sum = {&p.kernel, &z, p.origin};
+        mrc_expansion sum = {.kernel = &p.kernel, .z = &z, .origin = p.origin};
         assert_succeeds(backend->context, mrc_agop(backend, &sum, &x, &alpha, 1, &p.full));
         assert_succeeds(backend->context,
                         mrc_gradient_reference(backend->context, &p.kernel, &x, &z, &alpha, &p.gradients));
@@ -400,7 +425,7 @@ static void test_signs(void **state)
     mrc_backend *backend = NULL;
     assert_succeeds(&host, mrc_backend_create(&backend, &host, "cpu"));
     problem p = make_problem(backend, 300, MANY);
-    mrc_expansion sum = {&p.kernel, &p.z, p.origin};
+    mrc_expansion sum = {.kernel = &p.kernel, .z = &p.z, .origin = p.origin};
     double mean[D][D] = {{0}}, square[D][D] = {{0}};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         assert_succeeds(&host, mrc_agop(backend, &sum, &p.x, &p.alpha, seed, &p.full));

@@ -328,7 +328,7 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     for (int64_t panel = 0; panel < product->c_panels; panel++) {
         product->uk->TYPED(gemm)(MRC_TILE_CENTERS, weights + panel * MRC_TILE_CENTERS * product->mr_sum, space->values,
                                  partial);
-        for (int64_t i = 0; i < size; i++) sums[panel * size + i] += (double)partial[i];
+        product->uk->panel->TYPED(add)(size, partial, sums + panel * size);
     }
 }
 
@@ -346,7 +346,7 @@ static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space,
         }
         product->uk->TYPED(signs)(product->d, MRC_TILE_CENTERS / product->mr, space->z_panels, x_panel, weighted,
                                   partial);
-        for (int64_t i = 0; i < size; i++) sums[i] += (double)partial[i];
+        product->uk->panel->TYPED(add)(size, partial, sums);
     }
 }
 
