@@ -323,4 +323,10 @@ void mrc_fix_signs(const mercer_matrix *vectors);
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape);
 
+/* gram (n, n) f64 = alpha A'A + beta gram for A (m, n): on and below the diagonal, by columns of blocks, or all of it
+   where a device makes it in one product. mirror: and the rest of it. */
+mercer_status mrc_gram_add(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
+                           const mercer_matrix *gram);
+void mrc_gram_mirror(const mercer_matrix *gram);
+
 #endif

@@ -4,7 +4,8 @@
  *
  * With signs xi_l = +-1, drawn anew for every part of the rows, h_i = sum_l xi_l g_il is the gradient of one function,
  * the sum with weights alpha xi, and E h_i h_i' = sum_l g_il g_il': all outputs for the price of one. Cost with signs:
- * a product of m rows with d + 1 columns, 2 m p (2 d + 1) flops, and m d^2 for the outer products.
+ * a product of m rows with d + 1 columns, 2 m p (2 d + 1) flops, and m d^2 for the outer products, of which one half is
+ * computed.
  */
 #include "features/agop.h"
 
@@ -29,7 +30,7 @@ void mrc_outer_add(const mercer_matrix *G, const mercer_matrix *gradients, int64
         }
 }
 
-/* The same by the backend: gradients seen as (m c, d). */
+/* The same by the backend, on and below the diagonal: gradients seen as (m c, d). */
 static mercer_status add_outer(mrc_backend *backend, const mercer_matrix *G, const mercer_matrix *gradients, int64_t c,
                                double factor)
 {
@@ -38,8 +39,7 @@ static mercer_status add_outer(mrc_backend *backend, const mercer_matrix *G, con
         return MERCER_OK;
     }
     mercer_matrix g = mrc_view(gradients->data, gradients->rows * c, G->cols, MERCER_F64);
-    mrc_gemm job = {.transpose_a = true, .alpha = factor, .beta = 1, .a = &g, .b = &g, .c = G};
-    return backend->ops->gemm(backend, &job);
+    return mrc_gram_add(backend, factor, &g, 1, G);
 }
 
 /* sums (p) = alpha xi; signs: room for c. */
@@ -70,6 +70,7 @@ static mercer_status add_parts(mrc_backend *backend, const mrc_expansion *sum, c
         MRC_TRY(mrc_gradient_product(backend, sum, &part, &weights, real, &g));
         MRC_TRY(add_outer(backend, G, &g, weights.cols, 1 / (double)m));
     }
+    if (G->rows > 1) mrc_gram_mirror(G);
     return MERCER_OK;
 }
 

@@ -165,45 +165,70 @@ typedef struct gradient_job {
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
+/* to (count) = a times row, rounded to its type. */
+static void scale_row(mercer_dtype dtype, int64_t count, double a, const double *restrict row, void *restrict to)
+{
+    if (dtype == MERCER_F64)
+        for (int64_t k = 0; k < count; k++) ((double *)to)[k] = a * row[k];
+    else
+        for (int64_t k = 0; k < count; k++) ((float *)to)[k] = (float)(a * row[k]);
+}
+
+/* Row i minus the origin. */
+static void load_centred(const gradient_job *job, const mercer_matrix *points, int64_t i, double *restrict row)
+{
+    const double *origin = job->sum->origin;
+    if (points->dtype == MERCER_F32) {
+        const float *from = mrc_row(points, i);
+        for (int64_t k = 0; k < points->cols; k++) row[k] = (double)from[k] - origin[k];
+        return;
+    }
+    mrc_load_row_f64(points, i, row);
+    for (int64_t k = 0; k < points->cols; k++) row[k] -= origin[k];
+}
+
 static void fill_weights(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
-    const mercer_matrix *z = job->sum->z;
-    int64_t d = z->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->weights.rows);
-    double *row = job->rows + worker * (d + 1);
+    const mercer_matrix *z = job->sum->z, *w = &job->weights;
+    int64_t columns = z->cols + 1, size = mrc_dtype_size(w->dtype);
+    int64_t first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, w->rows);
+    double *row = job->rows + worker * columns;
     for (int64_t j = first; j < end; j++) {
-        mrc_load_row_f64(z, job->first_center + j, row);
-        for (int64_t k = 0; k < d; k++) row[k] -= job->sum->origin[k];
-        row[d] = 1;
+        char *to = mrc_row(w, j);
+        load_centred(job, z, job->first_center + j, row);
+        row[z->cols] = 1;
         for (int64_t l = 0; l < job->outputs; l++) {
             double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
-            if (job->weights.dtype == MERCER_F64)
-                for (int64_t k = 0; k <= d; k++) ((double *)mrc_row(&job->weights, j))[l * (d + 1) + k] = a * row[k];
-            else
-                for (int64_t k = 0; k <= d; k++)
-                    ((float *)mrc_row(&job->weights, j))[l * (d + 1) + k] = (float)(a * row[k]);
+            scale_row(w->dtype, columns, a, row, to + l * columns * size);
         }
     }
+}
+
+/* gradient (d) = q - s x, of sums (d + 1) = [q | s]. */
+static void take_gradient(mercer_dtype dtype, int64_t d, const void *restrict sums, const double *restrict x,
+                          double *restrict gradient)
+{
+    const double *wide = sums;
+    const float *single = sums;
+    double s = dtype == MERCER_F64 ? wide[d] : (double)single[d];
+    if (dtype == MERCER_F64)
+        for (int64_t k = 0; k < d; k++) gradient[k] = wide[k] - s * x[k];
+    else
+        for (int64_t k = 0; k < d; k++) gradient[k] = (double)single[k] - s * x[k];
 }
 
 static void take_gradients(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
     int64_t d = job->x->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->x->rows);
+    int64_t bytes = (d + 1) * mrc_dtype_size(job->sums.dtype);
     double *x = job->rows + worker * (d + 1);
     for (int64_t i = first; i < end; i++) {
-        mrc_load_row_f64(job->x, i, x);
-        for (int64_t k = 0; k < d; k++) x[k] -= job->sum->origin[k];
-        for (int64_t l = 0; l < job->outputs; l++) {
-            double *to = (double *)mrc_row(job->gradients, i) + (job->first_output + l) * d;
-            double s = mrc_load(&job->sums, i, l * (d + 1) + d);
-            if (job->sums.dtype == MERCER_F64)
-                memcpy(to, (const double *)mrc_row(&job->sums, i) + l * (d + 1), (size_t)d * sizeof *to);
-            else
-                for (int64_t k = 0; k < d; k++)
-                    to[k] = (double)((const float *)mrc_row(&job->sums, i))[l * (d + 1) + k];
-            for (int64_t k = 0; k < d; k++) to[k] -= s * x[k];
-        }
+        const char *sums = mrc_row(&job->sums, i);
+        double *to = (double *)mrc_row(job->gradients, i) + job->first_output * d;
+        load_centred(job, job->x, i, x);
+        for (int64_t l = 0; l < job->outputs; l++) take_gradient(job->sums.dtype, d, sums + l * bytes, x, to + l * d);
     }
 }
 

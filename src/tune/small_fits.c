@@ -171,36 +171,6 @@ mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count
     return weigh(self, first, targets);
 }
 
-/* gram = beta gram + block' block: on and below the diagonal, by columns of blocks; or all of it where that is one
-   product elsewhere. */
-static mercer_status add_gram(const mrc_small_fits *self, const mercer_matrix *block, double beta,
-                              const mercer_matrix *gram)
-{
-    enum { WIDTH = 256 };
-    mrc_backend *backend = self->context->backend;
-    if (self->there) {
-        mrc_gemm all = {true, false, 1, beta, block, block, gram};
-        return backend->ops->gemm(backend, &all);
-    }
-    for (int64_t at = 0; at < self->p; at += WIDTH) {
-        int64_t count = mrc_min(WIDTH, self->p - at);
-        mercer_matrix own = mrc_columns(block, at, count), below = mrc_columns(block, at, self->p - at),
-                      sum = mrc_block(gram, at, at, self->p - at, count);
-        mrc_gemm job = {true, false, 1, beta, &below, &own, &sum};
-        MRC_TRY(backend->ops->gemm(backend, &job));
-    }
-    return MERCER_OK;
-}
-
-/* And the rest of it. */
-static void mirror(const mrc_small_fits *self, const mercer_matrix *gram)
-{
-    for (int64_t i = 0; i < gram->rows && !self->there; i++) {
-        double *row = mrc_row(gram, i);
-        for (int64_t j = i + 1; j < gram->cols; j++) row[j] = ((const double *)mrc_row(gram, j))[i];
-    }
-}
-
 /* G and B of the rows of a fold, added to what is there. */
 static mercer_status sum_fold(mrc_small_fits *self, mrc_span rows, bool added, const mercer_matrix *gram,
                               const mercer_matrix *rhs)
@@ -211,7 +181,7 @@ static mercer_status sum_fold(mrc_small_fits *self, mrc_span rows, bool added, c
         mercer_matrix block, y;
         double beta = added || done > 0 ? 1 : 0;
         MRC_TRY(mrc_small_block(self, rows.first + done, count, &block, &y));
-        MRC_TRY(add_gram(self, &block, beta, gram));
+        MRC_TRY(mrc_gram_add(self->context->backend, 1, &block, beta, gram));
         mrc_gemm job = {true, false, 1, beta, &block, &y, rhs};
         MRC_TRY(backend->ops->gemm(backend, &job));
     }
@@ -256,10 +226,10 @@ static mercer_status make_equations(mrc_small_fits *self)
         }
         mercer_matrix gram = gram_of(self, f), rhs = rhs_of(self, f);
         MRC_TRY(sum_fold(self, rows->folds[f], false, &gram, &rhs));
-        mirror(self, &gram);
+        mrc_gram_mirror(&gram);
         MRC_TRY(add_fold(self, f, 1));
     }
-    if (self->criterion == MRC_HOLDOUT) mirror(self, &self->total);
+    if (self->criterion == MRC_HOLDOUT) mrc_gram_mirror(&self->total);
     return MERCER_OK;
 }
 

@@ -297,18 +297,20 @@ static int64_t tile_count(const mrc_product *product)
     return (product->z->rows + MRC_TILE_CENTERS - 1) / MRC_TILE_CENTERS;
 }
 
+/* Columns of a panel's sums lie side by side, eight of them are a few lines of memory. */
 static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
 {
+    enum { TOGETHER = 8 };
     const mercer_matrix *y = product->y;
     const int nr = product->nr;
     const int64_t panel_sums = product->results * nr;
-    for (int64_t i = 0; i < x_count; i++) {
-        const double *column = sums + i / nr * panel_sums + i % nr;
-        for (int64_t k = 0; k < y->cols; k++) {
-            double old = product->add ? mrc_load(y, x_first + i, k) : 0;
-            mrc_store(y, x_first + i, k, old + column[k * nr]);
-        }
-    }
+    for (int64_t done = 0; done < x_count; done += nr, sums += panel_sums)
+        for (int64_t k0 = 0; k0 < y->cols; k0 += TOGETHER)
+            for (int64_t i = 0; i < mrc_min(nr, x_count - done); i++)
+                for (int64_t k = k0; k < mrc_min(k0 + TOGETHER, y->cols); k++) {
+                    double old = product->add ? mrc_load(y, x_first + done + i, k) : 0;
+                    mrc_store(y, x_first + done + i, k, old + sums[k * nr + i]);
+                }
 }
 
 /* What all tiles give: before the first of them, after one more, and after the last. */

@@ -58,12 +58,26 @@ static void TYPED(load_weights)(const mercer_matrix *w, int64_t row, int64_t col
         out[k] = k >= columns ? 0 : w->dtype == DTYPE ? from[k] : (REAL)mrc_load(w, row, column + k);
 }
 
+/* A row of W as it is, which lies in panels of mr columns then. They are small: no call for each. */
+static void TYPED(spread_weights)(const REAL *from, int64_t columns, int mr, REAL *out)
+{
+    const int64_t step = (int64_t)MRC_TILE_CENTERS * mr;
+    int64_t column = 0;
+    for (; column + mr <= columns; column += mr, out += step)
+        for (int k = 0; k < mr; k += 2) memcpy(out + k, from + column + k, 2 * sizeof *out);
+    for (int k = 0; k < mr && column < columns; k++) out[k] = column + k < columns ? from[column + k] : 0;
+}
+
 static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels)
 {
     const mercer_matrix *w = product->w;
     const int mr = product->mr_sum;
     for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) { /* a row of W from end to end */
         REAL *out = (REAL *)panels + j * mr;
+        if (j < count && w->dtype == DTYPE && mr % 2 == 0) {
+            TYPED(spread_weights)(mrc_row(w, first + j), w->cols, mr, out);
+            continue;
+        }
         for (int64_t column = 0; column < w->cols; column += mr, out += MRC_TILE_CENTERS * mr) {
             if (j >= count)
                 memset(out, 0, (size_t)mr * sizeof *out);
