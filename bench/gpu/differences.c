@@ -2,7 +2,7 @@
 /*
  * Products K(X, Z) W of laplace-l1 on any backend, one line of JSON for each shape.
  *
- *   differences [--backend NAME] [--rows N]
+ *   differences [--backend NAME] [--arithmetic NAME] [--rows N]
  *
  * The floor is that of an H200: 2 operations for each feature of a pair at 60 T/s, bytes four at a time, and an
  * exponential for each pair at 132 x 16 a clock of 1.98 GHz.
@@ -21,7 +21,8 @@ static void must(mercer_context *context, mercer_status status)
     exit(1);
 }
 
-static void measure(mercer_context *context, int64_t n, int64_t d, int64_t c, mercer_dtype points)
+static void measure(mercer_context *context, const char *arithmetic, int64_t n, int64_t d, int64_t c,
+                    mercer_dtype points)
 {
     mercer_shape shape = MERCER_INIT(mercer_shape);
     mercer_speed speed = MERCER_INIT(mercer_speed);
@@ -34,10 +35,10 @@ static void measure(mercer_context *context, int64_t n, int64_t d, int64_t c, me
     must(context, mercer_measure_speed(context, &speed, &kernel, &shape));
     double pairs = (double)n * (double)n, operations = 2 * pairs * (double)d;
     double floor = operations / (bytes ? 4 : 1) / 60e12 + pairs / (132 * 16 * 1.98e9);
-    printf("{\"bench\": \"differences\", \"type\": \"%s\", \"n\": %" PRId64 ", \"d\": %" PRId64 ", \"c\": %" PRId64
-           ", \"ms\": %.3f, \"median_ms\": %.3f, \"toperations\": %.1f, \"of_floor\": %.2f}\n",
-           bytes ? "u8" : "f32", n, d, c, 1e3 * speed.product, 1e3 * speed.median, 1e-12 * operations / speed.product,
-           floor / speed.product);
+    printf("{\"bench\": \"differences\", \"arithmetic\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64 ", \"d\": %" PRId64
+           ", \"c\": %" PRId64 ", \"ms\": %.3f, \"median_ms\": %.3f, \"toperations\": %.1f, \"of_floor\": %.2f}\n",
+           arithmetic, bytes ? "u8" : "f32", n, d, c, 1e3 * speed.product, 1e3 * speed.median,
+           1e-12 * operations / speed.product, floor / speed.product);
     fflush(stdout);
 }
 
@@ -47,15 +48,17 @@ int main(int argc, char **argv)
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context;
     int64_t rows = 65536;
-    options.backend = "cuda";
+    options.backend = "cuda", options.arithmetic = "accurate";
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--backend") == 0) options.backend = argv[i + 1];
+        if (strcmp(argv[i], "--arithmetic") == 0) options.arithmetic = argv[i + 1];
         if (strcmp(argv[i], "--rows") == 0) rows = strtoll(argv[i + 1], NULL, 10);
     }
     must(NULL, mercer_context_create(&context, &options));
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) measure(context, rows, 32, outputs[i], MERCER_F32);
-    for (int64_t d = 8; d <= 512; d *= 4) measure(context, rows, d, 10, MERCER_F32);
-    for (int64_t d = 32; d <= 512; d *= 4) measure(context, rows, d, 10, MERCER_U8);
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        measure(context, options.arithmetic, rows, 32, outputs[i], MERCER_F32);
+    for (int64_t d = 8; d <= 512; d *= 4) measure(context, options.arithmetic, rows, d, 10, MERCER_F32);
+    for (int64_t d = 32; d <= 512; d *= 4) measure(context, options.arithmetic, rows, d, 10, MERCER_U8);
     mercer_context_free(context);
     return 0;
 }

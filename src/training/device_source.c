@@ -3,7 +3,8 @@
  * A source with batches on the device. Which samples come next is asked of the source it stands in for; the samples
  * themselves never pass through the host:
  *
- *   stored    X (n, d) is on the device; a batch is a gather of rows. Targets are few bytes and come from the host.
+ *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Targets are few bytes and come
+ *             from the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
 #include "training/trainer.h"
@@ -19,11 +20,12 @@ typedef struct device_source {
     mrc_backend *backend;
     const mercer_source *from;
     const mercer_dataset *data;
-    mrc_teacher teacher;  /* no centers: samples are stored */
-    mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
-    bool borrowed;        /* points are the caller's */
-    mercer_matrix alpha;  /* (P, c) */
-    int64_t room;         /* rows of a batch */
+    const mercer_preprocess *preprocess; /* of samples that are stored; NULL: none */
+    mrc_teacher teacher;                 /* no centers: samples are stored */
+    mercer_matrix points;                /* (n, d) all samples, or (P, d) the teacher's centers */
+    bool borrowed;                       /* points are the caller's */
+    mercer_matrix alpha;                 /* (P, c) */
+    int64_t room;                        /* rows of a batch */
     mercer_matrix x, y, noise;
     int64_t *rows, *numbers;
     double *weights;
@@ -56,7 +58,7 @@ static mercer_status make_room(device_source *self, int64_t rows)
     MRC_TRY(mrc_alloc(backend->context, &self->rows, rows, sizeof *self->rows, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->numbers, rows, sizeof *self->numbers, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->weights, rows, sizeof *self->weights, "a batch"));
-    MRC_TRY(mrc_matrix_create(backend, &self->x, rows, data->features, data->dtype, "a batch"));
+    MRC_TRY(mrc_matrix_create(backend, &self->x, rows, self->from->features, self->from->dtype, "a batch"));
     if (self->teacher.centers) {
         MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, data->outputs, MERCER_F32, "a batch's noise"));
         MRC_TRY(mrc_matrix_create(backend, &self->y, rows, data->outputs, MERCER_F32, "a batch's targets"));
@@ -139,11 +141,37 @@ MRC_RELEASE(release_source, device_source, release)
 
 /* ---- Making -------------------------------------------------------------------------------------------------- */
 
+/* Samples as training sees them, a block after the other. */
+static mercer_status bring_preprocessed(device_source *self)
+{
+    enum { BLOCK_BYTES = 64 << 20 };
+    mrc_backend *backend = self->backend;
+    const mercer_source *from = self->from;
+    int64_t n = self->data->rows, row = mrc_max(1, from->features * mrc_dtype_size(from->dtype));
+    int64_t rows = mrc_min(n, mrc_max(1, BLOCK_BYTES / row));
+    mercer_matrix block;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples on their way to the device"));
+    MRC_TRY(mrc_matrix_create(backend, &self->points, n, from->features, from->dtype, "the samples"));
+    for (int64_t first = 0; first < n; first += rows) {
+        mercer_matrix some = mrc_rows(&block, 0, mrc_min(rows, n - first)),
+                      to = mrc_rows(&self->points, first, some.rows);
+        char name[80];
+        snprintf(name, sizeof name, "source: X preprocessed, rows from %lld on", (long long)first);
+        MRC_TRY(mrc_dataset_check(self->data));
+        MRC_TRY(mrc_dataset_read(self->data, self->preprocess, NULL, first, &some, NULL, NULL));
+        MRC_TRY(mrc_check_finite(backend->context, name, &some, NULL));
+        MRC_TRY(backend->ops->copy(backend, &to, &some));
+    }
+    return MERCER_OK;
+}
+
 static mercer_status bring_points(device_source *self)
 {
     mrc_backend *backend = self->backend;
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->data;
+    if (self->preprocess) return bring_preprocessed(self);
     if (data->there.data) { /* they were checked when the dataset was made */
         self->points = data->there, self->borrowed = true;
         return MERCER_OK;
@@ -174,18 +202,20 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
                                        int64_t most)
 {
     MRC_OWNED(release_source) device_source *self = NULL;
-    const mercer_dataset *data = mrc_data_stream_rows_of(source);
+    const mercer_preprocess *preprocess;
+    const mercer_dataset *data = mrc_data_stream_rows_of(source, &preprocess);
     *out = (mercer_source){.struct_size = sizeof *out};
-    if (!data) return MERCER_OK;
+    if (!data || (data->synth && preprocess)) return MERCER_OK;
     mrc_teacher teacher = {0};
     if (data->synth && !mrc_synth_teacher(data->synth, &teacher)) return MERCER_OK;
     int64_t elements, bytes;
-    if (!data->synth && !data->there.data &&
-        (!mrc_multiply(data->rows, data->features, &elements) ||
-         !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
+    if (!data->synth && (!data->there.data || preprocess) &&
+        (!mrc_multiply(data->rows, source->features, &elements) ||
+         !mrc_multiply(elements, mrc_dtype_size(source->dtype), &bytes) || bytes > most))
         return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
-    *self = (device_source){.backend = backend, .from = source, .data = data, .teacher = teacher};
+    *self =
+        (device_source){.backend = backend, .from = source, .data = data, .preprocess = preprocess, .teacher = teacher};
     MRC_TRY(bring_points(self));
     *out = *source;
     out->restart = restart, out->next = next, out->skip = skip;

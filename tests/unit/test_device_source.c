@@ -134,9 +134,40 @@ static void store(mercer_context *context)
     }
 }
 
+/* Standardised and mapped to fewer columns, once for all passes. */
+static void store_preprocessed(mercer_context *context)
+{
+    enum { N = 333, D = 19, WIDTH = 7 };
+    mercer_matrix x = data_matrix(N, D, 0, MERCER_F32), y = data_matrix(N, 2, 0, MERCER_F64);
+    mercer_dataset *data;
+    mercer_preprocess *preprocess;
+    mercer_source host, there;
+    mercer_stream_options options = {.struct_size = sizeof options, .seed = 3};
+    double map[D * WIDTH];
+    for (int i = 0; i < D * WIDTH; i++) map[i] = mrc_random_normal((mrc_rng){1, 3}, (uint64_t)i);
+    data_fill_normal(&x, (mrc_rng){1, 1}, 2, 3);
+    data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y};
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "standardise", data));
+    assert_succeeds(context, mrc_preprocess_set_map(preprocess, D, WIDTH, false, map));
+    options.preprocess = preprocess;
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+    int64_t bytes = N * WIDTH * mrc_dtype_size(host.dtype);
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
+    assert_null(there.next); /* too large */
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
+    assert_non_null(there.next);
+    compare(context, &host, &there, 0);
+    mercer_source_free(&there), mercer_source_free(&host);
+    mercer_preprocess_free(preprocess), mercer_dataset_free(data);
+    free(x.data), free(y.data);
+}
+
 static void store_on(mrc_backend *backend)
 {
     with_backend(backend, store);
+    with_backend(backend, store_preprocessed);
 }
 
 static void test_stored(void **state)

@@ -40,8 +40,9 @@ static double difference(const mercer_matrix *y, const mercer_matrix *right)
 static void test_products(void **state)
 {
     (void)state;
-    static const char *const kernels[] = {"laplace:bandwidth=10",  "gaussian:bandwidth=10", "matern32:bandwidth=10",
-                                          "matern52:bandwidth=10", "cauchy:bandwidth=10",   "linear"};
+    static const char *const kernels[] = {"laplace:bandwidth=10",   "gaussian:bandwidth=10", "matern32:bandwidth=10",
+                                          "matern52:bandwidth=10",  "cauchy:bandwidth=10",   "linear",
+                                          "laplace-l1:bandwidth=50"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F16, MERCER_U8};
     static const int64_t shapes[][4] = {/* m, p, d, c */
                                         {300, 700, 50, 10},
@@ -49,7 +50,7 @@ static void test_products(void **state)
                                         {64, 1000, 200, 40},
                                         {200, 500, 33, 100}};
     mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
-    for (int k = 0; k < 6 && gpu; k++)
+    for (int k = 0; k < 7 && gpu; k++)
         for (int t = 0; t < 3; t++)
             for (int s = 0; s < 4; s++) {
                 const int64_t *n = shapes[s];

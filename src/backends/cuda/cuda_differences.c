@@ -8,8 +8,9 @@
  *         sums += its groups of centers                 in double, in order
  *
  * More columns mean the differences again: beyond 128 a stored block of K and a matrix product are faster
- * (cuda_product.c). Scratch: both blocks of points, 4 bytes for a float and 1 for a byte, 256 MB at most each (or 8,192
- * rows), and the groups' sums.
+ * (cuda_product.c). Where arithmetic "fast" allows it, floats become halves: centred, 128 to a bandwidth. Scratch: both
+ * blocks of points, 4 bytes for a float, 2 for a half and 1 for a byte, 256 MB at most each (or 8,192 rows), and the
+ * groups' sums.
  */
 #include "backends/cuda/cuda.h"
 
@@ -18,13 +19,14 @@
 
 enum { ROWS = 65536, CENTERS = 32768, FEWEST_ROWS = 8192, MOST_WORDS = 1 << 26, MOST_COLUMNS = 128 };
 
-/* Features whose sums of bytes stay below 2^23. */
-enum { MOST_BYTE_FEATURES = 1 << 15 };
+/* Features whose sums of bytes stay below 2^23; halves in a bandwidth: coordinates up to 511 bandwidths fit. */
+enum { MOST_BYTE_FEATURES = 1 << 15, HALVES = 128 };
 
 typedef struct job {
     mrc_backend *backend;
     const mrc_pair *pair;
     mrc_cuda_arithmetic arithmetic;
+    double unit, *origin; /* of halves; (d) on the device, or NULL */
     mercer_matrix z, w, sums, staged;
     void *px, *pz;
     float *weights;
@@ -42,6 +44,12 @@ bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, con
            w->cols <= MOST_COLUMNS && (!are_bytes(pair) || pair->x->cols < MOST_BYTE_FEATURES);
 }
 
+static mrc_cuda_arithmetic choose_arithmetic(const mrc_backend *backend, const mrc_pair *pair)
+{
+    if (are_bytes(pair)) return MRC_CUDA_BYTES;
+    return backend->context->half_precision && !pair->accurate ? MRC_CUDA_HALF : MRC_CUDA_F32;
+}
+
 /* Rows of a side at a time: at most so many. */
 static int64_t block_rows(int64_t features, int64_t most)
 {
@@ -49,9 +57,10 @@ static int64_t block_rows(int64_t features, int64_t most)
     return mrc_min(most, mrc_max(rows / FEWEST_ROWS * FEWEST_ROWS, FEWEST_ROWS));
 }
 
+/* Rows, and the sum of each. */
 static int64_t side_bytes(mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t features)
 {
-    return mrc_difference_rows(rows) * mrc_difference_words(arithmetic, features) * 4;
+    return mrc_difference_rows(rows) * (mrc_difference_words(arithmetic, features) + 1) * 4;
 }
 
 /* Columns of W at a time. */
@@ -71,9 +80,17 @@ int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent 
     int64_t rows = mrc_min(all, block_rows(work->features, ROWS)),
             centers = mrc_min(all, block_rows(work->features, CENTERS));
     int64_t sides = side_bytes(MRC_CUDA_F32, rows, work->features) + side_bytes(MRC_CUDA_F32, centers, work->features);
-    return sides + rows * work->features * 8 +
+    return sides + (rows + 2) * work->features * 8 +
            mrc_difference_rows(centers) * mrc_difference_columns(pass_columns(backend, c)) * 4 +
            parts_bytes(backend, rows, centers, c) + rows * c * 8;
+}
+
+static mercer_status find_origin(job *self)
+{
+    const mrc_pair *pair = self->pair;
+    if (self->arithmetic != MRC_CUDA_HALF || self->z.cols == 0) return MERCER_OK;
+    if (!pair->origin) return mrc_cuda_device_mean(self->backend, &self->z, &self->origin);
+    return mrc_cuda_upload(self->backend, &self->origin, pair->origin, self->z.cols * 8);
 }
 
 static mercer_status make(job *self, const mercer_matrix *w)
@@ -82,10 +99,12 @@ static mercer_status make(job *self, const mercer_matrix *w)
     const mercer_matrix *x = self->pair->x;
     int64_t rows = mrc_min(x->rows, block_rows(x->cols, ROWS)),
             centers = mrc_min(self->pair->z->rows, block_rows(x->cols, CENTERS));
-    self->arithmetic = are_bytes(self->pair) ? MRC_CUDA_BYTES : MRC_CUDA_F32;
+    self->arithmetic = choose_arithmetic(backend, self->pair);
+    self->unit = HALVES / self->pair->kernel->bandwidth;
     if (x->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &self->staged, rows, x->cols, x->dtype));
     MRC_TRY(mrc_cuda_read(backend, self->pair->z, &self->z));
     MRC_TRY(mrc_cuda_read(backend, w, &self->w));
+    MRC_TRY(find_origin(self));
     MRC_TRY(mrc_cuda_push(backend, &self->px, side_bytes(self->arithmetic, rows, x->cols)));
     MRC_TRY(mrc_cuda_push(backend, &self->pz, side_bytes(self->arithmetic, centers, x->cols)));
     int64_t columns = mrc_difference_columns(pass_columns(backend, w->cols));
@@ -102,7 +121,9 @@ static mercer_status pack(job *self, const mercer_matrix *points, int64_t first,
         MRC_TRY(mrc_cuda_copy(self->backend, &staged, &from));
         from = staged;
     }
-    MRC_CUDA_TRY(self->backend, mrc_launch_pack_tiles(mrc_cuda_of(self->backend)->stream, self->arithmetic, from, to));
+    mrc_cuda *cuda = mrc_cuda_of(self->backend);
+    MRC_CUDA_TRY(self->backend, mrc_launch_pack_tiles(cuda->stream, self->arithmetic, from, self->origin, self->unit,
+                                                      cuda->overflow, to));
     return MERCER_OK;
 }
 
@@ -115,6 +136,7 @@ static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer
         width = pass_columns(backend, w->cols - c);
         mercer_matrix some = mrc_columns(w, c, width);
         mrc_difference_product product = {.arithmetic = self->arithmetic,
+                                          .unit = self->unit,
                                           .rows = sums->rows,
                                           .cols = w->rows,
                                           .features = self->z.cols,
@@ -126,7 +148,7 @@ static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer
                                           .kept = k->data,
                                           .kept_columns = c == 0 ? k->cols : 0,
                                           .kept_ld = k->ld};
-        MRC_CUDA_TRY(backend, mrc_launch_pack_tile_weights(stream, some, self->weights));
+        MRC_CUDA_TRY(backend, mrc_launch_pack_tile_weights(stream, self->arithmetic, some, self->weights));
         MRC_CUDA_TRY(backend, mrc_launch_difference_product(stream, self->pair->kernel, &product));
         MRC_CUDA_TRY(backend, mrc_launch_add_groups(stream, self->parts, mrc_difference_groups(w->rows), sums->rows,
                                                     width, (double *)sums->data + c, sums->ld));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * y_ij = sum_k x_ik A_kj in double. Columns of A lie packed in groups of four, so that four rows and four columns stay
- * in registers. Cost: 2 d d' flops a row, at the speed of plain vectors of the base line.
+ * y_ij = sum_k x_ik A_kj in double. Columns of A lie packed in groups of eight, so that four rows and eight columns
+ * stay in registers. Cost: 2 d d' flops a row, in the vectors that the processor has (linear_map_body.h).
  */
 #include "data/prepare/linear_map.h"
 
@@ -9,6 +9,20 @@
 #include "core/memory.h"
 
 #include <string.h>
+
+#define MAP_SCOPE  static
+#define ADD_GROUPS add_groups
+#include "data/prepare/linear_map_body.h"
+
+static mrc_map_add *best_for(const mercer_context *context)
+{
+#if defined(MERCER_X86)
+    if (context->isa >= MRC_ISA_AVX512) return mrc_linear_map_add_avx512;
+#else
+    (void)context;
+#endif
+    return add_groups;
+}
 
 static void pack(mrc_linear_map *map)
 {
@@ -37,7 +51,8 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     MRC_TRY(mrc_scope_alloc_zero(&scope, &map, 1, sizeof *map, "the metric"));
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, plain + padded, sizeof *numbers, "the metric"));
     mrc_scope_keep(&scope);
-    *map = (mrc_linear_map){.features = features, .width = width, .diagonal = diagonal, .values = numbers};
+    *map = (mrc_linear_map){
+        .features = features, .width = width, .diagonal = diagonal, .values = numbers, .add = best_for(context)};
     memcpy(map->values, values, (size_t)plain * sizeof *values);
     if (!diagonal) {
         map->packed = map->values + plain;
@@ -54,19 +69,11 @@ void mrc_linear_map_free(mercer_context *context, mrc_linear_map *map)
     mrc_free(context, map);
 }
 
+/* The same bits on every instruction set. */
 void mrc_linear_map_add(const mrc_linear_map *map, int64_t column, int64_t first, int64_t count, const double *x,
                         int64_t stride, double *sums)
 {
     int64_t groups = (mrc_min(MRC_MAP_STRIP, map->width - column) + MRC_MAP_GROUP - 1) / MRC_MAP_GROUP;
-    for (int64_t group = 0; group < groups; group++) {
-        const double *a = map->packed + ((column / MRC_MAP_GROUP + group) * map->features + first) * MRC_MAP_GROUP;
-        double part[MRC_MAP_ROWS][MRC_MAP_GROUP];
-        for (int r = 0; r < MRC_MAP_ROWS; r++)
-            memcpy(part[r], sums + r * MRC_MAP_STRIP + group * MRC_MAP_GROUP, sizeof part[r]);
-        for (int64_t k = 0; k < count; k++, a += MRC_MAP_GROUP)
-            for (int r = 0; r < MRC_MAP_ROWS; r++)
-                for (int j = 0; j < MRC_MAP_GROUP; j++) part[r][j] += x[r * stride + k] * a[j];
-        for (int r = 0; r < MRC_MAP_ROWS; r++)
-            memcpy(sums + r * MRC_MAP_STRIP + group * MRC_MAP_GROUP, part[r], sizeof part[r]);
-    }
+    const double *a = map->packed + (column / MRC_MAP_GROUP * map->features + first) * MRC_MAP_GROUP;
+    map->add(groups, map->features * MRC_MAP_GROUP, count, a, x, stride, sums);
 }

@@ -11,11 +11,20 @@
 
 #include <stdbool.h>
 
+/*
+ * sums (MRC_MAP_ROWS, MRC_MAP_STRIP) += what `count` features of some rows, `stride` doubles apart, give in groups of
+ * columns of A that lie `step` doubles apart.
+ */
+typedef void mrc_map_add(int64_t groups, int64_t step, int64_t count, const double *a, const double *x, int64_t stride,
+                         double *sums);
+mrc_map_add mrc_linear_map_add_avx512; /* where it was built for that */
+
 typedef struct mrc_linear_map {
     int64_t features, width; /* d, d'; equal if it is diagonal */
     bool diagonal;
     double *values; /* (d, d'), or the diagonal (d) */
-    double *packed; /* (groups of 4 columns, d, 4), zeros behind the last column; NULL if diagonal; one block with it */
+    double *packed; /* (groups of 8 columns, d, 8), zeros behind the last column; NULL if diagonal; one block with it */
+    mrc_map_add *add;
 } mrc_linear_map;
 
 /* A map of these values (copied); they have been checked. */
@@ -28,7 +37,7 @@ void mrc_linear_map_free(mercer_context *context, mrc_linear_map *map);
  * then sums (MRC_MAP_ROWS, MRC_MAP_STRIP) hold columns column .. of x A. One chain over the features for each element:
  * a row's bits depend on that row alone.
  */
-enum { MRC_MAP_ROWS = 4, MRC_MAP_GROUP = 4, MRC_MAP_STRIP = 256 };
+enum { MRC_MAP_ROWS = 4, MRC_MAP_GROUP = 8, MRC_MAP_STRIP = 256 };
 void mrc_linear_map_add(const mrc_linear_map *map, int64_t column, int64_t first, int64_t count, const double *x,
                         int64_t stride, double *sums);
 

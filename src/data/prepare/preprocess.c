@@ -19,6 +19,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
+#include "core/threads/parallel.h"
 #include "data/dataset.h"
 #include "data/prepare/preprocess_parts.h"
 #include "kernels/kernel.h"
@@ -136,7 +137,8 @@ mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *self, mercer_dtype
     return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-enum { PIECE = 64 }; /* features handled together: loops of constant length become vector code */
+/* Features handled together: loops of constant length become vector code. Rows that are mapped together. */
+enum { PIECE = 64, TOGETHER = 32 };
 
 /* Up to PIECE features of a row as doubles; the rest of the piece is 0. */
 static void load_piece(const mercer_matrix *x, int64_t row, int64_t first, int64_t count, double piece[PIECE])
@@ -227,14 +229,13 @@ static row_norm norm_for(const mercer_preprocess *self, const mercer_matrix *x, 
     return self->kind == MRC_PREPROCESS_UNIT ? norm_of(x, row) : (row_norm){1, 1};
 }
 
-/* Columns column .. of y A for up to MRC_MAP_ROWS rows from `row` on. */
+/* Columns column .. of y A for some rows from `row` on: together, so that a piece of A is fetched once for all of them. */
 static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x, int64_t row,
                       int64_t column)
 {
-    double sums[MRC_MAP_ROWS * MRC_MAP_STRIP], pieces[MRC_MAP_ROWS * PIECE] = {0};
-    int64_t rows = mrc_min(MRC_MAP_ROWS, x->rows - row), columns = mrc_min(MRC_MAP_STRIP, self->map->width - column);
-    row_norm norms[MRC_MAP_ROWS];
-    memset(sums, 0, sizeof sums);
+    double sums[TOGETHER * MRC_MAP_STRIP] = {0}, pieces[TOGETHER * PIECE] = {0};
+    int64_t rows = mrc_min(TOGETHER, x->rows - row), columns = mrc_min(MRC_MAP_STRIP, self->map->width - column);
+    row_norm norms[TOGETHER];
     for (int64_t r = 0; r < rows; r++) norms[r] = norm_for(self, x, row + r);
     for (int64_t first = 0; first < x->cols; first += PIECE) {
         int64_t count = mrc_min(PIECE, x->cols - first);
@@ -242,7 +243,8 @@ static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, c
             load_piece(x, row + r, first, count, pieces + r * PIECE);
             transform_piece(self, norms[r], first, count, pieces + r * PIECE);
         }
-        mrc_linear_map_add(self->map, column, first, count, pieces, PIECE, sums);
+        for (int64_t r = 0; r < rows; r += MRC_MAP_ROWS)
+            mrc_linear_map_add(self->map, column, first, count, pieces + r * PIECE, PIECE, sums + r * MRC_MAP_STRIP);
     }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t done = 0; done < columns; done += PIECE)
@@ -251,7 +253,7 @@ static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, c
 
 static void map_rows(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x)
 {
-    for (int64_t row = 0; row < x->rows; row += MRC_MAP_ROWS)
+    for (int64_t row = 0; row < x->rows; row += TOGETHER)
         for (int64_t column = 0; column < self->map->width; column += MRC_MAP_STRIP)
             map_strip(self, out, x, row, column);
 }
@@ -347,25 +349,42 @@ bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
 
 /* ---- Rows of a dataset, through a buffer --------------------------------------------------------------------- */
 
-enum { READ_BYTES = 1 << 20 };
+enum { READ_BYTES = 1 << 20, PIECES = 4 /* for each thread */ };
 
-static mercer_status read_preprocessed(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                       const int64_t *rows, int64_t first, const mercer_matrix *X,
-                                       const mercer_matrix *Y, int32_t *labels)
+typedef struct reading {
+    const mercer_dataset *dataset;
+    const mercer_preprocess *preprocess;
+    const int64_t *rows;
+    int64_t first;
+    const mercer_matrix *X, *Y;
+    int32_t *labels;
+    mercer_matrix blocks; /* (threads room, features) */
+    int64_t room;
+} reading;
+
+static void read_piece(void *argument, int64_t piece, int worker)
 {
-    int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
-    int64_t room = mrc_max(1, mrc_min(X->rows, READ_BYTES / row));
-    mercer_matrix block;
+    const reading *job = argument;
+    int64_t i = piece * job->room, count = mrc_min(job->room, job->X->rows - i);
+    mercer_matrix stored = mrc_rows(&job->blocks, worker * job->room, count);
+    mercer_matrix x = mrc_rows(job->X, i, count), y = job->Y ? mrc_rows(job->Y, i, count) : (mercer_matrix){0};
+    mrc_dataset_fetch(job->dataset, job->rows ? job->rows + i : NULL, job->first + i, &stored, job->Y ? &y : NULL,
+                      job->labels ? job->labels + i : NULL);
+    mrc_preprocess_rows(job->preprocess, &x, &stored);
+}
+
+/* By all threads where it is worth their while: a row is a function of that row. */
+static mercer_status read_preprocessed(reading *job)
+{
+    const mercer_dataset *dataset = job->dataset;
+    int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype)), m = job->X->rows;
+    int threads = m * row > READ_BYTES ? mrc_max(1, dataset->context->threads) : 1;
+    int64_t most = (m + PIECES * (int64_t)threads - 1) / (PIECES * (int64_t)threads);
+    job->room = mrc_max(1, mrc_min(threads > 1 ? most : m, READ_BYTES / row));
     MRC_SCOPE(scope, dataset->context);
-    MRC_TRY(mrc_scope_view(&scope, &block, room, dataset->features, dataset->dtype, "a block of samples"));
-    for (int64_t i = 0; i < X->rows; i += room) {
-        int64_t count = mrc_min(room, X->rows - i);
-        mercer_matrix stored = mrc_rows(&block, 0, count);
-        mercer_matrix x = mrc_rows(X, i, count), y = Y ? mrc_rows(Y, i, count) : (mercer_matrix){0};
-        mrc_dataset_fetch(dataset, rows ? rows + i : NULL, first + i, &stored, Y ? &y : NULL,
-                          labels ? labels + i : NULL);
-        mrc_preprocess_rows(preprocess, &x, &stored);
-    }
+    MRC_TRY(mrc_scope_view(&scope, &job->blocks, threads * job->room, dataset->features, dataset->dtype,
+                           "blocks of samples"));
+    mrc_parallel_for(threads, (m + job->room - 1) / job->room, read_piece, job);
     return MERCER_OK;
 }
 
@@ -373,7 +392,7 @@ mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_prepr
                                int64_t first, const mercer_matrix *X, const mercer_matrix *Y, int32_t *labels)
 {
     if (!mrc_preprocess_is_identity(preprocess) || X->dtype != dataset->dtype)
-        return read_preprocessed(dataset, preprocess, rows, first, X, Y, labels);
+        return read_preprocessed(&(reading){dataset, preprocess, rows, first, X, Y, labels, {0}, 0});
     mrc_dataset_fetch(dataset, rows, first, X, Y, labels);
     return MERCER_OK;
 }

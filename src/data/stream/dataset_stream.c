@@ -285,11 +285,13 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
-const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source)
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source, const mercer_preprocess **preprocess)
 {
+    *preprocess = NULL;
     if (!source || source->struct_size < sizeof *source || source->next != next) return NULL;
     const data_stream *self = source->user;
-    return self->names_rows && mrc_preprocess_is_identity(self->preprocess) ? &self->data : NULL;
+    if (!mrc_preprocess_is_identity(self->preprocess)) *preprocess = self->preprocess;
+    return self->names_rows ? &self->data : NULL;
 }
 
 int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows)

@@ -23,8 +23,9 @@ typedef struct mrc_data_stream_options {
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 
-/* The dataset, if every batch of the source is nothing but rows of it, with their numbers; else NULL. */
-const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source);
+/* The dataset, if every batch of the source is nothing but rows of it, preprocessed, with their numbers; else NULL.
+   *preprocess: what is done to them, NULL: nothing. */
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source, const mercer_preprocess **preprocess);
 /* For such a source: the numbers of the next samples, at most `most`, in place of the samples; tells how many. */
 int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows);
 /* Weights of all its samples, or NULL. */

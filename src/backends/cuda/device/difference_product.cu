@@ -22,6 +22,18 @@
  * the largest of its nine terms, that is 9 u for each, 108 u in all. These sums are added in float over at most 32
  * tiles, 32 u, and from there on in double. Together 188 u of sum |v w|, less than a chain of 240 (the bound of
  * products: 240 u). A row's sums depend on its own values and weights alone.
+ *
+ * Where rows may be rounded to halves, tensor cores sum as well. With S_x = sum_k x_k
+ *
+ *   sum_k |x_k - z_k| = 2 sum_k max(x_k, z_k) - S_x - S_z
+ *
+ * and two features of a pair are one maximum of halves, which is exact. Four of these words, of rows i, i + 1 and
+ * columns j, j + 4 of a thread, are its part of the left operand of m16n8k16, of which column n takes features 2 n and
+ * 2 n + 1 (pick_pairs). What a thread then has are sums of pairs of its own and its neighbours' columns: column q of
+ * thread t is 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S is made by the same instructions in the
+ * same order: equal rows have distance 0. Cost: d / 2 operations of the lanes and d / 8 of tensor cores in place of 2 d
+ * (for 64 pairs of a thread: 32 d maxima, 8 d products). Halves are off by 2^-12 of themselves, sums of floats by d / 2
+ * units of 2^-23.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
@@ -42,7 +54,9 @@ enum {
 
 int64_t mrc_difference_words(mrc_cuda_arithmetic arithmetic, int64_t features)
 {
-    int64_t words = arithmetic == MRC_CUDA_BYTES ? (features + 3) / 4 : features;
+    int64_t words = arithmetic == MRC_CUDA_BYTES  ? (features + 3) / 4
+                    : arithmetic == MRC_CUDA_HALF ? (features + 1) / 2
+                                                  : features;
     return words > 0 ? (words + PART - 1) / PART * PART : PART;
 }
 
@@ -51,22 +65,39 @@ int64_t mrc_difference_rows(int64_t rows)
     return (rows + SIDE - 1) / SIDE * SIDE;
 }
 
-static __device__ uint32_t word_of(const mercer_matrix &x, int64_t i, int64_t k, bool bytes)
+/* What becomes of a side's values. */
+struct packing {
+    mrc_cuda_arithmetic arithmetic;
+    const double *origin;
+    double unit;
+    int *overflow;
+};
+
+static __device__ uint32_t half_of(const mercer_matrix &x, int64_t i, int64_t k, const packing &how)
 {
-    if (!bytes) return k < x.cols ? __float_as_uint((float)mrc_at(x, i, k)) : 0;
+    if (k >= x.cols) return 0;
+    double exact = how.unit * (mrc_at(x, i, k) - (how.origin ? how.origin[k] : 0));
+    if (fabs(exact) > 65504) *how.overflow = 1;
+    return __half_as_ushort(__double2half(exact));
+}
+
+static __device__ uint32_t word_of(const mercer_matrix &x, int64_t i, int64_t k, const packing &how)
+{
+    if (how.arithmetic == MRC_CUDA_HALF) return half_of(x, i, 2 * k, how) | half_of(x, i, 2 * k + 1, how) << 16;
+    if (how.arithmetic != MRC_CUDA_BYTES) return k < x.cols ? __float_as_uint((float)mrc_at(x, i, k)) : 0;
     uint32_t word = 0;
     for (int at = 0; at < 4 && 4 * k + at < x.cols; at++) word |= (uint32_t)mrc_at(x, i, 4 * k + at) << 8 * at;
     return word;
 }
 
 /* A block takes 32 rows and 32 words, which turn around in shared memory. */
-static __global__ void pack_tiles(mercer_matrix x, bool bytes, int64_t words, uint32_t *out)
+static __global__ void pack_tiles(mercer_matrix x, packing how, int64_t words, uint32_t *out)
 {
     __shared__ uint32_t turn[32][33];
     int64_t i0 = (int64_t)blockIdx.x * 32, k0 = (int64_t)blockIdx.y * 32;
     for (int r = threadIdx.y; r < 32; r += blockDim.y) {
         int64_t i = i0 + r, k = k0 + threadIdx.x;
-        turn[r][threadIdx.x] = i < x.rows && k < words ? word_of(x, i, k, bytes) : 0;
+        turn[r][threadIdx.x] = i < x.rows && k < words ? word_of(x, i, k, how) : 0;
     }
     __syncthreads();
     for (int r = threadIdx.y; r < 32; r += blockDim.y) {
@@ -75,11 +106,43 @@ static __global__ void pack_tiles(mercer_matrix x, bool bytes, int64_t words, ui
     }
 }
 
-cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, void *tiles)
+/* The right operand of sums of halves: 1 for features 2 n and 2 n + 1 of column n. */
+static __device__ __forceinline__ void pick_pairs(uint32_t (&ones)[2])
 {
-    int64_t words = mrc_difference_words(arithmetic, x.cols);
-    dim3 grid((unsigned)(mrc_difference_rows(x.rows) / 32), (unsigned)((words + 31) / 32));
-    pack_tiles<<<grid, dim3(32, 8), 0, stream>>>(x, arithmetic == MRC_CUDA_BYTES, words, (uint32_t *)tiles);
+    const int column = threadIdx.x % 32 / 4, k = threadIdx.x % 4;
+    ones[0] = column == k ? 0x3c003c00u : 0, ones[1] = column == k + 4 ? 0x3c003c00u : 0;
+}
+
+static __device__ __forceinline__ void sum_pairs(float &s0, float &s1, float &s2, float &s3, uint32_t a0, uint32_t a1,
+                                                 uint32_t a2, uint32_t a3, const uint32_t (&ones)[2])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3)
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(ones[0]), "r"(ones[1]));
+}
+
+/* Sums of the rows of a tile, by one warp: row 8 r + n of the tile is row r of the left operand, pair n. */
+static __global__ void sum_rows(const uint32_t *tiles, int64_t words, float *sums)
+{
+    const int row = threadIdx.x / 4 * 8, t = threadIdx.x % 4;
+    const uint32_t *from = tiles + (int64_t)blockIdx.x * words * SIDE + row + t;
+    float *to = sums + (int64_t)blockIdx.x * SIDE + row + 2 * t, s[4] = {0, 0, 0, 0};
+    uint32_t ones[2];
+    pick_pairs(ones);
+    for (int64_t k = 0; k < words; k++, from += SIDE)
+        sum_pairs(s[0], s[1], s[2], s[3], from[0], from[64], from[4], from[68], ones);
+    to[0] = s[0], to[1] = s[1], to[64] = s[2], to[65] = s[3];
+}
+
+cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x,
+                                  const double *origin, double unit, int *overflow, void *tiles)
+{
+    int64_t words = mrc_difference_words(arithmetic, x.cols), rows = mrc_difference_rows(x.rows);
+    dim3 grid((unsigned)(rows / 32), (unsigned)((words + 31) / 32));
+    packing how = {arithmetic, origin, unit, overflow};
+    pack_tiles<<<grid, dim3(32, 8), 0, stream>>>(x, how, words, (uint32_t *)tiles);
+    if (arithmetic == MRC_CUDA_HALF)
+        sum_rows<<<(unsigned)(rows / SIDE), 32, 0, stream>>>((uint32_t *)tiles, words, (float *)tiles + rows * words);
     return cudaGetLastError();
 }
 
@@ -88,32 +151,42 @@ int mrc_difference_columns(int64_t columns)
     return columns <= FEW ? FEW : columns <= 8 ? 8 : columns <= 16 ? 16 : columns <= 32 ? 32 : 64;
 }
 
+/* Column q of thread t among a warp's 32, of sums of halves. */
+static __device__ __forceinline__ int column_of_halves(int t, int q)
+{
+    return t % 2 * 16 + t / 2 * 4 + q % 4 + q / 4 * 8;
+}
+
 /* Weights as the right operands of a tile's steps: tile, eight of columns, warp's columns, step, thread, two words; few
    of them as they are. */
-static __global__ void pack_weights(mercer_matrix w, int columns, int64_t count, float *out)
+static __global__ void pack_weights(mercer_matrix w, bool halves, int columns, int64_t count, float *out)
 {
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * blockDim.x) {
         int second = (int)(at % 2), lane = (int)(at / 2 % 32), step = (int)(at / 64 % 4), across = (int)(at / 256 % 4);
         int64_t eight = at / 1024 % (columns / 8 > 0 ? columns / 8 : 1), tile = at / (SIDE * columns);
-        int64_t j = tile * SIDE + across * 32 + lane % 4 * OWN + 2 * step + second, c = eight * 8 + lane / 4;
+        int own = halves ? column_of_halves(lane % 4, 2 * step + second) : lane % 4 * OWN + 2 * step + second;
+        int64_t j = tile * SIDE + across * 32 + own, c = eight * 8 + lane / 4;
         if (columns == FEW) j = at / FEW, c = at % FEW;
         out[at] = j < w.rows && c < w.cols ? (float)mrc_at(w, j, c) : 0;
     }
 }
 
-cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mercer_matrix w, float *out)
+cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix w,
+                                         float *out)
 {
     int columns = mrc_difference_columns(w.cols);
     int64_t count = mrc_difference_rows(w.rows) * columns;
-    pack_weights<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(w, columns, count, out);
+    pack_weights<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(w, arithmetic == MRC_CUDA_HALF, columns, count,
+                                                                       out);
     return cudaGetLastError();
 }
 
 /* ---- Distances and values ---------------------------------------------------------------------------------------- */
 
-/* How a word of both sides is added to a sum, and what the sum is in float. */
+/* How a word of both sides is added to a sum, and what the sum is in float. HALVES: four pairs at a time, on tensor cores. */
 struct float_words {
+    enum { HALVES = 0 };
     typedef float word;
     typedef float sum;
     static __device__ __forceinline__ float nothing()
@@ -132,6 +205,7 @@ struct float_words {
 
 /* Sums below 2^23 are counted in the last bits of a float that is 2^23. */
 struct byte_words {
+    enum { HALVES = 0 };
     typedef uint32_t word;
     typedef uint32_t sum;
     static __device__ __forceinline__ uint32_t nothing()
@@ -145,6 +219,22 @@ struct byte_words {
     static __device__ __forceinline__ float value(uint32_t sum)
     {
         return __uint_as_float(sum) - 0x1p23f;
+    }
+};
+
+struct half_words {
+    enum { HALVES = 1 };
+    typedef uint32_t word;
+    typedef float sum;
+    static __device__ __forceinline__ float nothing()
+    {
+        return 0;
+    }
+    static __device__ __forceinline__ uint32_t larger(uint32_t a, uint32_t b)
+    {
+        uint32_t out;
+        asm("max.f16x2 %0, %1, %2;" : "=r"(out) : "r"(a), "r"(b));
+        return out;
     }
 };
 
@@ -168,6 +258,60 @@ static __device__ __forceinline__ void copy_chunk(uint32_t (*to)[SIDE], const ui
     }
 }
 
+/* sum += what one word of the thread's rows and columns adds. */
+template <typename Words>
+static __device__ __forceinline__ void add_word(typename Words::sum (&sum)[OWN][OWN],
+                                                const typename Words::word (&left)[OWN],
+                                                const typename Words::word (&right)[OWN], Words)
+{
+#pragma unroll
+    for (int i = 0; i < OWN; i++)
+#pragma unroll
+        for (int j = 0; j < OWN; j++) Words::add(sum[i][j], left[i], right[j]);
+}
+
+static __device__ __forceinline__ void add_word(float (&sum)[OWN][OWN], const uint32_t (&left)[OWN],
+                                                const uint32_t (&right)[OWN], half_words)
+{
+    uint32_t ones[2];
+    pick_pairs(ones);
+#pragma unroll
+    for (int i = 0; i < OWN; i += 2)
+#pragma unroll
+        for (int j = 0; j < OWN / 2; j++)
+            sum_pairs(sum[i][j], sum[i][j + 4], sum[i + 1][j], sum[i + 1][j + 4], half_words::larger(left[i], right[j]),
+                      half_words::larger(left[i + 1], right[j]), half_words::larger(left[i], right[j + 4]),
+                      half_words::larger(left[i + 1], right[j + 4]), ones);
+}
+
+/* Kernel values of the thread's pairs; scale: log2 of them over sums. row_sums, column_sums: of halves, from the
+   thread's first row, and from the first column of the warp on. */
+template <typename Words>
+static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], const typename Words::sum (&sum)[OWN][OWN],
+                                                   float scale, const float *, const float *, Words)
+{
+#pragma unroll
+    for (int i = 0; i < OWN; i++)
+#pragma unroll
+        for (int j = 0; j < OWN; j++) value[i][j] = power_of_two(Words::value(sum[i][j]) * scale);
+}
+
+static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], const float (&sum)[OWN][OWN], float scale,
+                                                   const float *row_sums, const float *column_sums, half_words)
+{
+    const int t = threadIdx.x % 4;
+    float across[OWN];
+    *(float4 *)&across[0] = *(const float4 *)(column_sums + column_of_halves(t, 0));
+    *(float4 *)&across[4] = *(const float4 *)(column_sums + column_of_halves(t, 4));
+#pragma unroll
+    for (int i = 0; i < OWN; i++) {
+        const float down = row_sums[i];
+#pragma unroll
+        for (int j = 0; j < OWN; j++)
+            value[i][j] = power_of_two(fmaxf(fmaf(2, sum[i][j], -(down + across[j])), 0) * scale);
+    }
+}
+
 /* sum += what `words` words of the thread's rows and columns add. */
 template <typename Words>
 static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN][OWN], const typename Words::word *a,
@@ -182,30 +326,29 @@ static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN]
             const word *from_a = a + (k0 + k) * SIDE, *from_b = b + (k0 + k) * SIDE;
             *(uint4 *)&left[0] = *(const uint4 *)from_a, *(uint4 *)&left[4] = *(const uint4 *)(from_a + 4);
             *(uint4 *)&right[0] = *(const uint4 *)from_b, *(uint4 *)&right[4] = *(const uint4 *)(from_b + 4);
-#pragma unroll
-            for (int i = 0; i < OWN; i++)
-#pragma unroll
-                for (int j = 0; j < OWN; j++) Words::add(sum[i][j], left[i], right[j]);
+            add_word(sum, left, right, Words());
         }
 }
 
-/* The thread's values, from row i0 and column j0 on, as far as they are kept. */
+/* The thread's values, as far as they are kept: columns in two runs of four, from j0 and j0 + step on. */
 static __device__ void keep_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
-                                   int64_t j0)
+                                   int64_t j0, int step)
 {
     const int64_t ld = job.kept_ld;
-    const bool whole = j0 + OWN <= job.kept_columns && ld % 4 == 0 && (uintptr_t)job.kept % 16 == 0;
+    const bool whole = j0 + step + OWN / 2 <= job.kept_columns && ld % 4 == 0 && (uintptr_t)job.kept % 16 == 0;
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         float *to = job.kept + (i0 + i) * ld + j0;
         if (i0 + i >= job.rows) return;
         if (whole) {
             *(float4 *)to = make_float4(value[i][0], value[i][1], value[i][2], value[i][3]);
-            *(float4 *)(to + 4) = make_float4(value[i][4], value[i][5], value[i][6], value[i][7]);
+            *(float4 *)(to + step) = make_float4(value[i][4], value[i][5], value[i][6], value[i][7]);
         } else {
 #pragma unroll
-            for (int j = 0; j < OWN; j++)
-                if (j0 + j < job.kept_columns) to[j] = value[i][j];
+            for (int j = 0; j < OWN; j++) {
+                int at = j % 4 + j / 4 * step;
+                if (j0 + at < job.kept_columns) to[at] = value[i][j];
+            }
         }
     }
 }
@@ -224,13 +367,12 @@ struct on_lanes {
         for (int i = 0; i < OWN; i++) shared.totals[i][threadIdx.x] = make_float2(0, 0);
     }
     /* 8 centers in one chain, then to the tiles before: 8 u and 32 u. */
-    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN])
+    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int first, int step)
     {
-        const int first = threadIdx.x / 32 % 4 * 32 + threadIdx.x % 4 * OWN;
         float2 sum[OWN];
 #pragma unroll
         for (int j = 0; j < OWN; j++) {
-            float2 w = shared.weights[first + j];
+            float2 w = shared.weights[first + j % 4 + j / 4 * step];
 #pragma unroll
             for (int i = 0; i < OWN; i++) {
                 sum[i].x = j > 0 ? fmaf(value[i][j], w.x, sum[i].x) : value[i][j] * w.x;
@@ -289,7 +431,7 @@ template <int EIGHTS> struct on_tensor_cores {
         for (int at = threadIdx.x; at < EIGHTS * MATRICES * THREADS; at += THREADS)
             (&shared.totals[0][0][0][0])[at] = make_float4(0, 0, 0, 0);
     }
-    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN])
+    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int, int)
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
@@ -358,6 +500,11 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
     const int count = (int)min((int64_t)MRC_DIFFERENCE_TILES, tiles - first);
     const uint32_t *a = (const uint32_t *)job.a + row * words, *b = (const uint32_t *)job.b + first * words * SIDE;
     const float *weights = job.weights + first * SIDE * COLUMNS;
+    /* Columns of a thread's values: two runs of four, and those of its words, or the place of halves. */
+    const int step = Words::HALVES ? 8 : 4;
+    const int value_columns = Words::HALVES ? warp % 4 * 32 + column_of_halves(lane % 4, 0) : own_columns;
+    const float *a_sums = (const float *)job.a + (int64_t)gridDim.x * SIDE * words + row + own_rows;
+    const float *b_sums = (const float *)job.b + tiles * SIDE * words + first * SIDE + warp % 4 * 32;
     Sums::begin(shared.sums);
     copy_chunk<CHUNK>(shared.rows[0][0], a, min((int)CHUNK, words));
     copy_chunk<CHUNK>(shared.rows[0][1], b, min((int)CHUNK, words));
@@ -391,17 +538,14 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
             turn ^= 1;
         }
         float value[OWN][OWN];
-#pragma unroll
-        for (int i = 0; i < OWN; i++)
-#pragma unroll
-            for (int j = 0; j < OWN; j++) value[i][j] = power_of_two(Words::value(sum[i][j]) * scale);
+        find_values(value, sum, scale, a_sums, b_sums + tile * SIDE, Words());
         if (words <= CHUNK) { /* the weights came with this chunk */
             __pipeline_wait_prior(0);
             __syncthreads();
         }
-        Sums::add(shared.sums, value);
+        Sums::add(shared.sums, value, value_columns, step);
         if ((first + tile) * SIDE < job.kept_columns)
-            keep_values(job, value, row + own_rows, (first + tile) * SIDE + own_columns);
+            keep_values(job, value, row + own_rows, (first + tile) * SIDE + value_columns, step);
     }
     Sums::store(shared.sums, row, job, job.parts + (int64_t)blockIdx.y * job.rows * job.columns);
 }
@@ -451,7 +595,8 @@ static cudaError_t launch_columns(cudaStream_t stream, const mrc_difference_prod
 cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mercer_kernel *kernel,
                                           const mrc_difference_product *job)
 {
-    float scale = (float)(-MRC_LOG2E / kernel->bandwidth);
-    return job->arithmetic == MRC_CUDA_BYTES ? launch_columns<byte_words>(stream, job, scale)
-                                             : launch_columns<float_words>(stream, job, scale);
+    double scale = -MRC_LOG2E / kernel->bandwidth;
+    if (job->arithmetic == MRC_CUDA_HALF) return launch_columns<half_words>(stream, job, (float)(scale / job->unit));
+    return job->arithmetic == MRC_CUDA_BYTES ? launch_columns<byte_words>(stream, job, (float)scale)
+                                             : launch_columns<float_words>(stream, job, (float)scale);
 }

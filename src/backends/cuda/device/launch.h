@@ -62,7 +62,12 @@ cudaError_t mrc_launch_invert_diagonal(cudaStream_t stream, mercer_matrix l, dou
 /* ---- pack.cu: operands of the products ----------------------------------------------------------------------- */
 
 /* How products are formed. */
-typedef enum mrc_cuda_arithmetic { MRC_CUDA_F32, MRC_CUDA_F64, MRC_CUDA_BYTES } mrc_cuda_arithmetic;
+typedef enum mrc_cuda_arithmetic {
+    MRC_CUDA_F32,
+    MRC_CUDA_F64,
+    MRC_CUDA_BYTES,
+    MRC_CUDA_HALF /* difference_product.cu only */
+} mrc_cuda_arithmetic;
 
 /*
  * Float rows that are long enough for it are products of halves on tensor cores: a f = high + low, f a power of two for
@@ -107,7 +112,7 @@ cudaError_t mrc_launch_differences(cudaStream_t stream, const mrc_differences *j
 
 enum { MRC_DIFFERENCE_TILES = 32 }; /* tiles of 128 centers in a group */
 
-/* There is a float form of the kernel: in float or bytes, power 1. */
+/* There is a float form of the kernel: in half, float or bytes, power 1. */
 bool mrc_difference_product_takes(const mercer_kernel *kernel);
 /* Rows rounded up to whole tiles, words (of 4 bytes) of a row, columns of W as they are packed, groups of centers. */
 int64_t mrc_difference_rows(int64_t rows);
@@ -116,13 +121,18 @@ int mrc_difference_columns(int64_t columns);
 int64_t mrc_difference_groups(int64_t centers);
 /* The most columns of W that a kernel takes with so much shared memory in a block: 64 on Hopper. */
 int mrc_difference_most_columns(size_t shared_bytes);
-/* tiles (rows / 128, words, 128): floats, or four bytes in a word; zeros behind the last row and feature. */
-cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, void *tiles);
+/* tiles (rows / 128, words, 128): floats, or two halves or four bytes in a word; zeros behind the last row and feature.
+   Halves are of unit (x - origin), origin (d) on the device, NULL for 0; *overflow = 1 if one does not fit; behind the
+   tiles lie the sums of their rows, a float each, so that there must be room for a word more. */
+cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x,
+                                  const double *origin, double unit, int *overflow, void *tiles);
 /* out (rows of whole tiles, packed columns) in the order of the product; at most 64 columns. */
-cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mercer_matrix w, float *out);
+cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix w,
+                                         float *out);
 
 typedef struct mrc_difference_product {
-    mrc_cuda_arithmetic arithmetic; /* F32 or BYTES */
+    mrc_cuda_arithmetic arithmetic; /* F32, BYTES or HALF */
+    double unit;                    /* of halves */
     int64_t rows, cols, features;
     int columns;       /* of W */
     const void *a, *b; /* packed tiles of X, of Z */
