@@ -5,12 +5,13 @@
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
-enum { SKIP_ROWS = 2048 };
+enum { SKIP_ROWS = 2048, PART_ROWS = 64, MANY_TARGETS = 1 << 16 /* worth other threads */ };
 
 mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,
                                      int64_t d, int64_t c)
@@ -139,6 +140,20 @@ static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *l
     return MERCER_OK;
 }
 
+typedef struct entering {
+    const mrc_units *units;
+    const mercer_matrix *to, *from;
+} entering;
+
+static void enter_part(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    const entering *job = argument;
+    int64_t first = part * PART_ROWS, rows = mrc_min(PART_ROWS, job->from->rows - first);
+    mercer_matrix to = mrc_rows(job->to, first, rows), from = mrc_rows(job->from, first, rows);
+    mrc_units_enter(job->units, &to, &from);
+}
+
 mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
 {
     if (!mrc_units_given(stream->units)) return MERCER_OK;
@@ -147,7 +162,9 @@ mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *
     MRC_TRY(make_room(stream, y));
     MRC_TRY(mrc_scope_open(&scope, stream->context->backend, y, &host));
     *y = mrc_rows(&stream->entered, 0, y->rows);
-    mrc_units_enter(stream->units, y, &host);
+    int64_t parts = (y->rows + PART_ROWS - 1) / PART_ROWS;
+    bool many = y->rows * y->cols >= MANY_TARGETS;
+    mrc_parallel_for(many ? stream->context->threads : 1, parts, enter_part, &(entering){stream->units, y, &host});
     return MERCER_OK;
 }
 

@@ -3,8 +3,8 @@
  * A source with batches on the device. Which samples come next is asked of the source it stands in for; the samples
  * themselves never pass through the host:
  *
- *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Targets are few bytes and come
- *             from the host.
+ *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Targets are few bytes and
+ *             come from the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
 #include "training/trainer.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Four rows times eight columns of A, after ADD_GROUPS (the function's name) and MAP_SCOPE (static or nothing) are
- * defined. Vectors of eight doubles are whatever the file's instruction set has for them. A product and a sum are rounded
- * each on all of them.
+ * defined. Vectors of eight doubles are whatever the file's instruction set has for them. A product and a sum are
+ * rounded each on all of them.
  */
-typedef double eight __attribute__((vector_size(MRC_MAP_GROUP * sizeof(double)), aligned(8)));
+typedef double eight __attribute__((vector_size(MRC_MAP_GROUP * sizeof(double)), aligned(8), may_alias));
 _Static_assert(MRC_MAP_ROWS == 4, "four rows are written out");
 
 MAP_SCOPE void ADD_GROUPS(int64_t groups, int64_t step, int64_t count, const double *a, const double *x, int64_t stride,

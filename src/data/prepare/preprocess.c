@@ -229,7 +229,7 @@ static row_norm norm_for(const mercer_preprocess *self, const mercer_matrix *x, 
     return self->kind == MRC_PREPROCESS_UNIT ? norm_of(x, row) : (row_norm){1, 1};
 }
 
-/* Columns column .. of y A for some rows from `row` on: together, so that a piece of A is fetched once for all of them. */
+/* Columns column .. of y A for some rows from `row` on: together, so that a piece of A is fetched once for all. */
 static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x, int64_t row,
                       int64_t column)
 {

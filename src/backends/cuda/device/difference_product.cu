@@ -30,10 +30,9 @@
  * and two features of a pair are one maximum of halves, which is exact. Four of these words, of rows i, i + 1 and
  * columns j, j + 4 of a thread, are its part of the left operand of m16n8k16, of which column n takes features 2 n and
  * 2 n + 1 (pick_pairs). What a thread then has are sums of pairs of its own and its neighbours' columns: column q of
- * thread t is 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S is made by the same instructions in the
- * same order: equal rows have distance 0. Cost: d / 2 operations of the lanes and d / 8 of tensor cores in place of 2 d
- * (for 64 pairs of a thread: 32 d maxima, 8 d products). Halves are off by 2^-12 of themselves, sums of floats by d / 2
- * units of 2^-23.
+ * thread t is 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S is made by the same instructions in
+ * the same order: equal rows have distance 0. Cost: for 64 pairs of a thread 32 d maxima and 8 d instructions of tensor
+ * cores in place of 128 d operations. Halves are off by 2^-12 of themselves, sums of floats by d / 2 units of 2^-23.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
@@ -184,7 +183,8 @@ cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmeti
 
 /* ---- Distances and values ---------------------------------------------------------------------------------------- */
 
-/* How a word of both sides is added to a sum, and what the sum is in float. HALVES: four pairs at a time, on tensor cores. */
+/* How a word of both sides is added to a sum, and what the sum is in float. HALVES: of four pairs at a time, on tensor
+   cores. */
 struct float_words {
     enum { HALVES = 0 };
     typedef float word;
