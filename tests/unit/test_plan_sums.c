@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What plans add up: bytes, flops and seconds to the last one, with a solver whose costs are made up; the cost on ranks,
+ * from the costs of a solver.
+ */
+#include "support/training.h"
+
+#include "plan/plan.h"
+#include "solvers/operators/kernel_blocks.h"
+
+#include <string.h>
+
+/* ---- One process -------------------------------------------------------------------------------------------- */
+
+static void check_near(double value, double wanted, double tolerance)
+{
+    assert_that(fabs(value - wanted) <= tolerance, "%.17g instead of %.17g", value, wanted);
+}
+
+/* A solver that costs what the test says, and what the planner showed it. */
+static mrc_solver_cost made_cost;
+static mrc_caching made_caching;
+static mrc_planner seen;
+
+static mercer_status made_choose(mrc_planner *planner)
+{
+    int64_t critical = planner->request->critical_batch;
+    seen = *planner;
+    planner->caching = made_caching;
+    planner->public_plan->batch = critical > 0 ? critical : 100;
+    planner->public_plan->epochs = 2;
+    return MERCER_OK;
+}
+
+static void made_settle(mrc_planner *planner)
+{
+    (void)planner;
+}
+
+static void made_costs(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    (void)problem, (void)plan;
+    *out = made_cost;
+}
+
+static const mrc_solver_ops made_ops = {.choose = made_choose, .settle = made_settle, .cost = made_costs};
+static const mrc_solver made = {.name = "made", .says = "of a test", .ops = &made_ops};
+
+enum { ROWS = 90, CENTERS = 50, FEATURES = 7, OUTPUTS = 3 };
+
+static mrc_plan_request made_request(const mercer_train_options *options)
+{
+    made_cost = (mrc_solver_cost){
+        .set_up = {.held = {1000, 2000}, .peak = {300, 40}, .set_up = {20000, 5}, .flops = 1e9, .doubles = 2e9},
+        .batch = {.flops = 3e9, .serial = 1e7, .read = 5e8},
+        .projection = {.doubles = 7e9, .waiting = 1e6},
+        .batches = 3,
+        .epochs = 2,
+        .all_projections = 5};
+    made_caching = (mrc_caching){.block = 3000, .beside = 1234};
+    return (mrc_plan_request){.context = context,
+                              .options = options,
+                              .n = ROWS,
+                              .p = CENTERS,
+                              .d = FEATURES,
+                              .c = OUTPUTS,
+                              .real = MERCER_F32,
+                              .points = MERCER_F32,
+                              .shards = 1,
+                              .threads = 4,
+                              .bounded = true,
+                              .rows_known = true};
+}
+
+static mercer_status plan_made(mrc_plan *plan, const mrc_plan_request *request)
+{
+    memset(plan, 0, sizeof *plan);
+    return mrc_replace_plan(plan, request, &made, "a test");
+}
+
+/* Scratch of the threads, and a batch of m rows with its targets, in bytes: reals and points of these sizes. */
+static int64_t workspace(int64_t threads, int64_t m, int64_t real, int64_t point, int64_t shards)
+{
+    int64_t tile = (6 << 20) + 512 * (FEATURES * mrc_max(real, 4) + 32 * OUTPUTS) + 300 * FEATURES * mrc_max(real, 4);
+    return threads * tile + 8 * m * OUTPUTS + m * (FEATURES * point + 3 * OUTPUTS * real) +
+           (shards > 1 ? shards * m * OUTPUTS * real : 0);
+}
+
+/* What is held, what is there for a moment, and a budget that is one byte too small. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        mercer_dtype real, points;
+        int shards;
+    } kinds[] = {{MERCER_F32, MERCER_F32, 1}, {MERCER_F64, MERCER_U8, 1}, {MERCER_F32, MERCER_F16, 3}};
+    mrc_plan plan;
+    for (int i = 0; i < 6; i++) {
+        mercer_train_options options = options_for(NULL);
+        mrc_plan_request request = made_request(&options);
+        request.real = kinds[i / 2].real, request.points = kinds[i / 2].points, request.shards = kinds[i / 2].shards;
+        made_caching.block = 0;
+        if (i % 2) made_cost.set_up.set_up.shared = 100; /* less than what steps take */
+        int64_t held =
+            3000 + workspace(4, 100, mrc_dtype_size(request.real), mrc_dtype_size(request.points), request.shards);
+        int64_t needed = held + (i % 2 ? 340 : 20005);
+        options.memory = needed;
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.bytes, needed);
+        assert_int_equal(plan.budget, needed);
+        assert_true(plan.keep_bytes == 0 && plan.public_plan.cache_data == 0);
+        options.memory--;
+        char needs[MRC_BYTES_TEXT], message[128];
+        snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, lower p or raise memory",
+                 mrc_bytes_text(needs, needed));
+        assert_fails(context, plan_made(&plan, &request), MERCER_ERROR_MEMORY, message);
+        request.budget = needed; /* was decided before: the option says nothing any more */
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.budget, needed);
+    }
+}
+
+/* K(X,Z) is kept from the byte on that makes room for it, whole, in halves, or a batch's block of it. */
+static void test_kept(void **state)
+{
+    (void)state;
+    const int64_t whole = ROWS * (4 * CENTERS + 1), half = ROWS * (2 * CENTERS + 1), running = 3340; /* and workspace */
+    mrc_plan plan;
+    mercer_train_options options = options_for(NULL);
+    mrc_plan_request request = made_request(&options);
+    made_cost.set_up.set_up = (mrc_bytes){0, 0};
+    int64_t base = running + workspace(4, 100, 4, 4, 1);
+    for (int less = 0; less < 2; less++) {
+        made_caching.again = true, made_caching.half = false;
+        options.memory = base + 1234 + whole / 9 * 10 - less; /* a tenth of what is left stays free */
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.cache_data, !less);
+        assert_int_equal(plan.keep_bytes, less ? 3000 : 1234);
+        assert_int_equal(plan.public_plan.bytes, base + (less ? 3000 : 1234 + whole));
+        made_caching.half = true;
+        options.memory = base + 1234 + half / 9 * 10 - less;
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.cache_data, less ? 0 : MRC_CACHE_HALF);
+        assert_int_equal(plan.public_plan.bytes, base + (less ? 3000 : 1234 + half));
+        options.memory = base + 4 * whole; /* room for all: halves only where they were wanted anyway */
+        made_caching.half_from = whole - less;
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 1);
+        made_caching.beside = 2 * whole - less; /* more than half of what is left is not kept beside a cache */
+        options.memory = base + 4 * whole - 1 - less;
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 0);
+        made_caching.beside = 1234, made_caching.half_from = whole;
+    }
+    options.memory = base + 5000; /* a block takes half of what is left at most */
+    made_caching.again = false;
+    assert_succeeds(context, plan_made(&plan, &request));
+    assert_int_equal(plan.keep_bytes, 2500);
+    options.memory = base + 4 * whole;
+    assert_succeeds(context, plan_made(&plan, &request));
+    assert_int_equal(plan.public_plan.cache_data, 0);
+    for (int why = 0; why < 3; why++) {
+        made_caching.again = true, made_caching.half = false;
+        options.cache = why == 1 ? MERCER_OFF : MERCER_AUTO;
+        request.rows_known = why != 2;
+        assert_succeeds(context, plan_made(&plan, &request));
+        assert_int_equal(plan.public_plan.cache_data, why == 0);
+    }
+}
+
+/* Flops, and seconds at the rates of the instruction set. */
+static void test_time(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for(NULL);
+    mrc_plan_request request = made_request(&options);
+    options.memory = (int64_t)1 << 30;
+    mrc_isa isa = context->isa;
+    context->isa = MRC_ISA_AVX2;
+    for (int i = 0; i < 4; i++) {
+        double threads = request.threads = i == 1 ? 2 : i == 2 ? 8 : 4;
+        request.real = i == 3 ? MERCER_F64 : MERCER_F32;
+        assert_succeeds(context, plan_made(&plan, &request));
+        double flops = 1e9 + 6 * 3e9, doubles = 2e9 + 5 * 7e9, serial = 6 * 1e7, waiting = 5 * 1e6;
+        double rate = 35e9 * threads, seconds = flops / (i == 3 ? rate / 2 : rate) + doubles / (rate / 2) +
+                                                serial / (35e9 / 2) + 6 * 5e8 / (6e9 * fmin(threads, 4));
+        check_near(plan.public_plan.flops, flops + doubles + serial + waiting, 1);
+        check_near(plan.public_plan.seconds, seconds, 1e-12 * seconds);
+        assert_true(!seen.device && seen.kept_size == (i == 3 ? 8 : 4) && seen.problem.effort == 1);
+    }
+    check_near(mrc_plan_rate_double(context), 35e9 * context->threads / 2, 1);
+    made_caching.again = true, request.real = MERCER_F32; /* a cache is filled once */
+    double before = plan.public_plan.flops;
+    assert_succeeds(context, plan_made(&plan, &request));
+    check_near(plan.public_plan.flops, before + 2.0 * ROWS * CENTERS * FEATURES, 1);
+    static const struct {
+        double norm;
+        mercer_dtype points;
+        double effort;
+    } efforts[] = {{2, MERCER_F32, 1},  {0, MERCER_F32, 1},    {1, MERCER_F32, 3},
+                   {1, MERCER_U8, 0.6}, {0.5, MERCER_U8, 180}, {1.5, MERCER_F32, 180}};
+    for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++) {
+        request.norm = efforts[i].norm, request.points = efforts[i].points;
+        assert_succeeds(context, plan_made(&plan, &request));
+        check_near(seen.problem.effort, efforts[i].effort, 1e-12);
+    }
+    context->isa = isa;
+}
+
+static mrc_extent asked;
+
+static int64_t device_work(mrc_backend *backend, const mrc_extent *work)
+{
+    (void)backend;
+    asked = *work;
+    return 100000;
+}
+
+static mrc_capabilities device_capabilities(const mrc_backend *backend)
+{
+    (void)backend;
+    return (mrc_capabilities){.memory = MRC_CUDA,
+                              .rate = 100e12,
+                              .rate_double = 30e12,
+                              .rate_differences = 20e12,
+                              .bandwidth = 3e12,
+                              .kept_size = 6};
+}
+
+static int64_t device_room(mrc_backend *backend)
+{
+    (void)backend;
+    return (int64_t)3 << 30;
+}
+
+/* A device says its own rates, and what its operations hold; the margin is 512 MiB and a sixteenth. */
+static void test_device(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for(NULL);
+    mrc_plan_request request = made_request(&options);
+    mrc_backend *own = context->backend, fake = *own;
+    mrc_backend_ops ops = *own->ops;
+    ops.free_memory = device_room, ops.capabilities = device_capabilities, ops.work_bytes = device_work;
+    fake.ops = &ops;
+    made_caching.block = 0, made_cost.set_up.set_up = (mrc_bytes){0, 0};
+    request.norm = 1;
+    context->backend = &fake;
+    mercer_status status = plan_made(&plan, &request);
+    double rate = mrc_plan_rate_double(context);
+    mrc_planner first = seen;
+    request.real = MERCER_F64;
+    mercer_status again = plan_made(&plan, &request);
+    context->backend = own;
+    assert_succeeds(context, status);
+    assert_succeeds(context, again);
+    assert_true(first.device && first.rate == 100e12 && first.rate_double == 30e12 && first.bandwidth == 3e12);
+    assert_true(first.kept_size == 6 && first.problem.effort == 5 && rate == 30e12);
+    assert_true(seen.kept_size == 8 && seen.rate == 30e12);
+    assert_int_equal(plan.budget, ((int64_t)3 << 30) * 15 / 16 - (512 << 20));
+    assert_true(asked.rows == 100 && asked.centers == CENTERS && asked.features == FEATURES);
+    assert_true(asked.outputs == OUTPUTS && asked.wide == 2 * OUTPUTS && asked.eigen == 0);
+    assert_true(asked.points == MERCER_F32 && asked.real == MERCER_F64);
+    assert_int_equal(plan.public_plan.bytes,
+                     3340 + 100000 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
+    assert_int_equal(mrc_plan_share(false, 1001), 500);
+    assert_int_equal(mrc_plan_share(true, 800 << 20), 400 << 20);
+}
+
+static bool is_small(void *user, int64_t p)
+{
+    return p <= *(const int64_t *)user;
+}
+
+/* The largest that fits; a critical batch that does not fit is halved until it does, and never below the plan's. */
+static void test_largest(void **state)
+{
+    (void)state;
+    for (int64_t most = 0; most < 20; most++) assert_int_equal(mrc_plan_largest(20, is_small, &most), most);
+    mrc_plan first, plan;
+    mercer_train_options options = options_for(NULL);
+    mrc_plan_request request = made_request(&options);
+    made_cost.set_up.set_up = (mrc_bytes){0, 0}, made_caching.block = 0;
+    options.memory = 3340 + workspace(4, 400, 4, 4, 1);
+    assert_succeeds(context, plan_made(&first, &request));
+    assert_string_equal(first.public_plan.text, "replaced: a test; solver made instead\n");
+    static const int64_t critical[] = {100, 150, 400, 401, 799, 3200, 7000},
+                         batch[] = {100, 150, 400, 200, 399, 400, 218};
+    for (int i = 0; i < 7; i++) {
+        char line[128] = "";
+        plan = first;
+        request.critical_batch = critical[i];
+        assert_succeeds(context, mrc_refine_plan(&plan, &request));
+        assert_int_equal(plan.public_plan.batch, batch[i]);
+        char bytes[MRC_BYTES_TEXT];
+        mrc_bytes_text(bytes, 3340 + workspace(4, batch[i], 4, 4, 1));
+        if (i > 0)
+            snprintf(line, sizeof line, "refined: now that the data were seen, m = %d; %s, ", (int)batch[i], bytes);
+        const char *more = plan.public_plan.text + strlen(first.public_plan.text);
+        assert_that(strncmp(more, line, strlen(line)) == 0 && (i > 0 || !*more), "%d: %s", (int)critical[i], more);
+    }
+    request.critical_batch = 0; /* nothing is left to be halved */
+    options.memory = 3340 + workspace(4, 100, 4, 4, 1) - 1;
+    assert_fails(context, mrc_refine_plan(&plan, &request), MERCER_ERROR_MEMORY, "too small");
+}
+
+/* A wide bandwidth is one of a hundred times the median distance, or more. */
+static void test_width(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for("direct");
+    mrc_plan_request request = made_request(&options);
+    for (int wide = 0; wide < 2; wide++) {
+        request.spread = wide ? 100 : 99.9;
+        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        assert_true((strstr(plan.public_plan.text, "100 times the median") != NULL) == wide);
+    }
+    request.n = 1, request.p = 1, request.c = 1;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    int64_t *const sizes_of[] = {&request.n, &request.p, &request.c};
+    for (int i = 0; i < 3; i++) {
+        *sizes_of[i] = 0;
+        assert_fails(context, mrc_make_plan(&plan, &request), MERCER_ERROR_SHAPE, "at least one sample");
+        *sizes_of[i] = 1;
+    }
+}
+
+/* ---- Ranks ------------------------------------------------------------------------------------------- */
+
+/* Three ranks have 3, 3 and 2 of 8 shards: 2, 2 and 1 nodes of the tree are left of them. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    const double speed = 1e9, latency = 3e-6, p = 77, d = FEATURES, c = OUTPUTS, m = 100;
+    mercer_plan plan = {.struct_size = sizeof plan,
+                        .solver = "ep4",
+                        .projector = "exact",
+                        .batch = 100,
+                        .period = 3,
+                        .epochs = 2,
+                        .nystrom = 40,
+                        .eigenpairs = 5,
+                        .cache_data = 1,
+                        .flops = 4e9,
+                        .seconds = 2};
+    const mercer_shape shape = {.struct_size = sizeof shape,
+                                .samples = 1000,
+                                .centers = 77,
+                                .features = FEATURES,
+                                .outputs = OUTPUTS,
+                                .points = MERCER_U8,
+                                .weights = MERCER_F32};
+    mercer_network network = {.struct_size = sizeof network,
+                              .ranks = 3,
+                              .shards = 8,
+                              .bytes_per_second = speed,
+                              .latency = latency,
+                              .validation_rows = 2 * 2048 + 904};
+    const mrc_problem problem = {.n = 1000,
+                                 .p = 77,
+                                 .d = FEATURES,
+                                 .c = OUTPUTS,
+                                 .real_size = 4,
+                                 .point_size = 1,
+                                 .shards = 8,
+                                 .ranks = 3,
+                                 .nodes = 5.0 / 3};
+    mrc_plan parts = {.public_plan = plan,
+                      .solver = mrc_solver_find("ep4"),
+                      .projector = mrc_projector_find("exact"),
+                      .preconditioner_sizes = {.sample = 40, .basis = 5, .stored = MERCER_F32},
+                      .keep_bytes = 100 * 77 * 4};
+    parts.projector_options = mrc_projector_options_of(&plan, parts.projector);
+    mrc_solver_cost cost = {0};
+    mrc_cost blocks, validation = {0};
+    parts.solver->ops->cost(&problem, &parts, &cost);
+    mrc_kernel_blocks_cost(&problem, parts.keep_bytes, 1, &blocks);
+    mrc_cost_sums(&validation, &problem, 2048 * c * 4, 2);
+    mrc_cost_sums(&validation, &problem, 904 * c * 4, 1);
+    mercer_rank_plan out;
+    mrc_plan_ranks(&out, &plan, &shape, &network);
+    assert_true(out.struct_size == sizeof out && out.ranks == 3 && out.shards == 8);
+    double sent = cost.batches * cost.batch.sent + cost.projections * cost.projection.sent + validation.sent;
+    double rounds = cost.batches * cost.batch.rounds + cost.projections * cost.projection.rounds + validation.rounds;
+    assert_true(cost.batch.sent > 0 && cost.projection.sent > 0 && cost.batch.rounds > 0 && cost.projection.rounds > 0);
+    check_near(out.batch_bytes, cost.batch.sent, 1e-9);
+    check_near(out.projection_bytes, cost.projection.sent, 1e-9);
+    check_near(out.epoch_bytes, sent, 1e-6);
+    check_near(out.batch_seconds, cost.batch.sent / speed + cost.batch.rounds * latency, 1e-15);
+    check_near(out.projection_seconds, cost.projection.sent / speed + cost.projection.rounds * latency, 1e-15);
+    check_near(out.epoch_seconds, sent / speed + rounds * latency, 1e-12);
+    double all = cost.batches * mrc_cost_flops(&cost.batch), alike = cost.batches * cost.batch.alike;
+    double of_projections = cost.projections * mrc_cost_flops(&cost.projection),
+           their_alike = cost.projections * cost.projection.alike;
+    double projecting = (of_projections - their_alike) / 3 + their_alike;
+    double computing = (all - alike) / 3 + alike + projecting;
+    check_near(out.compute_seconds, computing / 2e9, 1e-12 * computing);
+    check_near(out.projection_share, projecting / computing, 1e-12);
+    double model = p * (d + c * 4), set_up = cost.set_up.held.whole + cost.set_up.set_up.whole;
+    mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost.set_up.held, cost.set_up.peak), blocks.held);
+    double whole = held.whole + m * (d + 8 * c + 3 * c * 4) + 3 * m * c * 4; /* 3 shards at most */
+    check_near(out.shared_bytes, (model + held.shared) / 3, 1e-6);
+    check_near(out.replicated_bytes, fmax(whole, set_up), 1e-6);
+    check_near(out.checkpoint_bytes, model + cost.set_up.state, 1e-6);
+    network.latency = 0; /* 20 microseconds */
+    mercer_rank_plan slower;
+    mrc_plan_ranks(&slower, &plan, &shape, &network);
+    check_near(slower.batch_seconds - out.batch_seconds, cost.batch.rounds * 17e-6, 1e-12);
+    plan.seconds = 0; /* of no known rate: flops are told */
+    mrc_plan_ranks(&slower, &plan, &shape, &network);
+    check_near(slower.compute_seconds, computing, 1e-9 * computing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_kept),    cmocka_unit_test(test_time),
+        cmocka_unit_test(test_device), cmocka_unit_test(test_largest), cmocka_unit_test(test_width),
+        cmocka_unit_test(test_ranks),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
