@@ -12,7 +12,6 @@
  */
 #include "plan/plan.h"
 
-#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -67,8 +66,8 @@ static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
     mrc_backend *backend = self->request->context->backend;
-    mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
-    self->device = machine.memory != MRC_HOST && backend;
+    mrc_capabilities machine = backend->ops->capabilities(backend);
+    self->device = machine.memory != MRC_HOST;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
@@ -96,7 +95,7 @@ static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
     mrc_backend *backend = self->request->context->backend;
-    int64_t available = backend ? backend->ops->free_memory(backend) : mercer_free_memory();
+    int64_t available = backend->ops->free_memory(backend);
     self->plan->budget = self->request->budget > 0 ? self->request->budget
                          : asked > 0               ? asked
                                                    : mrc_plan_share(self->device, available);

@@ -40,7 +40,7 @@ static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *ent
 static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
 {
     mrc_checkpoint *self = user;
-    mrc_tensor tensors[MRC_STATE_MATRICES + 2] = {0};
+    mrc_tensor tensors[MRC_STATE_MATRICES + 2];
     double numbers[MRC_STATE_NUMBERS];
     char plan[MRC_STATE_PLAN];
     int count = 0;
@@ -55,7 +55,7 @@ static mercer_status save(void *user, const mrc_state *state, const mercer_matri
         tensors[count++] = (mrc_tensor){.name = entry->name,
                                         .value = entry->value,
                                         .total = shared ? entry->total : 0,
-                                        .first = shared && entry->total > 0 ? first_row(self, entry) : 0};
+                                        .first = first_row(self, entry)}; /* of divided ones */
     }
     mercer_model public_plan = *self->model; /* the same model with the weights of now */
     public_plan.weights = *weights;

@@ -199,10 +199,9 @@ static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
     if (strcmp(text, state->plan) == 0) return MERCER_OK;
     size_t same = 0;
     while (text[same] && text[same] == state->plan[same]) same++;
-    for (int word = 0; word < 2; word++) { /* back to the value, then to the word that names it */
-        while (same > 0 && text[same - 1] == ' ') same--;
-        while (same > 0 && text[same - 1] != ' ') same--;
-    }
+    while (same > 0 && text[same - 1] != ' ') same--; /* back to the value, */
+    while (same > 0 && text[same - 1] == ' ') same--; /* then to the word that names it */
+    while (same > 0 && text[same - 1] != ' ') same--;
     return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
                     "the checkpoint belongs to a training with other data or options: it has \"%s\", this one "
                     "\"%.40s\"",

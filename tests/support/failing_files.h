@@ -28,16 +28,16 @@ enum { HALF = -1 }; /* in place of an errno: a call that does half of what it wa
 static struct {
     mrc_system real;
     call_kind kind;
-    int64_t at;  /* which call of that kind fails, from 0; -1: none */
-    int error;   /* errno, or HALF */
-    bool failed; /* it has happened */
-    int64_t calls[CALL_COUNT];
+    int64_t at;                        /* which call of that kind fails, from 0; -1: none */
+    int error;                         /* errno, or HALF */
+    _Atomic bool failed;               /* it has happened */
+    _Atomic int64_t calls[CALL_COUNT]; /* ranks that are threads call it, too */
 } fault;
 
 static inline bool fails_now(call_kind kind)
 {
     bool now = fault.calls[kind]++ == fault.at && fault.kind == kind;
-    fault.failed = fault.failed || now;
+    if (now) fault.failed = true;
     if (now && fault.error != HALF) errno = fault.error;
     return now;
 }
