@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checkpoints: a training that was stopped anywhere and goes on ends in the weights of one that never was, to the bit. */
-#include "support/training.h"
+#include "support/tampered.h"
 
-#include "model/tensor_file.h"
-
-#include <jansson.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -364,50 +361,6 @@ static void test_on_request(void **state)
 
 /* ---- Files that were tampered with ----------------------------------------------------------------------------- */
 
-typedef enum damage { NONE, DROPPED, ROW_LESS, COLUMN_LESS, OTHER_TYPE, NOT_FINITE, TEXT_DROPPED, DAMAGES } damage;
-
-/* Writes the checkpoint again to `to`, with a change of the tensor, or of the text, `name`; `set`, if not NULL, changes its
-   values. */
-static void write_again(const char *to, const char *name, damage what, void (*set)(mercer_matrix *value, double number),
-                        double number)
-{
-    enum { MOST = 40 };
-    mrc_tensor tensors[MOST];
-    mrc_metadata texts[MOST];
-    int count = 0, entries = 0;
-    mrc_tensor_file *file;
-    int64_t length;
-    const char *key;
-    json_t *about;
-    assert_succeeds(context, mrc_tensor_file_open(&file, context, path));
-    const char *header = mrc_tensor_file_header(file, &length);
-    json_t *root = json_loadb(header, (size_t)length, 0, NULL);
-    json_object_foreach(json_object_get(root, "__metadata__"), key, about)
-    {
-        bool drop = strncmp(key, "xxh3.", 5) == 0 || (what == TEXT_DROPPED && strcmp(key, name) == 0);
-        if (!drop) texts[entries++] = (mrc_metadata){key, json_string_value(about)};
-    }
-    json_object_foreach(root, key, about)
-    {
-        mrc_tensor *one = &tensors[count];
-        *one = (mrc_tensor){.name = key};
-        bool this = strcmp(key, name) == 0;
-        if (!mrc_tensor_file_find(file, key, &one->value) || (this && what == DROPPED)) continue;
-        one->vector = json_array_size(json_object_get(about, "shape")) == 1;
-        if (this && what == ROW_LESS) one->value.rows--;
-        if (this && what == COLUMN_LESS) one->value.cols--;
-        if (this && what == OTHER_TYPE) one->stored = one->value.dtype == MERCER_F64 ? MERCER_F32 : MERCER_F64;
-        for (int64_t j = 0; this && what == OTHER_TYPE && j < one->value.cols; j++) /* NaN has no other type */
-            if (!isfinite(mrc_load(&one->value, 0, j))) data_store(&one->value, 0, j, 0);
-        if (this && what == NOT_FINITE) data_store(&one->value, one->value.rows - 1, one->value.cols - 1, (double)NAN);
-        if (this && set) set(&one->value, number);
-        count++;
-    }
-    assert_succeeds(context, mrc_tensor_file_write(context, to, tensors, count, texts, entries));
-    json_decref(root);
-    mrc_tensor_file_close(file);
-}
-
 /* What going on from such a file comes to. */
 static mercer_status go_on(const task *self, mercer_train_options options, const char *from)
 {
@@ -428,12 +381,12 @@ static mercer_status go_on(const task *self, mercer_train_options options, const
 static const char *const state_names[] = {"state.plan", "state.numbers", "state.alpha", "state.best"};
 static int number_at;
 
-static void set_number(mercer_matrix *value, double number)
+static void set_number(const mercer_matrix *value, double number)
 {
     ((double *)value->data)[number_at] = number;
 }
 
-static void set_letter(mercer_matrix *value, double letter)
+static void set_letter(const mercer_matrix *value, double letter)
 {
     ((char *)value->data)[number_at < 0 ? value->cols + number_at : number_at] = (char)letter;
 }
@@ -451,13 +404,13 @@ static void test_tampered(void **state)
     options.validation_X = &x, options.validation_Y = &y;
     run_result part = run_until(&self, options, 2, false, 12, true);
     free(part.weights.a);
-    write_again(other, "", NONE, NULL, 0);
+    write_again(path, other, &(tampering){.name = ""});
     assert_succeeds(context, go_on(&self, options, other));
     for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++)
         for (damage what = DROPPED; what <= NOT_FINITE; what++) {
             if (what == NOT_FINITE && i < 2) continue;   /* a text; some numbers are not, before they are known */
             if (what == COLUMN_LESS && i == 0) continue; /* another text */
-            write_again(other, state_names[i], what, NULL, 0);
+            write_again(path, other, &(tampering){state_names[i], .what = what});
             mercer_status status = go_on(&self, options, other);
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
@@ -465,7 +418,7 @@ static void test_tampered(void **state)
             assert_that(i < 2 || strstr(message, state_names[i]), "%s, change %d: %s", state_names[i], (int)what,
                         message);
         }
-    write_again(other, "kernel", TEXT_DROPPED, NULL, 0);
+    write_again(path, other, &(tampering){"kernel", .what = DROPPED});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");
     /* Counts: epoch, rows of it, samples, ..., seconds. */
     static const struct {
@@ -475,22 +428,22 @@ static void test_tampered(void **state)
                   {7, 0, -1}, {7, 9, (double)NAN}, {2, 8.9e15, 9e15}, {2, 1, (double)NAN}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         number_at = counts[i].at;
-        write_again(other, "state.numbers", NONE, set_number, counts[i].bad);
+        write_again(path, other, &(tampering){"state.numbers", .set = set_number, .to = counts[i].bad});
         mercer_status status = go_on(&self, options, other);
         const char *says = i < 7 ? "numbers are out of range" : "the checkpoint's number 2 is";
         assert_fails(context, status, MERCER_ERROR_FORMAT, says);
-        write_again(other, "state.numbers", NONE, set_number, counts[i].good);
+        write_again(path, other, &(tampering){"state.numbers", .set = set_number, .to = counts[i].good});
         status = go_on(&self, options, other);
         assert_that(status == MERCER_OK || !strstr(mercer_last_error(context), says), "%d: %s", (int)i,
                     mercer_last_error(context));
     }
     number_at = (int)strlen("threads "); /* of no thread; without a number */
-    write_again(other, "state.plan", NONE, set_letter, '0');
+    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '0'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads 0 budget");
-    write_again(other, "state.plan", NONE, set_letter, 'x');
+    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = 'x'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads x budget");
     number_at = -1; /* another seed: the word that names it is told, too */
-    write_again(other, "state.plan", NONE, set_letter, '9');
+    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '9'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
                  "it has \"seed 9\", this one \"seed 3\"");
     remove(other);

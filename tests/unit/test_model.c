@@ -3,6 +3,9 @@
    */
 #include "support/training.h"
 
+#include "mercer/evaluation.h"
+#include "model/model.h"
+
 enum { N = 50, P = 20, D = 5, C = 3 };
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
@@ -247,13 +250,180 @@ static void test_bad_sources(void **state)
     task_close(&t);
 }
 
+/* ---- A device -------------------------------------------------------------------------------------------------- */
+
+/* The context's backend, as if its matrices were elsewhere: what it is given must have been brought there. */
+static int64_t copies, refuse_copy;
+
+static mrc_capabilities elsewhere(const mrc_backend *backend)
+{
+    (void)backend;
+    return (mrc_capabilities){.isa = "elsewhere", .memory = MRC_CUDA};
+}
+
+static mercer_status (*true_copy)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+
+static mercer_status count_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    if (++copies == refuse_copy) return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "the device is gone");
+    return true_copy(backend, to, from);
+}
+
+static mercer_status refuse_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what)
+{
+    *out = NULL;
+    return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "no %lld bytes for %s", (long long)bytes, what);
+}
+
+/* Predictions, labels and probabilities of x, from samples here or there to results here or there. */
+static mercer_status use(mercer_model *model, const mercer_matrix *x, const mercer_matrix *f, int32_t *labels,
+                         const mercer_matrix *p)
+{
+    MRC_TRY(mrc_model_predict(model, f, x));
+    MRC_TRY(mrc_model_classify(model, labels, x));
+    return mrc_model_probabilities(model, p, x);
+}
+
+/* kind: 0 nothing but weights; 1 an affine preprocessing and units of targets; 2 ranks, and logarithms of targets. */
+static mercer_model *model_of_kind(const task *t, int kind)
+{
+    static const char *const specs[] = {"none", "standardise", "rank"};
+    mercer_model *model;
+    mercer_preprocess *preprocess;
+    double shifts[C] = {3, 4, 5};
+    mercer_matrix numbers = mrc_view(shifts, C, 1, MERCER_F64);
+    assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, C, 0));
+    mercer_matrix w = mercer_model_weights(model);
+    data_fill_normal(&w, (mrc_rng){71, 3}, 0, 0.2);
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, specs[kind], &t->x));
+    assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
+    if (kind == 1)
+        assert_succeeds(context, mercer_model_set_targets(model, (double[C]){1, 2, 3}, (double[C]){0.5, 1, 2}));
+    if (kind == 2) assert_succeeds(context, mercer_model_set_target_curve(model, "log", &numbers));
+    mercer_preprocess_free(preprocess);
+    return model;
+}
+
+/* A device computes what the host does, from either memory to either, in either type; weights that were written since are
+   sent again, those that were not are not; without room there the host's are taken, and other failures are told. */
+static void test_device(void **state)
+{
+    (void)state;
+    mrc_backend *own = context->backend, there = *own;
+    mrc_backend_ops ops = *own->ops;
+    true_copy = ops.copy;
+    ops.capabilities = elsewhere, ops.copy = count_copy;
+    there.ops = &ops;
+    task t = task_open(context, "gaussian:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F32);
+    for (int kind = 0; kind < 3; kind++)
+        for (int way = 0; way < 8; way++) {
+            mercer_dtype result = way & 4 ? MERCER_F64 : MERCER_F32;
+            mercer_model *model = model_of_kind(&t, kind);
+            mercer_matrix x = t.x, f = data_matrix(N, C, 0, result), wanted = data_matrix(N, C, 0, result);
+            mercer_matrix p = data_matrix(N, C, 0, result), chances = data_matrix(N, C, 0, result);
+            int32_t labels[N], classes[N];
+            assert_succeeds(context, use(model, &x, &wanted, classes, &chances));
+            if (way & 1) x.memory = MRC_CUDA;
+            if (way & 2) f.memory = p.memory = MRC_CUDA;
+            context->backend = &there, copies = 0;
+            mercer_status status = use(model, &x, &f, labels, &p);
+            bool sent = model->placed.sent && model->placed.z.data != NULL;
+            int64_t before = copies;
+            mercer_status again = mrc_model_predict(model, &f, &x);
+            int64_t kept = copies - before;
+            ((float *)model->weights.data)[0] += 1;
+            before = copies;
+            mercer_status changed = mrc_model_predict(model, &p, &x);
+            int64_t renewed = copies - before - kept;
+            mrc_model_unplace(model);
+            refuse_copy = copies + 1;
+            mercer_status gone = mrc_model_predict(model, &p, &x);
+            refuse_copy = 0;
+            ops.alloc = refuse_alloc;
+            mercer_status room = kind == 0 && way == 0 ? mrc_model_place(model) : MERCER_OK;
+            bool placed = model->placed.z.data != NULL;
+            ops.alloc = own->ops->alloc;
+            mrc_model_unplace(model);
+            context->backend = own;
+            assert_succeeds(context, status);
+            assert_succeeds(context, again);
+            assert_succeeds(context, changed);
+            assert_fails(context, gone, MERCER_ERROR_INTERNAL, "");
+            assert_succeeds(context, room);
+            assert_that(sent && !placed && renewed == 1, "kind %d, way %d: %d copies more", kind, way, (int)renewed);
+            for (int64_t i = 0; i < N * C; i++)
+                assert_that(fabs(mrc_load(&f, i / C, i % C) - mrc_load(&wanted, i / C, i % C)) < 1e-5,
+                            "kind %d, way %d: %g instead of %g", kind, way, mrc_load(&f, i / C, i % C),
+                            mrc_load(&wanted, i / C, i % C));
+            assert_memory_equal(labels, classes, sizeof labels);
+            mercer_model_free(model);
+            free(f.data), free(wanted.data), free(p.data), free(chances.data);
+        }
+    task_close(&t);
+}
+
+/* ---- Arguments of what a model knows of itself ------------------------------------------------------------------ */
+
+static void test_bad_parts(void **state)
+{
+    (void)state;
+    task t = task_open(context, "gaussian:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F32);
+    const char *const names[D] = {"a", "b", "c", "d", "e"};
+    double scores[2 * C] = {1, 2, 1, 2, 1, 2}, radius[C];
+    mercer_matrix lists = mrc_view(scores, C, 2, MERCER_F64);
+    mercer_model *model = model_of_kind(&t, 0);
+    assert_fails(NULL, mercer_model_set_labels(NULL, names, C), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_feature_names(NULL, names, D), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_target_names(NULL, names, C), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_note(NULL, "note"), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_schema(NULL, "{}"), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_temperature(NULL, 1), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_intervals(NULL, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_ARGUMENT,
+                 "model is NULL");
+    assert_fails(NULL, mercer_model_interval(NULL, radius, 0.5), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(context, mercer_model_interval(model, NULL, 0.5), MERCER_ERROR_ARGUMENT, "radius is NULL");
+    assert_fails(context, mercer_model_interval(model, radius, 0), MERCER_ERROR_ARGUMENT, "between 0 and 1");
+    assert_fails(context, mercer_model_interval(model, radius, (double)NAN), MERCER_ERROR_ARGUMENT, "between 0 and 1");
+    assert_fails(context, mercer_model_set_temperature(model, (double)INFINITY), MERCER_ERROR_DATA, "temperature");
+    assert_fails(context, mercer_model_set_temperature(model, (double)NAN), MERCER_ERROR_DATA, "temperature");
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_AUTO), MERCER_ERROR_ARGUMENT,
+                 "task");
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 0.5, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+                 "rows is 0.5");
+    assert_fails(context, mercer_model_set_intervals(model, &lists, (double)INFINITY, MERCER_TASK_REGRESSION),
+                 MERCER_ERROR_DATA, "rows is inf");
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_CLASSIFICATION), MERCER_ERROR_SHAPE,
+                 "a list for each of 1 is needed");
+    scores[3] = (double)NAN;
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+                 "row 1, column 1");
+    scores[3] = 2, scores[0] = -1;
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+                 "not ascending from 0");
+    lists.dtype = MERCER_U8;
+    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DTYPE,
+                 "scores");
+    assert_fails(context, mercer_model_set_feature_names(model, names, 2), MERCER_ERROR_SHAPE, "has 5 features");
+    assert_fails(context, mercer_model_set_target_names(model, names, 2), MERCER_ERROR_SHAPE, "has 3 outputs");
+    assert_fails(context, mercer_model_set_target_names(model, NULL, 3), MERCER_ERROR_ARGUMENT, "names is NULL");
+    assert_succeeds(context, mercer_model_set_target_names(model, names, 1));
+    assert_succeeds(context, mercer_model_set_target_names(model, names, 0));
+    assert_succeeds(context, mercer_model_set_feature_names(model, names, 0));
+    assert_succeeds(context, mercer_model_set_note(model, ""));
+    assert_succeeds(context, mercer_model_set_schema(model, NULL));
+    assert_string_equal(mercer_model_note(model), "");
+    mercer_model_free(model);
+    task_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_keeps_its_own), cmocka_unit_test(test_predict_is_the_product),
         cmocka_unit_test(test_classify_ties),       cmocka_unit_test(test_source_order),
         cmocka_unit_test(test_strided_source),      cmocka_unit_test(test_bad_models),
-        cmocka_unit_test(test_bad_sources),
+        cmocka_unit_test(test_bad_sources),         cmocka_unit_test(test_device),
+        cmocka_unit_test(test_bad_parts),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

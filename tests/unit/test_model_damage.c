@@ -2,6 +2,7 @@
 /* Model files: with any byte changed or missing, or contents that make no model, they are refused; writing that fails
    leaves what was there. */
 #include "support/stored_models.h"
+#include "support/tampered.h"
 
 /* ---- Damage -------------------------------------------------------------------------------------------------- */
 
@@ -202,6 +203,137 @@ static void test_no_model(void **state)
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) check_forgery(&tensors[i], MERCER_ERROR_FORMAT);
 }
 
+/* ---- Parts that newer files have ------------------------------------------------------------------------------- */
+
+/* A file with what rich_file leaves out. kind 0: ranks of features and targets, intervals of values, a schema; 1: a whole
+   metric, logarithms of targets, intervals of classes. */
+static void newer_file(const char *path, int kind)
+{
+    static const char *const names[D] = {"v", "w", "x", "y", "z"};
+    double scores[C * 4], curve[2 * C * 3];
+    mercer_preprocess *preprocess;
+    mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F64);
+    mercer_matrix x = make_samples(MERCER_F32);
+    for (int i = 0; i < C * 4; i++) scores[i] = i % 4 + 1;
+    for (int i = 0; i < 2 * C * 3; i++) curve[i] = i % 3 + 1;
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, kind ? "standardise" : "rank", &x));
+    if (kind) {
+        double m[D * D] = {0};
+        for (int i = 0; i < D; i++) m[i * D + i] = i + 1;
+        m[1] = m[D] = 0.5;
+        mercer_matrix metric = mrc_view(m, D, D, MERCER_F64);
+        assert_succeeds(context, mercer_preprocess_set_metric(preprocess, &metric, D));
+    }
+    mercer_matrix numbers = mrc_view(curve, kind ? C : 2 * C, kind ? 1 : 3, MERCER_F64);
+    mercer_matrix lists = mrc_view(scores, kind ? 1 : C, 4, MERCER_F64);
+    assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
+    assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
+    assert_succeeds(context, mercer_model_set_target_names(model, names, kind ? 1 : C));
+    assert_succeeds(context, mercer_model_set_target_curve(model, kind ? "log" : "rank", &numbers));
+    assert_succeeds(context, mercer_model_set_temperature(model, 1.5));
+    assert_succeeds(context, mercer_model_set_intervals(model, &lists, 44.5,
+                                                        kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION));
+#define NUMBER "{\"kind\":\"number\",\"mean\":1,\"missing\":0}"
+    if (!kind)
+        assert_succeeds(context, mercer_model_set_schema(model, "{\"missing\":[],\"columns\":[" NUMBER "," NUMBER
+                                                                "," NUMBER "," NUMBER "," NUMBER "]}"));
+#undef NUMBER
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    mercer_model *again = load(path);
+    double rows, level[C], before[C];
+    assert_same_predictions(model, again, MERCER_F32, "newer parts");
+    assert_true(mercer_model_temperature(again, NULL) == 1.5);
+    assert_int_equal(mercer_model_interval_task(again, &rows),
+                     kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
+    assert_true(rows == 44.5);
+    assert_succeeds(context, mercer_model_interval(model, before, 0.4));
+    assert_succeeds(context, mercer_model_interval(again, level, 0.4));
+    assert_memory_equal(before, level, (kind ? 1 : C) * sizeof(double));
+    mercer_model_free(again), mercer_model_free(model);
+    mercer_preprocess_free(preprocess);
+    free(x.data);
+}
+
+/* A vector has one size in the file, a matrix two, as docs/model-file.md has it. */
+static void check_shapes(const char *path, const char *metric)
+{
+    char header[8192];
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));
+    assert_non_null(strstr(header, "\"origin\":{\"dtype\":\"F64\",\"shape\":[5],"));
+    assert_non_null(strstr(header, "\"centers\":{\"dtype\":\"F32\",\"shape\":[12,5],"));
+    if (metric) assert_non_null(strstr(header, metric));
+}
+
+static void test_newer_parts(void **state)
+{
+    (void)state;
+    static const tampering refused[][14] = {{{"targets.curve", .what = DROPPED},
+                                             {"targets.curve", .what = ROW_LESS},
+                                             {"targets.curve", .what = NOT_FINITE},
+                                             {"targets.curve", .what = OTHER_TYPE},
+                                             {"target_transform", .text = "root"},
+                                             {"target_transform", .text = "log"},
+                                             {"intervals", .text = "both"},
+                                             {"interval_rows", .what = DROPPED},
+                                             {"interval_rows", .text = "many"},
+                                             {"interval_rows", .text = "0.5"},
+                                             {"temperature", .text = "warm"},
+                                             {"temperature", .text = "-1"},
+                                             {"schema", .text = "{\"missing\":[],\"columns\":[]}"},
+                                             {"format_version", .text = "3"}},
+                                            {{"metric", .what = COLUMN_LESS},
+                                             {"metric", .what = ROW_LESS},
+                                             {"metric", .what = OTHER_TYPE},
+                                             {"preprocess_folded", .text = "true"},
+                                             {"intervals.scores", .what = DROPPED},
+                                             {"intervals.scores", .what = NOT_FINITE},
+                                             {"intervals", .text = "values"},
+                                             {"targets.curve", .what = NOT_FINITE},
+                                             {"target_transform", .text = "rank"},
+                                             {"format_version", .text = "2"},
+                                             {"targets.offset", .what = DROPPED},
+                                             {"origin", .what = COLUMN_LESS},
+                                             {"feature_names", .text = "[]]"},
+                                             {"temperature", .text = ""}}};
+    static const char *const ranks[] = {"preprocess.quantiles", "preprocess.shift", "preprocess.factor"};
+    const char *path = in_folder("newer"), *other = in_folder("tampered");
+    mercer_model *model = NULL;
+    for (int kind = 0; kind < 2; kind++) {
+        newer_file(path, kind);
+        check_shapes(path, kind ? "\"metric\":{\"dtype\":\"F64\",\"shape\":[5,5]," : NULL);
+        write_again(path, other, &(tampering){.name = ""});
+        mercer_model_free(load(other));
+        for (int i = 0; i < 14; i++) {
+            write_again(path, other, &refused[kind][i]);
+            must_refuse(other, refused[kind][i].name, (size_t)i);
+        }
+        for (int i = kind; i < 3; i++)
+            for (damage what = DROPPED; what <= NOT_FINITE; what++) {
+                if (what == ROW_LESS && i > 0) continue; /* of a single one */
+                write_again(path, other, &(tampering){ranks[i], .what = what});
+                must_refuse(other, ranks[i], (size_t)what);
+            }
+        write_again(path, other, &(tampering){"intervals", .what = DROPPED}); /* what predictions do not need */
+        assert_succeeds(context, mercer_model_load(&model, context, other));
+        mercer_model_free(model);
+    }
+    newer_file(path, 1);
+    write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric alone */
+    assert_succeeds(context, mercer_model_load(&model, context, other));
+    /* Numbers that no function lets in are not let out either. */
+    double *const numbers[] = {
+        &model->calibration.temperature, &model->calibration.rows, model->origin, model->units.scale,
+        model->units.curve.numbers,      model->calibration.scores};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        double good = *numbers[i];
+        *numbers[i] = i % 2 ? (double)INFINITY : (double)NAN;
+        assert_fails(context, mercer_model_save(model, other, NULL), MERCER_ERROR_DATA, "");
+        *numbers[i] = good;
+    }
+    assert_succeeds(context, mercer_model_save(model, other, NULL));
+    mercer_model_free(model);
+}
+
 /* ---- Files that cannot be read or written -------------------------------------------------------------------- */
 
 static void test_reading_fails(void **state)
@@ -262,8 +394,8 @@ static void test_writing_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_length),  cmocka_unit_test(test_no_model),
-        cmocka_unit_test(test_reading_fails), cmocka_unit_test(test_writing_fails),
+        cmocka_unit_test(test_every_byte),  cmocka_unit_test(test_every_length),  cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_newer_parts), cmocka_unit_test(test_reading_fails), cmocka_unit_test(test_writing_fails),
     };
     return cmocka_run_group_tests(tests, open_files, close_files);
 }
