@@ -219,6 +219,7 @@ typedef struct scan {
     double largest[SCAN_PARTS];
 } scan;
 
+/* Not of bytes, which all are. */
 static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *largest)
 {
     double top = *largest;
@@ -243,7 +244,7 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
         top = size > top || isnan(size) ? size : top;
     } else {
         for (int64_t j = 0; j < matrix->cols; j++) {
-            double size = fabs(matrix->dtype == MERCER_F64 ? ((const double *)row)[j] : mrc_load(matrix, i, j));
+            double size = fabs(((const double *)row)[j]);
             top = size > top || isnan(size) ? size : top;
         }
     }

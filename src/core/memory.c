@@ -93,7 +93,7 @@ mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, 
     void *memory;
     MRC_TRY(mrc_alloc(context, out, count, size, what));
     memcpy(&memory, out, sizeof memory);
-    if (memory) memset(memory, 0, (size_t)(count * size));
+    memset(memory, 0, (size_t)(count * size));
     return MERCER_OK;
 }
 
@@ -210,10 +210,10 @@ void mrc_arena_destroy(mrc_arena *arena)
 
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}; /* of 64 bits, 9.2 of them */
     double value = (double)bytes;
     int unit = 0;
-    while (value >= 999.5 && unit < 6) value /= 1000, unit++;
+    while (value >= 999.5) value /= 1000, unit++;
     snprintf(text, MRC_BYTES_TEXT, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
     return text;
 }

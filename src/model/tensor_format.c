@@ -52,12 +52,13 @@ bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *ou
     const size_t start = sizeof MRC_TENSOR_HEADER_START - 1, rest = start + MRC_TENSOR_DIGITS;
     XXH3_state_t *state = XXH3_createState();
     if (!state) return false;
-    bool fine = XXH3_64bits_reset(state) == XXH_OK && XXH3_64bits_update(state, header, start) == XXH_OK &&
-                XXH3_64bits_update(state, "0000000000000000", MRC_TENSOR_DIGITS) == XXH_OK &&
-                XXH3_64bits_update(state, header + rest, (size_t)length - rest) == XXH_OK;
+    (void)XXH3_64bits_reset(state); /* these fail for NULL only */
+    (void)XXH3_64bits_update(state, header, start);
+    (void)XXH3_64bits_update(state, "0000000000000000", MRC_TENSOR_DIGITS);
+    (void)XXH3_64bits_update(state, header + rest, (size_t)length - rest);
     *out = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    return fine;
+    return true;
 }
 
 mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text)

@@ -66,6 +66,51 @@ static void test_store_rounds(void **state)
     assert_int_equal(f64.reserved[0] | f64.reserved[1], 0);
 }
 
+/* Rows of doubles into every type: rounded, and into bytes cut at their ends. */
+static void test_store_rows(void **state)
+{
+    (void)state;
+    const double values[4] = {-3, 1.3, 254.7, 1e4};
+    const double wanted[DTYPES][4] = {{-3, 1.3, 254.7, 1e4},
+                                      {-3, (double)1.3f, (double)254.7f, 1e4},
+                                      {-3, 1.2998046875, 254.75, 1e4},
+                                      {0, 1, 255, 255}};
+    for (int t = 0; t < DTYPES; t++) {
+        mercer_matrix a = data_matrix(2, 4, 0, dtypes[t]);
+        double back[4];
+        float narrow[4];
+        mrc_store_row_f64(&a, 1, values);
+        mrc_load_row_f64(&a, 1, back);
+        mrc_load_row_f32(&a, 1, narrow);
+        for (int j = 0; j < 4; j++) {
+            assert_true(back[j] == wanted[t][j] && narrow[j] == (float)wanted[t][j]);
+            assert_true(mrc_load(&a, 1, j) == wanted[t][j]);
+        }
+        free(a.data);
+    }
+    mercer_matrix none = {.dtype = (mercer_dtype)9};
+    assert_true(mrc_load(&none, 0, 0) == 0);
+}
+
+/* Sample weights and classes, as those who train are told. */
+static void test_weights_and_classes(void **state)
+{
+    (void)state;
+    const double weights[] = {0, 1, -1, (double)NAN, (double)INFINITY};
+    const int32_t labels[] = {0, 2, -1, 3};
+    mercer_context context = {.threads = 1};
+    assert_succeeds(&context, mrc_check_weights(&context, NULL, 9));
+    assert_succeeds(&context, mrc_check_weights(&context, weights, 2));
+    for (int i = 2; i < 5; i++)
+        assert_fails(&context, mrc_check_weights(&context, weights + i, 1), MERCER_ERROR_DATA, "weights: element 0");
+    assert_succeeds(&context, mrc_check_classes(&context, NULL, 0, 1));
+    assert_succeeds(&context, mrc_check_classes(&context, labels, 2, 3));
+    assert_fails(&context, mrc_check_classes(&context, NULL, 1, 3), MERCER_ERROR_ARGUMENT, "labels is NULL");
+    assert_fails(&context, mrc_check_classes(&context, labels, 2, 0), MERCER_ERROR_SHAPE, "classes is 0");
+    assert_fails(&context, mrc_check_classes(&context, labels, 3, 3), MERCER_ERROR_DATA, "element 2 (from 0) is -1");
+    assert_fails(&context, mrc_check_classes(&context, labels + 3, 1, 3), MERCER_ERROR_DATA, "classes are 0 .. 2");
+}
+
 static void test_good_matrices(void **state)
 {
     (void)state;
@@ -257,6 +302,8 @@ int main(void)
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_views_and_elements),
         cmocka_unit_test(test_store_rounds),
+        cmocka_unit_test(test_store_rows),
+        cmocka_unit_test(test_weights_and_classes),
         cmocka_unit_test(test_good_matrices),
         cmocka_unit_test(test_bad_matrices),
         cmocka_unit_test(test_size),

@@ -133,6 +133,31 @@ static void test_small_helpers(void **state)
     assert_int_equal(mrc_max(-1, 3), 3);
 }
 
+/* Blocks that ask for large pages, and how many bytes are told. */
+static void test_large(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } texts[] = {{0, "0 bytes"},       {999, "999 bytes"}, {1000, "1.0 kB"},   {99940, "99.9 kB"},
+                 {99960, "100 kB"},    {999499, "999 kB"}, {999500, "1.0 MB"}, {INT64_C(5) << 30, "5.4 GB"},
+                 {INT64_MAX, "9.2 EB"}};
+    char text[MRC_BYTES_TEXT], *block = NULL;
+    mercer_context context = {.threads = 1};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_string_equal(mrc_bytes_text(text, texts[i].bytes), texts[i].text);
+    assert_succeeds(&context, mrc_alloc(&context, &block, 8 << 20, 1, "a large block"));
+    assert_int_equal((uintptr_t)block % MRC_ALIGNMENT, 0);
+    block[0] = block[(8 << 20) - 1] = 1;
+    mrc_free(&context, block);
+    mrc_raw_free(&context.allocator, NULL);
+    assert_fails(&context, mrc_alloc(&context, &block, INT64_MAX / 4, 1, "everything"), MERCER_ERROR_MEMORY,
+                 "bytes for everything");
+    assert_null(block);
+    assert_int_equal(context.bytes_now, 0);
+}
+
 static void test_arena_pieces(void **state)
 {
     (void)state;
@@ -191,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_scope),
         cmocka_unit_test(test_small_helpers),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_arena_pieces),
         cmocka_unit_test(test_arena_grows_and_stays),
     };

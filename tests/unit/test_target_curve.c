@@ -4,6 +4,7 @@
 
 #include "core/numbers/random.h"
 #include "core/numbers/target_curve.h"
+#include "core/numbers/units.h"
 #include "mercer/advanced.h"
 
 #include <float.h>
@@ -99,6 +100,83 @@ static void predict(mercer_model *model, double *f)
 
 /* log is a fit to the logarithms, turned back: the weights are the same bits, predictions those exponentials to the
    rounding of exp and of the mean and deviation that both add: a few ulps of values up to exp(8). */
+/* What may be a curve, and what stays of units if it may not. */
+static void test_units(void **state)
+{
+    (void)state;
+    enum { C = 2 };
+    const double offset[C] = {1, -2}, scale[C] = {2, 4}, none[C] = {0}, one[C] = {1, 1};
+    const double bad[][C] = {{1, (double)NAN}, {1, (double)INFINITY}, {1, 0}, {1, -1}};
+    double y[C] = {5, 6}, back[C];
+    mrc_units units = {0};
+    mercer_matrix from = mercer_matrix_view(y, 1, C, MERCER_F64), to = mercer_matrix_view(back, 1, C, MERCER_F64);
+    int64_t live = allocator.live;
+    for (int way = 0; way < 3; way++) { /* that change nothing */
+        assert_succeeds(context, mrc_units_set(&units, context, C, way ? none : NULL, way == 1 ? NULL : one));
+        assert_true(!mrc_units_given(&units) && mrc_units_print(&units, C) == 0);
+    }
+    mrc_units_enter(&units, &to, &from);
+    assert_memory_equal(back, y, sizeof y);
+    assert_false(mrc_units_given(NULL));
+    assert_succeeds(context, mrc_units_set(&units, context, C, NULL, scale));
+    uint64_t print = mrc_units_print(&units, C);
+    assert_true(units.offset[1] == 0 && units.scale[1] == 4 && print != 0);
+    assert_succeeds(context, mrc_units_set(&units, context, C, offset, NULL));
+    assert_true(units.offset[1] == -2 && units.scale[1] == 1 && mrc_units_print(&units, C) != print);
+    assert_succeeds(context, mrc_units_set(&units, context, C, offset, scale));
+    mrc_units_enter(&units, &to, &from);
+    assert_true(back[0] == 2 && back[1] == 2);
+    mrc_units_leave(&units, &to, &to);
+    assert_memory_equal(back, y, sizeof y);
+    for (int i = 0; i < 4; i++)
+        assert_fails(context, mrc_units_set(&units, context, C, i < 2 ? bad[i] : NULL, i < 2 ? NULL : bad[i]),
+                     MERCER_ERROR_DATA, i < 2 ? "offset 1 (from 0)" : "scale 1 (from 0)");
+    assert_fails(context, mrc_units_set(&units, context, C, NULL, bad[1]), MERCER_ERROR_DATA, "scale 1 (from 0)");
+    assert_true(units.offset[0] == 1);
+    mrc_units_clear(&units, context);
+    assert_int_equal(allocator.live, live);
+
+    double numbers[2 * C * 3] = {1, 2, 3, 4, 5, 6, 1, 1, 1, 2, 4, 4};
+    mercer_matrix rank = mercer_matrix_view(numbers, 2 * C, 3, MERCER_F64),
+                  log = mercer_matrix_view(numbers, C, 1, MERCER_F64);
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    assert_int_equal(allocator.live, live); /* not even units that were made for it */
+    numbers[6] = 0;                         /* equal values are allowed at the end alone */
+    assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank));
+    assert_int_equal(mrc_curve_size(&units.curve, C), 12);
+    numbers[7] = 0;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    numbers[7] = -1;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    numbers[7] = (double)NAN;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "column 1");
+    rank.cols = 1;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_SHAPE,
+                 "4 x 2 or more");
+    log.cols = 2;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
+    log.cols = 1, log.rows = 3;
+    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
+    log.rows = 2;
+    assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log));
+    assert_int_equal(mrc_curve_size(&units.curve, C), 2);
+    for (int n = 1; n <= 2; n++) { /* without memory the units are those of before */
+        mrc_units other = {0};
+        allocator.fail_at = allocator.requests + n;
+        assert_fails(context, mrc_units_bend(&other, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_MEMORY, "");
+        allocator.fail_at = 0;
+        assert_true(!mrc_units_given(&other) && !other.curve.numbers);
+    }
+    allocator.fail_at = allocator.requests + 1;
+    assert_fails(context, mrc_units_set(&units, context, C, offset, scale), MERCER_ERROR_MEMORY, "units");
+    allocator.fail_at = 0;
+    assert_true(units.curve.kind == MRC_CURVE_LOG);
+    mrc_curve_kind kind;
+    assert_true(mrc_curve_find("rank", &kind) && kind == MRC_CURVE_RANK && !mrc_curve_find("root", &kind));
+    mrc_units_clear(&units, context);
+    assert_int_equal(allocator.live, live);
+}
+
 static void test_log(void **state)
 {
     (void)state;
@@ -226,12 +304,10 @@ static void test_class_weights_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_normal_quantile),
-                                       cmocka_unit_test(test_rank_table),
-                                       cmocka_unit_test(test_log),
-                                       cmocka_unit_test(test_log_of_nothing),
-                                       cmocka_unit_test(test_rank),
-                                       cmocka_unit_test(test_class_weights),
-                                       cmocka_unit_test(test_class_weights_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_normal_quantile), cmocka_unit_test(test_rank_table),
+        cmocka_unit_test(test_units),           cmocka_unit_test(test_log),
+        cmocka_unit_test(test_log_of_nothing),  cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_class_weights),   cmocka_unit_test(test_class_weights_refused)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
