@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "core/threads/background.h"
+#include "support/allocator.h"
 
 #include <sched.h>
 
@@ -105,6 +106,18 @@ static void test_stop_at_any_moment(void **state)
     mrc_background_stop(NULL);
 }
 
+/* Without memory for it there is no thread. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    mrc_background *thread = (mrc_background *)state;
+    test_allocator counter = {0};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
+    counter.fail_at = 1;
+    assert_fails(&context, mrc_background_start(&thread, &context, fill, NULL), MERCER_ERROR_MEMORY, "background");
+    assert_null(thread);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_nothing_runs_unasked),
         cmocka_unit_test(test_reset_at_any_moment),
         cmocka_unit_test(test_stop_at_any_moment),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

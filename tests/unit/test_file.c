@@ -3,8 +3,10 @@
 #include "support/check.h"
 
 #include "core/file/file.h"
+#include "core/file/system.h"
 #include "support/folder.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 
@@ -145,6 +147,181 @@ static void test_refusals(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* Which files are taken for what a killed writer of the name left: those and no others. */
+static void test_remains(void **state)
+{
+    (void)state;
+    static const char *const others[] = {".name.0123456789abcdef.tmq", ".name.0123456789abcdeg.tmp",
+                                         ".name_0123456789abcdef.tmp", "_name.0123456789abcdef.tmp",
+                                         ".nama.0123456789abcdef.tmp", ".name.0123456789abcdef0.tmp",
+                                         ".name.0123456789abcde.tmp"};
+    mrc_writer writer;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", in_folder("name"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) write_bytes(in_folder(others[i]), "x", 1);
+    write_bytes(in_folder(".name.0123456789abcdef.tmp"), "x", 1);
+    assert_succeeds(context, mrc_writer_open(&writer, context, path));
+    mrc_writer_cancel(&writer);
+    assert_int_equal(folder_count(), sizeof others / sizeof *others);
+    folder_clear();
+}
+
+/* A name without a folder is one of the working directory. */
+static void test_here(void **state)
+{
+    (void)state;
+    char before[PATH_MAX];
+    mrc_writer writer;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    assert_succeeds(context, mrc_writer_open(&writer, context, "here"));
+    assert_string_equal(writer.folder, ".");
+    assert_succeeds(context, mrc_writer_write(&writer, "x", 1));
+    mercer_status status = mrc_writer_commit(&writer);
+    assert_int_equal(chdir(before), 0);
+    assert_succeeds(context, status);
+    assert_holds(in_folder("here"), "x");
+    folder_clear();
+}
+
+/* ---- System calls that fail, or do nothing ---------------------------------------------------------------------- */
+
+static mrc_system true_system;
+static int error_of_call; /* 0: it succeeds, and does nothing */
+
+static ssize_t write_nothing(int descriptor, const void *data, size_t bytes)
+{
+    (void)descriptor, (void)data, (void)bytes;
+    return 0;
+}
+
+static ssize_t place_nothing(int descriptor, const void *data, size_t bytes, off_t offset)
+{
+    (void)descriptor, (void)data, (void)bytes, (void)offset;
+    return 0;
+}
+
+static int refuse_stat(const char *path, struct stat *out)
+{
+    (void)path, (void)out;
+    errno = error_of_call;
+    return -1;
+}
+
+static int refuse_folders(const char *path, int flags, mode_t mode)
+{
+    errno = error_of_call;
+    return flags & O_DIRECTORY ? -1 : true_system.open(path, flags, mode);
+}
+
+static int open_calls;
+
+static int refuse_new(const char *path, int flags, mode_t mode)
+{
+    open_calls += (flags & O_EXCL) != 0;
+    errno = error_of_call;
+    return flags & O_EXCL ? -1 : true_system.open(path, flags, mode);
+}
+
+static int refuse_sync(int descriptor)
+{
+    struct stat about;
+    errno = error_of_call;
+    return fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode) ? -1 : true_system.fsync(descriptor);
+}
+
+static int refuse_close(int descriptor)
+{
+    true_system.close(descriptor);
+    errno = EIO;
+    return -1;
+}
+
+static int refuse_any_sync(int descriptor)
+{
+    (void)descriptor;
+    errno = ENOSPC;
+    return -1;
+}
+
+/* Writes a file with a changed table; its status. */
+static mercer_status write_file(const char *path)
+{
+    mrc_writer writer;
+    mercer_status status = mrc_writer_open(&writer, context, path);
+    if (status == MERCER_OK) status = mrc_writer_write(&writer, "new", 3);
+    if (status == MERCER_OK) status = mrc_writer_commit(&writer);
+    mrc_writer_cancel(&writer);
+    mrc_sys = true_system;
+    return status;
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    char path[PATH_MAX];
+    mrc_writer writer, other;
+    true_system = mrc_sys;
+    snprintf(path, sizeof path, "%s", in_folder("file"));
+    mrc_sys.write = write_nothing;
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "cannot write after 0 bytes: no room");
+    static const struct {
+        int error;
+        mercer_status status;
+    } looks[] = {{ENOENT, MERCER_OK}, {EACCES, MERCER_OK}, {ENOTDIR, MERCER_OK}, {ELOOP, MERCER_ERROR_IO}};
+    for (int link = 0; link < 2; link++)
+        for (size_t i = 0; i < sizeof looks / sizeof *looks;
+             i++) { /* whatever cannot be looked at is not overwritten */
+            if (link)
+                mrc_sys.lstat = refuse_stat;
+            else
+                mrc_sys.stat = refuse_stat;
+            error_of_call = looks[i].error;
+            mercer_status status = write_file(path);
+            assert_that(status == looks[i].status, "errno %d: %s", looks[i].error, mercer_last_error(context));
+        }
+    write_bytes(path, "old", 3);
+    error_of_call = EEXIST, mrc_sys.open = refuse_new;
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "File exists");
+    assert_int_equal(open_calls, 100); /* names are tried, then it is given up */
+    error_of_call = EROFS, mrc_sys.open = refuse_new, open_calls = 0;
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "Read-only");
+    assert_int_equal(open_calls, 1);
+    assert_holds(path, "old");
+    /* A folder that cannot be opened or synced at all is no reason to fail; one that fails to be synced is. */
+    static const int folders[] = {EACCES, EMFILE}, syncs[] = {EINVAL, EIO};
+    for (int i = 0; i < 2; i++) {
+        error_of_call = folders[i], mrc_sys.open = refuse_folders;
+        assert_int_equal(write_file(path), i ? MERCER_ERROR_IO : MERCER_OK);
+        error_of_call = syncs[i], mrc_sys.fsync = refuse_sync;
+        assert_int_equal(write_file(path), i ? MERCER_ERROR_IO : MERCER_OK);
+    }
+    mrc_sys.fsync = refuse_any_sync, mrc_sys.close = refuse_close; /* the first failure is told */
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "No space");
+    mrc_sys.close = refuse_close;
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "Input/output error");
+    assert_int_equal(folder_count(), 1);
+    /* Several writers of one file. */
+    assert_succeeds(context, mrc_writer_open(&writer, context, "/dev/null"));
+    assert_fails(context, mrc_writer_resize(&writer, 5), MERCER_ERROR_IO, "several ranks cannot write to it");
+    assert_succeeds(context, mrc_writer_commit(&writer));
+    assert_fails(context, mrc_writer_join(&writer, context, in_folder("none")), MERCER_ERROR_IO,
+                 "is the folder shared?");
+    assert_succeeds(context, mrc_writer_open(&writer, context, path));
+    assert_succeeds(context, mrc_writer_resize(&writer, 6));
+    assert_succeeds(context, mrc_writer_join(&other, context, writer.temporary));
+    assert_succeeds(context, mrc_writer_write_at(&other, "def", 3, 3));
+    mrc_sys.pwrite = place_nothing;
+    assert_fails(context, mrc_writer_write_at(&other, "abc", 3, 0), MERCER_ERROR_IO, "cannot write at byte 0: no room");
+    mrc_sys = true_system;
+    assert_succeeds(context, mrc_writer_write_at(&writer, "abc", 3, 0));
+    assert_succeeds(context, mrc_writer_commit(&other)); /* durable, and still under its temporary name */
+    assert_int_equal(folder_count(), 2);
+    assert_succeeds(context, mrc_writer_commit(&writer));
+    assert_holds(path, "abcdef");
+    folder_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +329,9 @@ int main(void)
         cmocka_unit_test(test_threads_with_one_name),
         cmocka_unit_test(test_longest_name),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_remains),
+        cmocka_unit_test(test_here),
+        cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -2,11 +2,14 @@
 /* Kernel specifications: what is read, what is printed, and what messages say about the rest. */
 #include "support/check.h"
 
+#include "core/spec.h"
+
 #include "kernels/formulas.h"
 #include "kernels/table.h"
 
 #include <locale.h>
 #include <math.h>
+#include <stddef.h>
 
 static mercer_kernel parse(const char *spec)
 {
@@ -313,6 +316,60 @@ static void test_locale_with_a_comma(void **state)
     assert_string_equal(text, "exppower:bandwidth=2.5,gamma=0.75");
 }
 
+/* ---- Words, and forms with all the parameters there may be ------------------------------------------------------ */
+
+typedef struct made_object {
+    char word[MRC_SPEC_WORD];
+    double a, b, c, d;
+    int32_t e;
+} made_object;
+
+static void test_words(void **state)
+{
+    (void)state;
+    static const mrc_spec_form forms[] = {
+        {"full",
+         "full:word=x,a=1",
+         {{.name = "word", .offset = offsetof(made_object, word), .kind = MRC_WORD},
+          {.name = "a", .offset = offsetof(made_object, a), .low = 0, .high = 10, .required = true},
+          {.name = "b", .offset = offsetof(made_object, b), .low = 0, .high = 1e300, .fallback = 2},
+          {.name = "c", .offset = offsetof(made_object, c), .low = 0, .high = 10, .fallback = 3, .low_included = true},
+          {.name = "d", .offset = offsetof(made_object, d), .low = 0, .high = 10, .fallback = 4},
+          {.name = "e", .offset = offsetof(made_object, e), .kind = MRC_WHOLE, .low = 0, .high = 10, .fallback = 5}}},
+        {.name = "bare", .example = "bare"}};
+    const mrc_spec_grammar grammar = {"thing", MERCER_ERROR_ARGUMENT, forms, sizeof *forms, 2};
+    mercer_context context = {.threads = 1};
+    made_object object;
+    int index;
+    assert_succeeds(&context, mrc_spec_read(&context, &grammar, "full:a=1,word=some.word,e=7", &object, &index));
+    assert_string_equal(object.word, "some.word");
+    assert_true(index == 0 && object.a == 1 && object.b == 2 && object.e == 7);
+    assert_succeeds(&context, mrc_spec_read(&context, &grammar, "full:a=1", &object, &index));
+    assert_true(object.word[0] == 0 && object.e == 5);
+    assert_fails(&context, mrc_spec_read(&context, &grammar, "full:a=1,word=", &object, &index), MERCER_ERROR_ARGUMENT,
+                 "no value given for 'word'");
+    assert_fails(&context, mrc_spec_read(&context, &grammar, "full:a=0", &object, &index), MERCER_ERROR_ARGUMENT,
+                 "> 0 and <= 10");
+    assert_fails(&context, mrc_spec_read(&context, &grammar, "full:f=1", &object, &index), MERCER_ERROR_ARGUMENT,
+                 "word (a name), a (> 0 and <= 10, required), b (> 0), c (>= 0 and <= 10), d (> 0 and <= 10), e (> 0 "
+                 "and <= 10, whole)");
+    assert_fails(&context, mrc_spec_read(&context, &grammar, "bare:f=1", &object, &index), MERCER_ERROR_ARGUMENT,
+                 "parameters of bare: none");
+    assert_null(mrc_spec_parameter(&forms[0], "f"));
+    char text[32];
+    mrc_print_number((double)NAN, text, sizeof text); /* no number of digits reads back */
+    assert_non_null(strstr(text, "nan"));
+    mrc_print_single((float)NAN, text, sizeof text);
+    assert_non_null(strstr(text, "nan"));
+    double value;
+    assert_false(mrc_scan_number("", &value));
+    assert_false(mrc_scan_number("1e", &value));
+    const char *best = NULL;
+    int fewest = 1000;
+    mrc_consider_name("a", "a-name-that-is-longer-than-any-word-may-be-in-a-text-of-this-form-is", &best, &fewest);
+    assert_null(best);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_print_sizes),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_locale_with_a_comma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

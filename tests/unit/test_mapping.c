@@ -3,6 +3,7 @@
 #include "support/datasets.h"
 
 #include "core/file/file.h"
+#include "core/file/system.h"
 
 #include <sys/time.h>
 #include <unistd.h>
@@ -101,9 +102,67 @@ static void test_datasets(void **state)
     }
 }
 
+/* What cannot be opened, and calls that return less than they were asked for. */
+static mrc_system true_system;
+static struct stat other_about;
+static int reads;
+
+static ssize_t read_nothing(int descriptor, void *data, size_t bytes, off_t offset)
+{
+    return reads++ > 0 ? 0 : true_system.pread(descriptor, data, bytes / 2, offset);
+}
+
+static int stat_other(const char *path, struct stat *out)
+{
+    (void)path;
+    *out = other_about;
+    return 0;
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    mrc_mapping map;
+    char below[600];
+    const char *path = make_file("mapped");
+    true_system = mrc_sys;
+    snprintf(below, sizeof below, "%s/below", path);
+    assert_fails(context, mrc_open_file(context, &map, below, 0), MERCER_ERROR_MISSING, "Not a directory");
+    assert_fails(context, mrc_open_file(context, &map, in_folder("none"), 0), MERCER_ERROR_MISSING, "No such file");
+    int64_t live = allocator.live;
+    mrc_sys.pread = read_nothing; /* it was cut while it was read */
+    mercer_status status = mrc_open_file(context, &map, path, BYTES);
+    mrc_sys = true_system;
+    assert_fails(context, status, MERCER_ERROR_IO, "was cut or written to");
+    assert_int_equal(allocator.live, live);
+    assert_succeeds(context, mrc_open_file(context, &map, path, 0));
+    assert_int_equal(stat(path, &other_about), 0);
+    mrc_sys.stat = stat_other;
+    for (int what = 0; what < 4; what++) { /* the same; on another disk; a nanosecond later; as long again */
+        assert_int_equal(stat(path, &other_about), 0);
+        if (what == 1) other_about.st_dev++;
+        if (what == 2) other_about.st_mtim.tv_nsec ^= 1;
+        if (what == 3) other_about.st_size++;
+        assert_int_equal(mrc_mapping_check(&map), what < 2 ? MERCER_OK : MERCER_ERROR_IO);
+    }
+    mrc_sys = true_system;
+    mrc_mapping_will_need(&map, 5000, 100);
+    mrc_mapping_will_need(&map, 0, 0); /* nothing */
+    mrc_mapping_release(&map, 10, 0);
+    mrc_mapping_release(&map, 10, BYTES);
+    assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
+    mrc_unmap(&map);
+    mrc_mapping_will_need(&map, 0, 100); /* of a file that is closed, or empty */
+    assert_succeeds(context, mrc_open_file(context, &map, text_file("empty", ""), 0));
+    assert_true(map.data == NULL && map.bytes == 0);
+    mrc_mapping_release(&map, 0, 10);
+    mrc_unmap(&map);
+    assert_int_equal(allocator.live, live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_changes),
-                                       cmocka_unit_test(test_datasets)};
+                                       cmocka_unit_test(test_datasets), cmocka_unit_test(test_calls)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

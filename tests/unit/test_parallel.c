@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parallel_for: every index exactly once, workers within bounds and never two at once with the same number; loops inside loops, of
    several callers at once, and in the child of a fork. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "support/check.h"
 
 #include "core/clock.h"
@@ -205,6 +205,79 @@ static void test_child_of_fork(void **state)
     }
 }
 
+/* ---- The section ------------------------------------------------------------------------------------------------ */
+
+static atomic_int opened, opened_again, closed, thread_inside, thread_may_leave;
+
+static void open_section(bool again)
+{
+    opened++;
+    opened_again += again;
+}
+
+static void close_section(void)
+{
+    closed++;
+}
+
+static void *stay_inside(void *unused)
+{
+    mrc_section_enter(open_section);
+    thread_inside = 1;
+    while (!thread_may_leave) usleep(1000);
+    mrc_section_leave(close_section);
+    return unused;
+}
+
+/* Runs in the child of a fork: 0 if all is well. */
+static int in_child(bool inside)
+{
+    int before = opened, again = opened_again;
+    if (inside) { /* the count is its own: the section is open, and its end closes it */
+        int ended = closed;
+        mrc_section_leave(close_section);
+        if (closed != ended + 1) return 1;
+    }
+    mrc_section_enter(open_section);
+    if (opened != before + 1 || opened_again != again + !inside) return 2;
+    mrc_section_leave(close_section);
+    mrc_section_enter(open_section);
+    if (opened_again != again + !inside) return 3; /* it was told once */
+    mrc_section_leave(close_section);
+    return 0;
+}
+
+/* It is opened by the first and closed by the last; a child of fork is told that threads vanished inside. */
+static void test_section(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    mrc_section_enter(open_section);
+    mrc_section_enter(open_section);
+    mrc_section_leave(close_section);
+    assert_true(opened == 1 && closed == 0);
+    mrc_section_leave(close_section);
+    assert_true(opened == 1 && closed == 1 && opened_again == 0);
+    for (int inside = 0; inside < 2; inside++) {
+        if (inside)
+            mrc_section_enter(open_section);
+        else
+            assert_int_equal(pthread_create(&thread, NULL, stay_inside, NULL), 0);
+        while (!inside && !thread_inside) usleep(1000);
+        pid_t child = fork();
+        if (child == 0) _exit(in_child(inside));
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_that(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d: %d", inside, status);
+        thread_may_leave = 1;
+        if (inside)
+            mrc_section_leave(close_section);
+        else
+            pthread_join(thread, NULL);
+    }
+    assert_true(opened == closed && opened_again == 0);
+}
+
 static int make_tally(void **state)
 {
     *state = malloc(sizeof(tally));
@@ -224,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_many_small_loops), cmocka_unit_test(test_pieces_run_at_once),
         cmocka_unit_test(test_after_sleep),      cmocka_unit_test(test_loops_inside_pieces_run_there),
         cmocka_unit_test(test_several_callers),  cmocka_unit_test(test_child_of_fork),
+        cmocka_unit_test(test_section),
     };
     return cmocka_run_group_tests(tests, make_tally, free_tally);
 }

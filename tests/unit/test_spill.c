@@ -3,6 +3,7 @@
 #include "support/datasets.h"
 
 #include "core/file/spill.h"
+#include "core/file/system.h"
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 
@@ -161,6 +162,82 @@ static void test_refusals(void **state)
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "memory and spill must not be negative");
 }
 
+/* ---- The file itself -------------------------------------------------------------------------------------------- */
+
+static mrc_system true_system;
+static int room_left;
+
+static ssize_t write_nothing(int descriptor, const void *data, size_t bytes)
+{
+    (void)descriptor, (void)data, (void)bytes;
+    return 0;
+}
+
+static int little_room(int descriptor, struct statvfs *out)
+{
+    true_system.fstatvfs(descriptor, out);
+    out->f_bavail = (fsblkcnt_t)room_left, out->f_frsize = 1;
+    return 0;
+}
+
+/* Sizes around those of its buffer, a disk that is nearly full, and names that are too long. */
+static void test_file(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    static char bytes[2 * MIB + 7];
+    static const int64_t sizes[] = {0, 1, MIB - 1, MIB, MIB + 1, 2 * MIB + 7};
+    mrc_spill spill;
+    mrc_mapping map;
+    int64_t live = allocator.live;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i % 253);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_succeeds(context, mrc_spill_open(&spill, context));
+        assert_succeeds(context, mrc_spill_write(&spill, bytes, sizes[i] / 3));
+        assert_succeeds(context, mrc_spill_write(&spill, bytes + sizes[i] / 3, sizes[i] - sizes[i] / 3));
+        assert_succeeds(context, mrc_spill_map(&spill, &map));
+        assert_true(map.bytes == sizes[i] && (map.data != NULL) == (sizes[i] > 0));
+        if (sizes[i]) assert_memory_equal(map.data, bytes, (size_t)sizes[i]);
+        mrc_unmap(&map);
+        mrc_spill_close(&spill); /* once more does nothing */
+    }
+    true_system = mrc_sys;
+    for (int way = 0; way < 3; way++) { /* no byte is taken; a tenth of what was written is left, and one byte more */
+        assert_succeeds(context, mrc_spill_open(&spill, context));
+        assert_succeeds(context, mrc_spill_write(&spill, bytes, MIB));
+        room_left = MIB / 10 + (way == 2);
+        if (way == 0)
+            mrc_sys.write = write_nothing;
+        else
+            mrc_sys.fstatvfs = little_room;
+        mercer_status status = mrc_spill_write(&spill, bytes, MIB);
+        mrc_sys = true_system;
+        mrc_spill_close(&spill);
+        if (way == 2)
+            assert_succeeds(context, status);
+        else
+            assert_fails(context, status, MERCER_ERROR_IO, way ? "No space left" : "Input/output error");
+    }
+    static char name[5000];
+    const char *old = getenv("TMPDIR");
+    char *kept = old ? strdup(old) : NULL;
+    memset(name, 'n', sizeof name - 1);
+    setenv("TMPDIR", name, 1);
+    mercer_status status = mrc_spill_open(&spill, context);
+    mrc_spill_close(&spill);
+    setenv("TMPDIR", "", 1);
+    assert_succeeds(context, mrc_spill_open(&spill, context));
+    assert_string_equal(spill.folder, "/tmp");
+    mrc_spill_close(&spill);
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+    assert_fails(context, status, MERCER_ERROR_IO, "TMPDIR is too long");
+    assert_int_equal(allocator.live, live);
+}
+
 /* What is gzip'ed and no table is mapped from its temporary file, too. */
 static void test_gzip(void **state)
 {
@@ -186,7 +263,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),    cmocka_unit_test(test_numbers), cmocka_unit_test(test_features_do_not_fit),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_gzip),    cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_file),    cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_fit),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

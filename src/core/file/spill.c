@@ -34,7 +34,8 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     *out = (mrc_spill){.context = context, .folder = folder && *folder ? folder : "/tmp", .descriptor = -1};
     if (getentropy(&number, sizeof number) != 0) number = (uint64_t)(uintptr_t)out ^ (uint64_t)getpid() << 40;
     int length = snprintf(name, sizeof name, "%s/mercer-%016" PRIx64, out->folder, number);
-    if (length < 0 || length >= (int)sizeof name) return fail(out, "cannot open", ENAMETOOLONG);
+    if (length >= (int)sizeof name)
+        return mrc_fail(context, MERCER_ERROR_IO, "TMPDIR is too long for the name of a file: %.80s...", out->folder);
     MRC_TRY(mrc_alloc(context, &out->buffer, BUFFER_BYTES, 1, "a temporary file"));
     out->descriptor = mrc_sys.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (out->descriptor < 0) return fail(out, "cannot open", errno);
