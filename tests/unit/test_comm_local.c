@@ -251,22 +251,24 @@ static int64_t fake_free_memory(mrc_backend *backend)
     return ((const fake_device *)backend->state)->bytes;
 }
 
-/* Ranks 0 and 2 share a device; rank 1 has a smaller one to itself. */
+/* Ranks 0 and 2 share a device; rank 1 has one to itself, with less than their parts or with more. */
 static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
 {
     static const mrc_backend_ops ops = {.capabilities = fake_capabilities, .free_memory = fake_free_memory};
-    fake_device device = {.place = comm->rank == 1 ? 5 : 9, .bytes = (int64_t)(comm->rank == 1 ? 30 : 80) << 30};
+    const int way = *(const int *)user;
+    const int64_t alone = way == 0 ? 30 : 50;
+    fake_device device = {.place = comm->rank == 1 ? 5 : 9, .bytes = (int64_t)(comm->rank == 1 ? alone : 80) << 30};
     mrc_backend backend = {.ops = &ops, .context = context, .state = &device};
-    const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, (int64_t)30 << 30)};
-    int64_t each, wanted = *(const int *)user ? 0 : mrc_min(shares[0], shares[1]);
-    if (*(const int *)user) device.place = 0; /* they all compute in host memory */
+    const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, alone << 30)};
+    int64_t each, wanted = way == 2 ? 0 : shares[way == 0];
+    if (way == 2) device.place = 0; /* they all compute in host memory */
     return mrc_rank_room(&backend, comm, &each) != MERCER_OK || each != wanted;
 }
 
 static void test_devices_are_counted_once(void **state)
 {
     (void)state;
-    for (int host = 0; host < 2; host++) with_ranks(3, 0, ask_for_room, &host);
+    for (int way = 0; way < 3; way++) with_ranks(3, 0, ask_for_room, &way);
 }
 
 /* ---- Ranks that fail ---------------------------------------------------------------------------------------- */

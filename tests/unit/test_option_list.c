@@ -2,6 +2,8 @@
 /* The list of options of training: rows describe the struct, and values out of range are refused by name. */
 #include "support/check.h"
 
+#include "plan/plan.h"
+
 #include <mercer/advanced.h>
 
 #include <math.h>
@@ -88,8 +90,47 @@ static void test_ranges(void **state)
     }
 }
 
+/* Which options say how weights are found, so that nothing is searched for that was given: a value of 1 each. */
+static void test_how(void **state)
+{
+    (void)state;
+    static const char *const silent[] = {"solver", "lambda", "patience", "cache", "converge"};
+    const int64_t whole = 1;
+    const double number = 0.5;
+    const mercer_switch on = MERCER_ON;
+    const char *const name = "exact";
+    mercer_train_options options = {.struct_size = sizeof options};
+    assert_false(mrc_plan_says_how(&options));
+    for (int i = 0; mercer_train_option(i) != NULL; i++) {
+        const mercer_option *row = mercer_train_option(i);
+        bool says = true;
+        for (size_t k = 0; k < sizeof silent / sizeof *silent; k++) says &= strcmp(row->name, silent[k]) != 0;
+        const void *value = row->type == MERCER_OPTION_INTEGER  ? (const void *)&whole
+                            : row->type == MERCER_OPTION_NUMBER ? (const void *)&number
+                            : row->type == MERCER_OPTION_SWITCH ? (const void *)&on
+                                                                : (const void *)&name;
+        options = (mercer_train_options){.struct_size = sizeof options};
+        memcpy((char *)&options + row->offset, value, (size_t)size_of(row->type));
+        assert_that(mrc_plan_says_how(&options) == says, "%s", row->name);
+    }
+}
+
+/* A solver that has no use for an option is told with those that have. */
+static void test_users(void **state)
+{
+    (void)state;
+    mercer_train_options options = {.struct_size = sizeof options, .solver = "direct", .carry = MERCER_ON};
+    assert_fails(context, mrc_plan_check_options(context, &options), MERCER_ERROR_ARGUMENT,
+                 "has no use for carry: leave it out, or choose a solver that has: ep4, ep3, paper, ep3-exact, nytro");
+    options = (mercer_train_options){.struct_size = sizeof options, .lambda = 5, .memory = -1};
+    assert_fails(context, mrc_plan_check_options(context, &options), MERCER_ERROR_ARGUMENT, "memory is -1");
+    options.memory = 0;
+    assert_succeeds(context, mrc_plan_check_options(context, &options));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_ranges)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_ranges),
+                                       cmocka_unit_test(test_how), cmocka_unit_test(test_users)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

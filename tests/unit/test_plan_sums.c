@@ -265,6 +265,13 @@ static void test_device(void **state)
     assert_true(asked.points == MERCER_F32 && asked.real == MERCER_F64);
     assert_int_equal(plan.public_plan.bytes,
                      3340 + 100000 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
+    ops.work_bytes = NULL; /* a device that holds nothing of its own */
+    context->backend = &fake;
+    again = plan_made(&plan, &request);
+    context->backend = own;
+    assert_succeeds(context, again);
+    assert_int_equal(plan.public_plan.bytes,
+                     3340 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
     assert_int_equal(mrc_plan_share(false, 1001), 500);
     assert_int_equal(mrc_plan_share(true, 800 << 20), 400 << 20);
 }
@@ -328,6 +335,34 @@ static void test_width(void **state)
     }
 }
 
+/* What is kept is told: the matrix, or its factor. */
+static void test_kept_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *solver, *projector;
+        double roughness;
+        int64_t centers;
+        const char *says;
+    } cases[] = {{"ep4", "exact", 0, 2000, "kept: K(X,Z), the factor of K(Z,Z)"},
+                 {"ep4", "pcg", 0, 2000, "kept: K(X,Z), K(Z,Z)"},
+                 {"cg", NULL, 0.1, 2000, "kept: K(X,Z), the factor of K(Z,Z)"},
+                 {"cg", NULL, 0.5, 9000, "kept: K(X,Z), K(Z,Z)"},
+                 {"direct", NULL, 0, 2000, "kept: the factor of K(Z,Z)"},
+                 {"gd", NULL, 0, INT64_C(2000000), "kept: nothing"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mrc_plan plan;
+        mercer_train_options options = options_for(cases[i].solver);
+        mrc_plan_request request = made_request(&options);
+        request.n = 20000, request.p = cases[i].centers, request.roughness = cases[i].roughness;
+        options.projector = cases[i].projector, options.memory = INT64_C(16) << 30;
+        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        const char *found = strstr(plan.public_plan.text, cases[i].says);
+        assert_that(found && found[strlen(cases[i].says)] == '\n', "%s: %s", cases[i].says, plan.public_plan.text);
+        assert_null(strstr(plan.public_plan.text, "polish"));
+    }
+}
+
 /* ---- Ranks ------------------------------------------------------------------------------------------- */
 
 /* Three ranks have 3, 3 and 2 of 8 shards: 2, 2 and 1 nodes of the tree are left of them. */
@@ -344,8 +379,8 @@ static void test_ranks(void **state)
                         .nystrom = 40,
                         .eigenpairs = 5,
                         .cache_data = 1,
-                        .flops = 4e9,
-                        .seconds = 2};
+                        .flops = 1e9,
+                        .seconds = 0.5};
     const mercer_shape shape = {.struct_size = sizeof shape,
                                 .samples = 1000,
                                 .centers = 77,
@@ -417,9 +452,9 @@ static void test_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_kept),    cmocka_unit_test(test_time),
-        cmocka_unit_test(test_device), cmocka_unit_test(test_largest), cmocka_unit_test(test_width),
-        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_kept),      cmocka_unit_test(test_time),
+        cmocka_unit_test(test_device), cmocka_unit_test(test_largest),   cmocka_unit_test(test_width),
+        cmocka_unit_test(test_ranks),  cmocka_unit_test(test_kept_text),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

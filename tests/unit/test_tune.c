@@ -518,6 +518,7 @@ static void test_rule(void **state)
     WHY(fit.metric, &metric, "metric");
     WHY(fit.learn_features, -1, "metric");
     WHY(fit.augment, "flip", "augmented");
+    WHY(fit.samples, 1, "augmented");
     WHY(train.lambda, 1e-3, "ridge");
     WHY(train.solver, "cg", "solver");
     WHY(train.patience, 1, "early");
@@ -530,9 +531,21 @@ static void test_rule(void **state)
     WHY(info.format, "synthetic", "no table");
     WHY(info.format, "libsvm", "no table");
     WHY(info.format, NULL, "sizes");
+    WHY(info.format, "sizes", "sizes");
     WHY(info.task, MERCER_TASK_UNLABELLED, "targets");
     WHY(info.rows, memory / 4096 / 4 + 1, "memory");
 #undef WHY
+    fit = (mercer_fit_options){0}, train = (mercer_train_options){0};
+    for (int sides = 0; sides < 4; sides++) { /* an image has both */
+        mercer_dataset_info info = table;
+        info.height = sides & 1, info.width = sides >> 1;
+        const char *why = mrc_plan_untuned(&fit, &train, &info, memory);
+        assert_true((why != NULL) == (sides == 3));
+        if (why) assert_string_equal(why, "the samples are images");
+    }
+    mercer_dataset_info quarter = table;
+    quarter.rows = memory / 4096 / 4;
+    assert_null(mrc_plan_untuned(&fit, &train, &quarter, memory));
     fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .tune_budget = 1, .validation_fraction = 0.2};
     train = (mercer_train_options){.cache = MERCER_OFF, .converge = MERCER_ON, .solver = "auto"};
     assert_null(mrc_plan_untuned(&fit, &train, &table, memory));
