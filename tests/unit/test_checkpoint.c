@@ -415,8 +415,8 @@ static void test_tampered(void **state)
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
-            assert_that(i < 2 || strstr(message, state_names[i]), "%s, change %d: %s", state_names[i], (int)what,
-                        message);
+            const char *says = i == 0 ? "not a checkpoint" : i == 1 ? "numbers are not those" : state_names[i];
+            assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");

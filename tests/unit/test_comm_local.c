@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that are threads: exchanges, sums with the bits of virtual shards, ranks that leave or never come, a model that they
-   share and its file. Also meant for the thread sanitizer. */
+/* Ranks that are threads: exchanges, sums with the bits of virtual shards, ranks that leave or never come. Also meant for the
+   thread sanitizer. */
 #include "support/check.h"
 
 #include "comm/comm.h"
@@ -8,78 +8,11 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
-#include "model/model_file.h"
 #include "plan/plan.h"
 #include "support/allocator.h"
-#include "support/failing_files.h"
-#include "support/folder.h"
+#include "support/local_ranks.h"
 
-#include <pthread.h>
 #include <time.h>
-
-enum { MOST = 8 };
-
-/* ---- Ranks -------------------------------------------------------------------------------------------------- */
-
-/* What a rank does; 0 if all was well. cmocka may be used by the main thread only: ranks count their failures. */
-typedef int (*duty)(mrc_comm *comm, mercer_context *context, void *user);
-
-typedef struct rank_thread {
-    pthread_t thread;
-    mrc_comm *comm;
-    mercer_context *context;
-    duty work;
-    void *user;
-    int failures;
-} rank_thread;
-
-static void *serve(void *argument)
-{
-    rank_thread *self = argument;
-    self->failures = self->work(self->comm, self->context, self->user);
-    return NULL;
-}
-
-static void make_ranks(rank_thread *all, int ranks, int shards, double deadline)
-{
-    mercer_context *contexts[MOST] = {0};
-    mercer_comm *comms[MOST];
-    mercer_context_options options = MERCER_INIT(mercer_context_options);
-    options.threads = 1;
-    for (int r = 0; r < ranks; r++) assert_succeeds(NULL, mercer_context_create(&contexts[r], &options));
-    mercer_comm_options how = {.struct_size = sizeof how, .shards = shards, .deadline = deadline};
-    assert_succeeds(contexts[0], mercer_comm_create_local(comms, contexts, ranks, &how));
-    for (int r = 0; r < ranks; r++) all[r] = (rank_thread){.comm = comms[r], .context = contexts[r]};
-}
-
-/* Rank 0 is the thread that is here. */
-static void run_ranks(rank_thread *all, int ranks, duty work, void *user)
-{
-    for (int r = 0; r < ranks; r++) all[r].work = work, all[r].user = user;
-    for (int r = 1; r < ranks; r++) assert_int_equal(pthread_create(&all[r].thread, NULL, serve, &all[r]), 0);
-    serve(&all[0]);
-    for (int r = 1; r < ranks; r++) pthread_join(all[r].thread, NULL);
-    for (int r = 0; r < ranks; r++)
-        assert_that(all[r].failures == 0, "rank %d of %d: failure %d: %s", r, ranks, all[r].failures,
-                    mercer_last_error(all[r].context));
-}
-
-static void free_ranks(rank_thread *all, int ranks, int first)
-{
-    for (int i = 0; i < ranks; i++) {
-        int r = (first + i) % ranks; /* in any order, by one thread that has joined the others */
-        mercer_comm_free(all[r].comm);
-        mercer_context_free(all[r].context);
-    }
-}
-
-static void with_ranks(int ranks, int shards, duty work, void *user)
-{
-    rank_thread all[MOST];
-    make_ranks(all, ranks, shards, 20);
-    run_ranks(all, ranks, work, user);
-    free_ranks(all, ranks, ranks / 2);
-}
 
 /* ---- Exchanges ---------------------------------------------------------------------------------------------- */
 
@@ -371,132 +304,6 @@ static void test_news_renew_the_deadline(void **state)
 
 /* ---- Making ------------------------------------------------------------------------------------------------- */
 
-/* ---- One model of all ranks ---------------------------------------------------------------------------------- */
-
-enum { CENTERS = 13, FEATURES = 4, OUTPUTS = 2, SAMPLES = 6, SHARDS = 5 };
-
-/* What all ranks have in common: numbers, and what one process with as many shards makes of them. */
-typedef struct shared_model {
-    float z[CENTERS * FEATURES], w[CENTERS * OUTPUTS], x[SAMPLES * FEATURES], f[SAMPLES * OUTPUTS];
-    char path[FOLDER_CHARS + 128];
-    bool may_fail;
-    _Atomic int good; /* ranks that wrote it */
-} shared_model;
-
-static int make_share(mercer_model **out, mrc_comm *comm, mercer_context *context, shared_model *of)
-{
-    int64_t first, rows;
-    mercer_kernel kernel;
-    mrc_comm_rows(comm, CENTERS, comm->rank, &first, &rows);
-    mercer_matrix z = mrc_view(of->z + first * FEATURES, rows, FEATURES, MERCER_F32);
-    if (mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3") != MERCER_OK ||
-        mrc_model_create(out, context, comm, &kernel, &z, CENTERS, OUTPUTS, MERCER_F32) != MERCER_OK ||
-        mrc_model_find_origin(*out) != MERCER_OK)
-        return 1;
-    memcpy((*out)->weights.data, of->w + first * OUTPUTS, (size_t)(rows * OUTPUTS) * sizeof(float));
-    return 0;
-}
-
-/* Predictions, a file and the shares that are read from it have the bits of one process. */
-static int write_together(mrc_comm *comm, mercer_context *context, void *user)
-{
-    shared_model *of = user;
-    mercer_model *model = NULL, *again = NULL;
-    float f[SAMPLES * OUTPUTS];
-    mercer_matrix x = mrc_view(of->x, SAMPLES, FEATURES, MERCER_F32), to = mrc_view(f, SAMPLES, OUTPUTS, MERCER_F32);
-    int wrong = make_share(&model, comm, context, of);
-    if (!of->may_fail) {
-        if (wrong == 0) wrong = 2 * (mrc_model_predict(model, &to, &x) != MERCER_OK);
-        if (wrong == 0) wrong = 4 * (memcmp(f, of->f, sizeof f) != 0);
-    }
-    mercer_status status = wrong ? MERCER_OK : mrc_model_write(model, of->path, NULL, NULL, 0);
-    of->good += status == MERCER_OK;
-    if (status != MERCER_OK && !of->may_fail) wrong = 8;
-    if (!of->may_fail) {
-        if (wrong == 0) wrong = 16 * (mrc_model_read(&again, context, comm, of->path) != MERCER_OK);
-        if (wrong == 0)
-            wrong = 32 * (again->first != model->first || again->weights.rows != model->weights.rows ||
-                          memcmp(again->weights.data, model->weights.data,
-                                 (size_t)(model->weights.rows * OUTPUTS) * sizeof(float)) != 0);
-    }
-    mercer_model_free(again);
-    mercer_model_free(model);
-    return wrong;
-}
-
-static shared_model open_shared(void)
-{
-    shared_model of = {.may_fail = false};
-    mercer_context *context;
-    mrc_comm *comm;
-    mercer_model *model;
-    mrc_rng rng = {5, 1};
-    for (int i = 0; i < CENTERS * FEATURES; i++) of.z[i] = (float)mrc_random_normal(rng, (uint64_t)i);
-    for (int i = 0; i < CENTERS * OUTPUTS; i++) of.w[i] = (float)mrc_random_normal(rng, (uint64_t)(100 + i));
-    for (int i = 0; i < SAMPLES * FEATURES; i++) of.x[i] = (float)mrc_random_normal(rng, (uint64_t)(200 + i));
-    folder_open();
-    snprintf(of.path, sizeof of.path, "%s", in_folder("alone"));
-    assert_succeeds(NULL, mercer_context_create(&context, NULL));
-    assert_succeeds(context, mrc_comm_create_virtual(&comm, context, SHARDS));
-    assert_int_equal(make_share(&model, comm, context, &of), 0);
-    mercer_matrix x = mrc_view(of.x, SAMPLES, FEATURES, MERCER_F32), f = mrc_view(of.f, SAMPLES, OUTPUTS, MERCER_F32);
-    assert_succeeds(context, mrc_model_predict(model, &f, &x));
-    assert_succeeds(context, mrc_model_write(model, of.path, NULL, NULL, 0));
-    mercer_model_free(model);
-    mercer_comm_free(comm);
-    mercer_context_free(context);
-    snprintf(of.path, sizeof of.path, "%s", in_folder("together"));
-    return of;
-}
-
-static void test_one_file_of_all(void **state)
-{
-    (void)state;
-    shared_model of = open_shared();
-    for (int ranks = 2; ranks <= SHARDS; ranks++) { /* the last of them has one shard */
-        with_ranks(ranks, SHARDS, write_together, &of);
-        assert_same_bytes(in_folder("alone"), of.path);
-        assert_int_equal(folder_count(), 2);
-    }
-    folder_close();
-}
-
-/* Whatever call fails on whatever rank: all ranks are refused, and the old file stays, or is the new one whole. */
-static void test_one_file_fails(void **state)
-{
-    (void)state;
-    static const call_kind kinds[] = {CALL_open,  CALL_close,  CALL_pwrite, CALL_ftruncate, CALL_fsync,
-                                      CALL_fstat, CALL_rename, CALL_mmap,   CALL_stat};
-    static const int errors[] = {ENOSPC, EINTR, HALF};
-    shared_model of = open_shared();
-    int refused = 0, descriptors = open_descriptors();
-    of.may_fail = true;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int e = 0; e < (kinds[k] == CALL_pwrite ? 3 : 1); e++)
-            for (int64_t at = 0;; at++) {
-                assert_true(at < 100);
-                write_bytes(of.path, "old", 3);
-                of.good = 0;
-                fault_begin(kinds[k], at, errors[e]);
-                with_ranks(2, 0, write_together, &of);
-                bool failed = fault.failed;
-                fault_end();
-                assert_that(of.good == 0 || of.good == 2, "%s %d: %d ranks", call_names[kinds[k]], (int)at, of.good);
-                assert_true(failed || of.good == 2);
-                file_bytes found = read_bytes(of.path);
-                assert_true(found.count == 3 ? of.good == 0 && memcmp(found.data, "old", 3) == 0 : found.count > 100);
-                free(found.data);
-                if (of.good == 2) assert_same_bytes(in_folder("alone"), of.path);
-                assert_int_equal(folder_count(), 2);
-                assert_int_equal(open_descriptors(), descriptors);
-                refused += of.good == 0;
-                if (!failed) break;
-            }
-    print_message("    %d refused\n", refused);
-    assert_true(refused > 10);
-    folder_close();
-}
-
 static void test_arguments(void **state)
 {
     (void)state;
@@ -568,8 +375,6 @@ int main(void)
         cmocka_unit_test(test_a_rank_that_closes_too_soon),
         cmocka_unit_test(test_a_rank_that_does_not_come),
         cmocka_unit_test(test_news_renew_the_deadline),
-        cmocka_unit_test(test_one_file_of_all),
-        cmocka_unit_test(test_one_file_fails),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_all_or_none),
     };
