@@ -366,13 +366,11 @@ static void test_kept_text(void **state)
 /* ---- Ranks ------------------------------------------------------------------------------------------- */
 
 /* Three ranks have 3, 3 and 2 of 8 shards: 2, 2 and 1 nodes of the tree are left of them. */
-static void test_ranks(void **state)
+static void check_ranks(const char *solver, const char *projector, mercer_dtype real)
 {
-    (void)state;
     const double speed = 1e9, latency = 3e-6, p = 77, d = FEATURES, c = OUTPUTS, m = 100;
+    const double e = (double)mrc_dtype_size(real);
     mercer_plan plan = {.struct_size = sizeof plan,
-                        .solver = "ep4",
-                        .projector = "exact",
                         .batch = 100,
                         .period = 3,
                         .epochs = 2,
@@ -381,13 +379,15 @@ static void test_ranks(void **state)
                         .cache_data = 1,
                         .flops = 1e9,
                         .seconds = 0.5};
+    snprintf(plan.solver, sizeof plan.solver, "%s", solver);
+    snprintf(plan.projector, sizeof plan.projector, "%s", projector);
     const mercer_shape shape = {.struct_size = sizeof shape,
                                 .samples = 1000,
                                 .centers = 77,
                                 .features = FEATURES,
                                 .outputs = OUTPUTS,
                                 .points = MERCER_U8,
-                                .weights = MERCER_F32};
+                                .weights = real};
     mercer_network network = {.struct_size = sizeof network,
                               .ranks = 3,
                               .shards = 8,
@@ -398,23 +398,23 @@ static void test_ranks(void **state)
                                  .p = 77,
                                  .d = FEATURES,
                                  .c = OUTPUTS,
-                                 .real_size = 4,
+                                 .real_size = mrc_dtype_size(real),
                                  .point_size = 1,
                                  .shards = 8,
                                  .ranks = 3,
                                  .nodes = 5.0 / 3};
     mrc_plan parts = {.public_plan = plan,
-                      .solver = mrc_solver_find("ep4"),
-                      .projector = mrc_projector_find("exact"),
-                      .preconditioner_sizes = {.sample = 40, .basis = 5, .stored = MERCER_F32},
-                      .keep_bytes = 100 * 77 * 4};
-    parts.projector_options = mrc_projector_options_of(&plan, parts.projector);
+                      .solver = mrc_solver_find(solver),
+                      .projector = mrc_projector_find(projector),
+                      .preconditioner_sizes = {.sample = 40, .basis = 5, .stored = real},
+                      .keep_bytes = 100 * 77 * mrc_dtype_size(real)};
+    if (parts.projector) parts.projector_options = mrc_projector_options_of(&plan, parts.projector);
     mrc_solver_cost cost = {0};
     mrc_cost blocks, validation = {0};
     parts.solver->ops->cost(&problem, &parts, &cost);
     mrc_kernel_blocks_cost(&problem, parts.keep_bytes, 1, &blocks);
-    mrc_cost_sums(&validation, &problem, 2048 * c * 4, 2);
-    mrc_cost_sums(&validation, &problem, 904 * c * 4, 1);
+    mrc_cost_sums(&validation, &problem, 2048 * c * e, 2);
+    mrc_cost_sums(&validation, &problem, 904 * c * e, 1);
     mercer_rank_plan out;
     mrc_plan_ranks(&out, &plan, &shape, &network);
     assert_true(out.struct_size == sizeof out && out.ranks == 3 && out.shards == 8);
@@ -434,9 +434,9 @@ static void test_ranks(void **state)
     double computing = (all - alike) / 3 + alike + projecting;
     check_near(out.compute_seconds, computing / 2e9, 1e-12 * computing);
     check_near(out.projection_share, projecting / computing, 1e-12);
-    double model = p * (d + c * 4), set_up = cost.set_up.held.whole + cost.set_up.set_up.whole;
+    double model = p * (d + c * e), set_up = cost.set_up.held.whole + cost.set_up.set_up.whole;
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost.set_up.held, cost.set_up.peak), blocks.held);
-    double whole = held.whole + m * (d + 8 * c + 3 * c * 4) + 3 * m * c * 4; /* 3 shards at most */
+    double whole = held.whole + m * (d + 8 * c + 3 * c * e) + 3 * m * c * e; /* 3 shards at most */
     check_near(out.shared_bytes, (model + held.shared) / 3, 1e-6);
     check_near(out.replicated_bytes, fmax(whole, set_up), 1e-6);
     check_near(out.checkpoint_bytes, model + cost.set_up.state, 1e-6);
@@ -447,6 +447,14 @@ static void test_ranks(void **state)
     plan.seconds = 0; /* of no known rate: flops are told */
     mrc_plan_ranks(&slower, &plan, &shape, &network);
     check_near(slower.compute_seconds, computing, 1e-9 * computing);
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    check_ranks("ep4", "exact", MERCER_F32);
+    check_ranks("cg", "none", MERCER_F64);
+    check_ranks("cg", "none", MERCER_F32);
 }
 
 int main(void)
