@@ -243,6 +243,9 @@ static void newer_file(const char *path, int kind)
     double rows, level[C], before[C];
     assert_same_predictions(model, again, MERCER_F32, "newer parts");
     assert_true(mercer_model_temperature(again, NULL) == 1.5);
+    int64_t count;
+    assert_string_equal(mercer_model_target_names(again, &count)[0], "v");
+    assert_int_equal(count, kind ? 1 : C);
     assert_int_equal(mercer_model_interval_task(again, &rows),
                      kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
     assert_true(rows == 44.5);
@@ -252,6 +255,44 @@ static void newer_file(const char *path, int kind)
     mercer_model_free(again), mercer_model_free(model);
     mercer_preprocess_free(preprocess);
     free(x.data);
+}
+
+/* A single feature has its preprocessing, too; what a model has not, its file does not mention; and the range that centers
+   must be in is that of the types in the file. */
+static void test_least_parts(void **state)
+{
+    (void)state;
+    char header[8192];
+    double far[2] = {0, 1e15};
+    const char *path = in_folder("least");
+    mercer_kernel kernel;
+    mercer_model *model;
+    mercer_preprocess *preprocess;
+    mercer_matrix z = mrc_view(far, 2, 1, MERCER_F64);
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "polynomial:degree=2"));
+    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
+    for (int types = 0; types < 4; types++) { /* 1e60 is a number of doubles alone */
+        const mercer_save_options options = {sizeof options, types & 1 ? MERCER_F64 : MERCER_F32,
+                                             types & 2 ? MERCER_F64 : MERCER_F32};
+        mercer_status status = mercer_model_save(model, path, &options);
+        if (types)
+            assert_succeeds(context, status);
+        else
+            assert_fails(context, status, MERCER_ERROR_DATA, "centers");
+    }
+    mercer_model_free(model);
+    far[1] = 2;
+    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardise", &z));
+    assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
+    mercer_preprocess_free(preprocess);
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));
+    static const char *const absent[] = {"temperature", "interval", "target", "schema", "labels", "names", "note"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) assert_null(strstr(header, absent[i]));
+    assert_non_null(strstr(header, "preprocess.factor"));
+    mercer_model_free(load(path));
+    mercer_model_free(model);
 }
 
 /* A vector has one size in the file, a matrix two, as docs/model-file.md has it. */
@@ -394,8 +435,9 @@ static void test_writing_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_byte),  cmocka_unit_test(test_every_length),  cmocka_unit_test(test_no_model),
-        cmocka_unit_test(test_newer_parts), cmocka_unit_test(test_reading_fails), cmocka_unit_test(test_writing_fails),
+        cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_length), cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_newer_parts),   cmocka_unit_test(test_least_parts),  cmocka_unit_test(test_reading_fails),
+        cmocka_unit_test(test_writing_fails),
     };
     return cmocka_run_group_tests(tests, open_files, close_files);
 }
