@@ -120,6 +120,8 @@ static void test_no_model(void **state)
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
         {"format_version", "6", {0}, "written by a newer Mercer"},
+        {"format_version", "999999999", {0}, "written by a newer Mercer"},
+        {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
@@ -206,7 +208,7 @@ static void test_no_model(void **state)
 /* ---- Parts that newer files have ------------------------------------------------------------------------------- */
 
 /* A file with what rich_file leaves out. kind 0: ranks of features and targets, intervals of values, a schema; 1: a whole
-   metric, logarithms of targets, intervals of classes. */
+   metric, logarithms of targets, intervals of classes; 2: the same with a diagonal metric. */
 static void newer_file(const char *path, int kind)
 {
     static const char *const names[D] = {"v", "w", "x", "y", "z"};
@@ -221,7 +223,7 @@ static void newer_file(const char *path, int kind)
         double m[D * D] = {0};
         for (int i = 0; i < D; i++) m[i * D + i] = i + 1;
         m[1] = m[D] = 0.5;
-        mercer_matrix metric = mrc_view(m, D, D, MERCER_F64);
+        mercer_matrix metric = mrc_view(m, kind == 1 ? D : 1, D, MERCER_F64);
         assert_succeeds(context, mercer_preprocess_set_metric(preprocess, &metric, D));
     }
     mercer_matrix numbers = mrc_view(curve, kind ? C : 2 * C, kind ? 1 : 3, MERCER_F64);
@@ -291,7 +293,15 @@ static void test_least_parts(void **state)
     static const char *const absent[] = {"temperature", "interval", "target", "schema", "labels", "names", "note"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) assert_null(strstr(header, absent[i]));
     assert_non_null(strstr(header, "preprocess.factor"));
-    mercer_model_free(load(path));
+    mercer_model *again = load(path);
+    double f[2][2];
+    for (int i = 0; i < 2; i++) {
+        mercer_matrix to = mrc_view(f[i], 2, 1, MERCER_F64);
+        ((double *)(i ? again : model)->weights.data)[1] = 3;
+        assert_succeeds(context, mercer_model_predict(i ? again : model, &to, &z));
+    }
+    assert_memory_equal(f[0], f[1], sizeof f[0]);
+    mercer_model_free(again);
     mercer_model_free(model);
 }
 
@@ -358,6 +368,7 @@ static void test_newer_parts(void **state)
         assert_succeeds(context, mercer_model_load(&model, context, other));
         mercer_model_free(model);
     }
+    newer_file(path, 2);
     newer_file(path, 1);
     write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric alone */
     assert_succeeds(context, mercer_model_load(&model, context, other));

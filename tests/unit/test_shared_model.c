@@ -53,6 +53,9 @@ static int write_together(mrc_comm *comm, mercer_context *context, void *user)
         if (wrong == 0) wrong = 16 * (mrc_model_read(&again, context, comm, of->path) != MERCER_OK);
         if (wrong == 0)
             wrong = 32 * (again->first != model->first || again->weights.rows != model->weights.rows ||
+                          again->centers.rows != model->centers.rows ||
+                          memcmp(again->centers.data, model->centers.data,
+                                 (size_t)(model->centers.rows * FEATURES) * sizeof(float)) != 0 ||
                           memcmp(again->weights.data, model->weights.data,
                                  (size_t)(model->weights.rows * OUTPUTS) * sizeof(float)) != 0);
     }
