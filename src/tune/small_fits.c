@@ -152,20 +152,26 @@ static mercer_status weigh(const mrc_small_fits *self, int64_t first, const merc
     return backend->ops->scale_rows(backend, matrix, roots);
 }
 
+/* Kernel values of at most MRC_SMALL_BLOCK rows: computed in the type of the points, kept in double. */
+static mercer_status evaluate(mrc_small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
+{
+    mrc_backend *backend = self->context->backend;
+    mercer_matrix x = mrc_rows(&self->x, first, count);
+    mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
+    *block = mrc_rows(&self->block, 0, count);
+    if (!self->single.data) return backend->ops->kernel_eval(backend, &pair, block);
+    mercer_matrix single = mrc_rows(&self->single, 0, count);
+    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &single));
+    return backend->ops->copy(backend, block, &single);
+}
+
 mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count, mercer_matrix *block,
                               mercer_matrix *targets)
 {
     mrc_backend *backend = self->context->backend;
-    mercer_matrix x = mrc_rows(&self->x, first, count), y = mrc_rows(&self->rows->y, first, count);
-    mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
-    *block = mrc_rows(&self->block, 0, count), *targets = mrc_rows(&self->targets, 0, count);
-    if (self->single.data) {
-        mercer_matrix single = mrc_rows(&self->single, 0, count);
-        MRC_TRY(backend->ops->kernel_eval(backend, &pair, &single));
-        MRC_TRY(backend->ops->copy(backend, block, &single));
-    } else {
-        MRC_TRY(backend->ops->kernel_eval(backend, &pair, block));
-    }
+    mercer_matrix y = mrc_rows(&self->rows->y, first, count);
+    *targets = mrc_rows(&self->targets, 0, count);
+    MRC_TRY(evaluate(self, first, count, block));
     MRC_TRY(backend->ops->copy(backend, targets, &y));
     MRC_TRY(weigh(self, first, block));
     return weigh(self, first, targets);
@@ -273,6 +279,21 @@ static void add_errors(const mrc_small_fits *self, mrc_span rows, const mercer_m
     }
 }
 
+/* Predictions of rows by the weights of all ridges, from kernel values as exact as those that are fitted to: double
+   ones would cost more than the fit. */
+static mercer_status answer(mrc_small_fits *self, mrc_span rows, const mercer_matrix *answers)
+{
+    mrc_backend *backend = self->context->backend;
+    for (int64_t done = 0; done < rows.count; done += MRC_SMALL_BLOCK) {
+        int64_t count = mrc_min(MRC_SMALL_BLOCK, rows.count - done);
+        mercer_matrix block, to = mrc_rows(answers, done, count);
+        MRC_TRY(evaluate(self, rows.first + done, count, &block));
+        mrc_gemm job = {false, false, 1, 0, &block, &self->weights, &to};
+        MRC_TRY(backend->ops->gemm(backend, &job));
+    }
+    return MERCER_OK;
+}
+
 /* All ridges, fitted to what `total` holds, on the rows of one fold. */
 static mercer_status judge_fold(mrc_small_fits *self, mrc_span rows, double mass, double *errors)
 {
@@ -284,9 +305,8 @@ static mercer_status judge_fold(mrc_small_fits *self, mrc_span rows, double mass
         mercer_matrix weights = mrc_columns(&self->weights, r * c, c);
         MRC_TRY(solve(self, self->ridges[r], mass, &weights, &solved[r]));
     }
-    mercer_matrix x = mrc_rows(&self->x, rows.first, rows.count), answers = mrc_rows(&self->answers, 0, rows.count);
-    mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
-    MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->weights, &answers, false));
+    mercer_matrix answers = mrc_rows(&self->answers, 0, rows.count);
+    MRC_TRY(answer(self, rows, &answers));
     mercer_matrix shown = mrc_rows(&self->shown, 0, rows.count);
     if (self->there) MRC_TRY(backend->ops->copy(backend, &shown, &answers));
     add_errors(self, rows, &shown, solved, errors);
