@@ -26,6 +26,7 @@ static void read_tune_options(const cli_values *v, mercer_fit_options *options)
     if (!cli_has(v, "criterion")) return; /* mercer plan */
     options->tune_budget = cli_given(v, "budget") ? cli_number(v, "budget") : 0;
     options->tune_criterion = cli_text(v, "criterion");
+    if (cli_has(v, "average-models")) options->average_models = cli_integer(v, "average-models");
     if (options->tune == MERCER_OFF) return;
     if (cli_given(v, "kernels") || options->kernel == NULL) options->tune_kernels = cli_text(v, "kernels");
 }
@@ -33,6 +34,16 @@ static void read_tune_options(const cli_values *v, mercer_fit_options *options)
 static int can_tune(const cli_values *v)
 {
     return cli_has(v, "tune") || cli_has(v, "criterion");
+}
+
+static int check_average(const cli_values *v, mercer_fit_options *options, int64_t count)
+{
+    options->average_models = count;
+    if (mercer_fit_check(NULL, options) != MERCER_OK)
+        return cli_error(CLI_USAGE, "--average-models: %s", mercer_last_error(NULL));
+    if (count > 1 && cli_text(v, "checkpoint") != NULL)
+        return cli_error(CLI_USAGE, "--average-models: several models cannot be resumed: leave --checkpoint out");
+    return CLI_OK;
 }
 
 int cli_check_job(const cli_values *v)
@@ -53,10 +64,13 @@ int cli_check_job(const cli_values *v)
     }
     if (status == MERCER_OK && can_tune(v)) {
         read_tune_options(v, &options);
+        int64_t averaged = options.average_models;
+        options.average_models = 0;
         status = mercer_fit_check(NULL, &options);
         if (status != MERCER_OK)
             return cli_error(CLI_USAGE, options.bandwidth != 0 ? "--bandwidth: %s" : "--kernels: %s",
                              mercer_last_error(NULL));
+        CLI_TRY(check_average(v, &options, averaged));
     }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));

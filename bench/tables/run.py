@@ -120,7 +120,8 @@ def fit_all(options, table, number):
                 X_own, test_own = X, test_X
 
             def make(parameters, package=package):
-                return packages.make(package, regression, words, options.jobs, number, parameters)
+                own = {"device": options.device, **parameters} if package == "mercer" else parameters
+                return packages.make(package, regression, words, options.jobs, number, own)
 
             start, parameters, tried = time.perf_counter(), {}, 1
             if package == "mercer" and options.quick:
@@ -131,7 +132,7 @@ def fit_all(options, table, number):
             seconds = time.perf_counter() - start
             allowed = seconds if package == "mercer" else allowed
             entry = {"bench": "tables", "case": table, "split": number, "package": package, "how": how, "n": len(y), "measure": measure,
-                     "seconds": seconds, "tried": tried, "bytes": size_of(model)}
+                     "device": options.device if package == "mercer" else "cpu", "jobs": options.jobs, "seconds": seconds, "tried": tried, "bytes": size_of(model)}
             entry |= {key: float(value) for key, value in measures(model, test_own, test_y, regression).items()}
             yield entry
 
@@ -141,9 +142,10 @@ def main():
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="number of the first split; 0 is that of the files")
     parser.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
-    parser.add_argument("--filter", default="", help="only tables whose name contains it")
+    parser.add_argument("--filter", default="", help="only tables whose name contains one of these, with commas between them")
     parser.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--device", default="cpu", help="where Mercer computes; the others compute on the processor")
     parser.add_argument("--quick", action="store_true", help="1,500 rows of each, to see that it runs")
     parser.add_argument("--output", default="tables-results")
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
@@ -161,7 +163,7 @@ def main():
     with open(os.path.join(options.output, "results.jsonl"), "a", encoding="utf-8") as file:
         for number in range(options.first, options.first + options.splits):
             for table in TABLES:
-                if options.filter in table:
+                if any(part in table for part in options.filter.split(",")):
                     for entry in fit_all(options, table, number):
                         print(json.dumps(entry), file=file, flush=True)
     with open(os.path.join(options.output, "results.jsonl"), encoding="utf-8") as file:

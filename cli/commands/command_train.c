@@ -127,7 +127,8 @@ static void say_search(const run *r, const mercer_plan *plan)
     const char *line = plan->text;
     for (size_t length; *line != '\0' && r->job.fit.untuned == NULL; line += length + (line[length] == '\n')) {
         length = strcspn(line, "\n");
-        if (strncmp(line, "tuned: ", 7) == 0 || strncmp(line, "not tuned: ", 11) == 0)
+        if (strncmp(line, "tuned: ", 7) == 0 || strncmp(line, "not tuned: ", 11) == 0 ||
+            strncmp(line, "averaged: ", 10) == 0)
             cli_say(r->v, "%.*s", (int)length, line);
     }
 }
@@ -163,6 +164,7 @@ static int fit(run *r)
     mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
+    if (status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r)); /* while members were trained */
     return status == MERCER_OK ? CLI_OK : cli_job_fail(&r->job, status);
 }
 

@@ -135,6 +135,9 @@ static const cli_option written[] = {
      "below, loo below 50"},
     {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, TUNES, 0,
      "Model", "kernel functions that the search tries; --kernel names one alone"},
+    {"average-models", NULL, 0, CLI_INTEGER, "K", NULL, "1", NULL, CLI_TRAIN, 0, "Model",
+     "the model is the mean of so many, at most 8: the best that the search finds and the bests of other kernel "
+     "functions and preprocessings; each is trained. Without --checkpoint"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,

@@ -167,6 +167,9 @@ MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context 
 MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
+/* One of the models that the model is the mean of (mercer_fit_options.average_models): number 0 has its kernel, centers
+   and weights, further ones their own; borrowed, to be looked at. NULL: there is none of that number. */
+MERCER_API const mercer_model *mercer_model_member(const mercer_model *model, int64_t number);
 
 /* Columns that samples have: those of the centers, unless a metric (samples.h) maps samples to fewer. */
 MERCER_API int64_t mercer_model_features(const mercer_model *model);

@@ -319,7 +319,10 @@ MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mer
 /* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
 typedef struct mercer_model mercer_model;
 
-/* Tells how far the phase "tuning", "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what
+/* Models that a model may be the mean of, at most. */
+enum { MERCER_MEMBERS = 8 };
+
+/* Tells how far the phase "tuning", "features", "centers", "members" or "calibration" is. Non-zero stops: the fit ends with what
    there is, or with MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
@@ -399,6 +402,9 @@ typedef struct mercer_fit_options {
     /* Kernel functions to try, texts without a bandwidth, with commas between them. NULL: laplace, laplace-l1,
        exppower-l1:gamma=0.7, gaussian; or the one that is given. */
     const char *tune_kernels;
+    /* 2 to MERCER_MEMBERS: the model is the mean of so many: the best that the search finds, and the bests of other
+       kernel functions and preprocessings, or as many of them as there are; each is trained. 0 or 1: the best alone. */
+    int64_t average_models;
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says

@@ -83,6 +83,9 @@ PARAMETERS = """Parameters
         Kernels that the search tries.
     criterion : {"auto", "holdout", "kfold", "loo", "gcv"}
         What it judges them by.
+    average_models : int
+        The model is the mean of so many, 1 to 8: the best that the search finds and the bests of other kernels and
+        preprocessings.
     **options
         Further options of training: ``projector, polish, step_factor, nystrom``, ..., as for :class:`Trainer`.
 
@@ -133,7 +136,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
         tune: str | bool | float = "auto", kernels: Iterable[str] | None = None, criterion: str = "auto",
-        **options: Any,
+        average_models: int = 1, **options: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "options")}
         if unknown := sorted(set(options) - set(FURTHER)):
@@ -246,13 +249,14 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             tune, seconds = "on", float(tune)
         if not isinstance(tune, str) or tune not in ("auto", "on", "off"):
             raise ValueError(f"tune is {self.tune!r}; it must be 'auto', a bool, or a number of seconds above 0")
+        averaged = {"average_models": n} if (n := whole(self.average_models, "average_models")) != 1 else {}
         if tune == "off":
-            return {"tune": False}
+            return {"tune": False} | averaged
         if tune == "on" and isinstance(self.kernel, Kernel):
             raise ValueError("tune: kernel is a Kernel, whose bandwidth is known; a text without one is needed")
         names = self.kernels if self.kernels is None or isinstance(self.kernels, str) else ",".join(self.kernels)
         options = {"tune_budget": seconds, "tune_kernels": names, "tune_criterion": self.criterion}
-        return options | ({"tune": True} if tune == "on" else {})
+        return options | averaged | ({"tune": True} if tune == "on" else {})
 
     # ---- One fit ----
 

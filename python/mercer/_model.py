@@ -237,6 +237,14 @@ class Model:
         return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
 
     @property
+    def members(self) -> int:
+        """How many models it is the mean of: 1 but for those fitted with ``average_models``."""
+        count = 0
+        while L.lib.mercer_model_member(self.handle, count):
+            count += 1
+        return count
+
+    @property
     def targets(self) -> tuple[Array, Array] | None:
         """Offset and scale (c,) of the targets, for training to fit (y - offset) / scale. None: 0 and 1."""
         offset, scale = L.lib.mercer_model_target_offset(self.handle), L.lib.mercer_model_target_scale(self.handle)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The search of the estimators."""
 
+import pickle
+
 import numpy as np
 import pytest
 from mercer import KernelClassifier, KernelRegressor
@@ -41,6 +43,21 @@ def test_default():
         assert "\nnot tuned: " in plain.plan_["text"]
     bytes_ = KernelRegressor(n_centers=40).fit((X * 20 + 128).clip(0, 255).astype(np.uint8), Y)
     assert "no table" in bytes_.summary_["untuned"]
+
+
+def test_average():
+    """The mean of three models, with its probabilities, and after a file."""
+    labels = np.where(Y > 0.8, "high", "low")
+    options = {"kernels": ["laplace-l1", "gaussian"], "n_centers": 40, "learn_features": 1, "random_state": 0, "tune": 0.3}
+    one = KernelClassifier(**options).fit(X[:500], labels[:500])
+    three = KernelClassifier(average_models=3, **options).fit(X[:500], labels[:500])
+    assert (one.model_.members, three.model_.members) == (1, 3)
+    shares = three.predict_proba(X[500:])
+    assert np.array_equal(three.classes_[shares.argmax(axis=1)], three.predict(X[500:]))
+    again = pickle.loads(pickle.dumps(three))
+    assert again.model_.members == 3 and np.array_equal(again.predict_proba(X[500:]), shares)
+    with pytest.raises(ValueError, match="tune is off"):
+        KernelClassifier(average_models=3, tune="off").fit(X[:500], labels[:500])
 
 
 def test_groups_and_times():

@@ -55,6 +55,9 @@ mercer_status mercer_model_export(mercer_model *model, const char *path, const m
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "format %s cannot express a kernel given by a callback; use one that has a name",
                         formats[format].name);
+    if (model->next)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "format %s: the model is the mean of %lld models",
+                        formats[format].name, (long long)mrc_model_members(model));
     if (model->comm && model->comm->ranks > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "format %s: the model is shared by ranks; save it, and export what one process loads",

@@ -103,6 +103,12 @@ mercer_matrix mercer_model_weights(const mercer_model *model)
     return model ? model->weights : (mercer_matrix){0};
 }
 
+const mercer_model *mercer_model_member(const mercer_model *model, int64_t number)
+{
+    for (; model && number > 0; number--) model = model->next;
+    return number == 0 ? model : NULL;
+}
+
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
 
 static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)

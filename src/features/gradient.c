@@ -411,7 +411,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
     return MERCER_OK;
 }
 
-mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
+static mercer_status gradient_alone(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
 {
     mercer_context *context = model->context;
     int64_t width = model->centers.cols, c = model->weights.cols, d = X->cols;
@@ -431,4 +431,9 @@ mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradi
         MRC_TRY(one_block(model, &block, &to, &x));
     }
     return MERCER_OK;
+}
+
+mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
+{
+    return model->next ? mrc_model_mean(model, gradient_alone, gradients, X) : gradient_alone(model, gradients, X);
 }

@@ -160,7 +160,7 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     mercer_fit_options options = fitting->options;
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
     options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
-    options.checkpoint = NULL;
+    options.checkpoint = NULL, options.average_models = 0;
     options.class_weight = NULL; /* the samples have them */
     if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);

@@ -174,6 +174,7 @@ static char *training_note(const mercer_fitting *self)
         json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));
     }
     if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
+    if (self->model->next) json_object_set_new(note, "members", json_integer(mrc_model_members(self->model)));
     return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
 }
 
@@ -205,7 +206,11 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
+    MRC_OWNED(mrc_release_model) mercer_model *others = NULL;
+    MRC_TRY(mrc_fit_train_members(self, &others));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
+    if (others) MRC_TRY(mrc_model_append(self->model, others));
+    others = NULL;
     tell_again(self, self->model->plan);                               /* which the report points to */
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);

@@ -5,7 +5,8 @@
  *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
- *   tuned.c        a search (src/tune) and what becomes of it; tuned_size.c: centers; tuned_told.c: what is told
+ *   tuned.c        a search (src/tune) and what becomes of it; tuned_size.c: centers; tuned_told.c: what is told;
+ *                  tuned_members.c: a mean of several models
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
@@ -45,6 +46,7 @@ struct mercer_fitting {
     mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
     mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
     struct mrc_tuning *tuning;        /* owned: what a search came to; NULL: there was none */
+    bool lambda_given;                /* before a search */
     bool size_recalled;               /* a search chose the number of centers, which the checkpoint has */
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
@@ -126,6 +128,19 @@ bool mrc_fit_tunes(mercer_fitting *self);
 /* Seconds of the search, and of the training behind it. */
 double mrc_fit_tune_budget(const mercer_fitting *self);
 void mrc_fit_tuning_free(mercer_fitting *self);
+
+/* Kernel and ridge of a choice for all samples, by the rules of scale: the multiple of the median distance between
+   them in its metric, the ridge of one sample times their number. */
+mercer_status mrc_fit_scale_choice(const mercer_fitting *self, const mrc_tune_choice *choice, const char *preparation,
+                                   mercer_kernel *kernel, double *lambda);
+
+/* tuned_members.c: models that are averaged with the one of the fit; *first: the first of them, to be appended to it,
+   to be released also after a failure. */
+mercer_status mrc_fit_check_average(const mercer_fit_options *options, const mercer_train_options *train,
+                                    mercer_context *context);
+int64_t mrc_fit_members(const mercer_fitting *self);
+mercer_status mrc_fit_train_members(mercer_fitting *self, mercer_model **first);
+void mrc_fit_tell_members(const mercer_fitting *self, mercer_plan *plan);
 
 /* tuned_size.c: the number of centers, where it is open, from what more would bring; training goes on to its end. */
 void mrc_fit_tuned_size(mercer_fitting *self);

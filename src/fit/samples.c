@@ -262,7 +262,8 @@ static mercer_status split(mercer_fitting *self)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "validation_fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
     if (share == 0) {
-        if (!intervals && (data->rows <= CROSS_VALIDATED_ROWS || data->outputs < 2)) return MERCER_OK;
+        bool crossed = data->rows <= CROSS_VALIDATED_ROWS && self->options.average_models < 2; /* of one model alone */
+        if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
         held = mrc_min(ASIDE_ROWS, data->rows / (intervals ? ASIDE_SHARE_INTERVALS : ASIDE_SHARE));
         if (held < 1)
             return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some back",

@@ -128,14 +128,27 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
-/* Bandwidth and ridge by the rules of scale, kernel, preprocessing and metric as they are. */
+mercer_status mrc_fit_scale_choice(const mercer_fitting *self, const mrc_tune_choice *choice, const char *preparation,
+                                   mercer_kernel *kernel, double *lambda)
+{
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *preprocess = NULL;
+    double unit;
+    *kernel = self->tuning->kernels[choice->kernel];
+    MRC_TRY(mercer_preprocess_fit(&preprocess, self->context, preparation, self->data));
+    if (choice->metric.data)
+        MRC_TRY(mrc_fit_set_metric(self->context, preprocess, kernel, &choice->metric, self->info.features));
+    MRC_TRY(mrc_fit_median_distance(self->context, kernel, self->data, preprocess, self->memory, &unit));
+    kernel->bandwidth = choice->multiple * unit;
+    *lambda = choice->ridge * mrc_fit_count_samples(self->data);
+    return MERCER_OK;
+}
+
+/* Kernel, preprocessing and metric as they are, bandwidth and ridge by the rules of scale. */
 static mercer_status take_over(mercer_fitting *self)
 {
     mrc_tuning *tuning = self->tuning;
     mrc_tune_result *found = &tuning->result;
-    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *preprocess = NULL;
-    double unit;
-    self->learned_kernel = tuning->kernels[found->kernel];
+    double lambda;
     self->options.preprocess = tuning->preparations[found->preparation];
     self->options.learn_features = 0;
     if (found->metric.data) {
@@ -143,15 +156,15 @@ static mercer_status take_over(mercer_fitting *self)
         found->metric = (mercer_matrix){0};
         self->options.metric = self->report.tune_metric = &self->metric;
     }
-    MRC_TRY(mercer_preprocess_fit(&preprocess, self->context, self->options.preprocess, self->data));
-    if (self->options.metric)
-        MRC_TRY(mrc_fit_set_metric(self->context, preprocess, &self->learned_kernel, self->options.metric,
-                                   self->info.features));
-    MRC_TRY(mrc_fit_median_distance(self->context, &self->learned_kernel, self->data, preprocess, self->memory, &unit));
-    self->learned_kernel.bandwidth = found->multiple * unit;
+    const mrc_tune_choice choice = {.kernel = found->kernel,
+                                    .multiple = found->multiple,
+                                    .ridge = found->ridge,
+                                    .metric = self->options.metric ? *self->options.metric : (mercer_matrix){0}};
+    MRC_TRY(mrc_fit_scale_choice(self, &choice, self->options.preprocess, &self->learned_kernel, &lambda));
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;
-    if (self->train.lambda <= 0) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
+    self->lambda_given = self->train.lambda > 0;
+    if (!self->lambda_given) self->train.lambda = lambda;
     return MERCER_OK;
 }
 
@@ -179,6 +192,7 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                                     options->target_transform && strcmp(options->target_transform, "none") == 0,
                                 .rounds = options->learn_features > 0 ? options->learn_features : ROUNDS,
                                 .centers = mrc_fit_center_count(self),
+                                .next = options->average_models - 1,
                                 .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
                                 .criterion = tuning->criterion,
                                 .budget = mrc_fit_tune_budget(self),

@@ -119,7 +119,7 @@ static void tell_centers(const mercer_fitting *self, mercer_plan *plan)
     mrc_plan_say(plan, "\n");
 }
 
-void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
+static void tell_search(const mercer_fitting *self, mercer_plan *plan)
 {
     const mercer_fit_report *report = &self->report;
     if (!self->tuning) {
@@ -139,4 +139,10 @@ void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
                  found->whole ? "" : " (the budget ended it)", mrc_criterion_name(self->tuning->criterion));
     tell_best(report, plan);
     if (self->tuning->seconds > 0) tell_centers(self, plan);
+}
+
+void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
+{
+    tell_search(self, plan);
+    mrc_fit_tell_members(self, plan);
 }

@@ -47,10 +47,11 @@ void mercer_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
+    mercer_model_free(model->next); /* before what its tensors lie in */
     mrc_model_unplace(model);
     if (model->map.data) {
         mrc_unmap(&model->map);
-    } else {
+    } else if (!model->inside) {
         MRC_FREE_ALL(context, model->origin, model->weights.data, model->centers.data);
     }
     mrc_units_clear(&model->units, context);

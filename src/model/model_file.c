@@ -9,15 +9,27 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 11 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 4, POINT_TENSORS = 7, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
+
+/* Names of the tensors and texts of one member, and its kernel. */
+typedef struct member_texts {
+    char prefix[MRC_MEMBER_CHARS]; /* "": the first */
+    char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
+    char names[POINT_TENSORS][KEY_CHARS], keys[POINT_TEXTS][KEY_CHARS];
+} member_texts;
 
 /* What a model file consists of; texts that were made for it. */
 typedef struct contents {
-    mrc_tensor *tensors; /* (OWN_TENSORS + extras) */
+    mrc_tensor *tensors; /* (OWN_TENSORS + members POINT_TENSORS + extras) */
     int64_t count;
-    char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
+    member_texts *members; /* (member_count) */
+    int64_t member_count;
+    mrc_metadata *metadata; /* (OWN_TEXTS + members POINT_TEXTS) */
+    int64_t entries;
+    char member_digits[24];
     char *labels, *features, *targets; /* JSON, or NULL */
     char temperature[32], interval_rows[32];
 } contents;
@@ -41,12 +53,18 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     return mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real);
 }
 
+static bool is_centers(const mercer_model *model, const void *data)
+{
+    while (model && model->centers.data != data) model = model->next;
+    return model != NULL;
+}
+
 /* The last gate: whatever made the numbers, or changed them since, a file never holds NaN or infinity. State of
    a training is looked at when it is read (training/checkpoint.c), centers were for the kernel's range. */
 static mercer_status check_numbers(const mercer_model *model, const contents *of)
 {
     for (int64_t i = 0; i < of->count; i++)
-        if (of->tensors[i].value.data != model->centers.data)
+        if (!is_centers(model, of->tensors[i].value.data))
             MRC_TRY(mrc_check_finite(model->context, of->tensors[i].name, &of->tensors[i].value, NULL));
     if (!isfinite(model->calibration.temperature) || !isfinite(model->calibration.rows))
         return mrc_fail(model->context, MERCER_ERROR_DATA, "the model's temperature or number of rows is not finite");
@@ -74,12 +92,14 @@ mercer_status mrc_print_names(mercer_context *context, const char *const *names,
                 : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
 }
 
+void mrc_member_prefix(int64_t number, char prefix[MRC_MEMBER_CHARS])
+{
+    prefix[0] = 0;
+    if (number > 0) snprintf(prefix, MRC_MEMBER_CHARS, "member%lld.", (long long)number);
+}
+
 static mercer_status collect_texts(const mercer_model *model, contents *out)
 {
-    const mercer_preprocess *preprocess = model->preprocess;
-    MRC_TRY(mrc_kernel_print(model->context, &model->kernel, out->kernel, KERNEL_CHARS, NULL));
-    if (preprocess && preprocess->folded)
-        MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
     mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
     mrc_print_number(model->calibration.rows, out->interval_rows, sizeof out->interval_rows);
     MRC_TRY(mrc_print_names(model->context, model->labels, model->label_count, &out->labels));
@@ -87,99 +107,175 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
     return mrc_print_names(model->context, model->target_names, model->target_count, &out->targets);
 }
 
+/* ---- Tensors ------------------------------------------------------------------------------------------------------ */
+
 static void add_vector(contents *out, const char *name, double *values, int64_t count)
 {
     out->tensors[out->count++] =
         (mrc_tensor){.name = name, .value = mrc_view(values, 1, count, MERCER_F64), .vector = true};
 }
 
-static void collect_tensors(const mercer_model *model, const mercer_save_options *options, contents *out)
+enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, METRIC };
+
+/* Names of what a member has of its own, and the first of it. */
+static void collect_points(const mercer_model *model, const mercer_save_options *options, member_texts *texts,
+                           contents *out)
 {
-    const mercer_preprocess *preprocess = model->preprocess;
+    static const char *const own[POINT_TENSORS] = {"centers",           "weights",
+                                                   "origin",            "preprocess.shift",
+                                                   "preprocess.factor", "preprocess.quantiles",
+                                                   "metric"};
     bool shared = model->comm && model->comm->ranks > 1;
     int64_t total = shared ? model->total : 0, first = shared ? model->first : 0;
+    char(*names)[KEY_CHARS] = texts->names;
+    for (int i = 0; i < POINT_TENSORS; i++) snprintf(names[i], KEY_CHARS, "%s%s", texts->prefix, own[i]);
     out->tensors[out->count++] = (mrc_tensor){
-        .name = "centers", .value = model->centers, .stored = options->centers, .total = total, .first = first};
+        .name = names[CENTERS], .value = model->centers, .stored = options->centers, .total = total, .first = first};
     out->tensors[out->count++] = (mrc_tensor){
-        .name = "weights", .value = model->weights, .stored = options->weights, .total = total, .first = first};
-    add_vector(out, "origin", model->origin, model->centers.cols);
+        .name = names[WEIGHTS], .value = model->weights, .stored = options->weights, .total = total, .first = first};
+    add_vector(out, names[ORIGIN], model->origin, model->centers.cols);
+}
+
+/* The rest of it. */
+static void collect_preprocess(const mercer_model *model, const member_texts *texts, contents *out)
+{
+    const mercer_preprocess *preprocess = model->preprocess;
+    const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
+    const char(*names)[KEY_CHARS] = texts->names;
+    if (preprocess && preprocess->features > 0) {
+        add_vector(out, names[SHIFT], preprocess->shift, preprocess->features);
+        add_vector(out, names[FACTOR], preprocess->factor, preprocess->features);
+        if (preprocess->knots)
+            out->tensors[out->count++] =
+                (mrc_tensor){.name = names[QUANTILES],
+                             .value = mrc_view(preprocess->knots, preprocess->features, MRC_RANK_KNOTS, MERCER_F64)};
+    }
+    if (map && map->diagonal)
+        add_vector(out, names[METRIC], map->values, map->features);
+    else if (map)
+        out->tensors[out->count++] =
+            (mrc_tensor){.name = names[METRIC], .value = mrc_view(map->values, map->features, map->width, MERCER_F64)};
+}
+
+/* What all members have together. */
+static void collect_common(const mercer_model *model, contents *out)
+{
+    const mrc_curve *curve = &model->units.curve;
     if (mrc_units_given(&model->units)) {
         add_vector(out, "targets.offset", model->units.offset, model->weights.cols);
         add_vector(out, "targets.scale", model->units.scale, model->weights.cols);
     }
-    if (model->units.curve.numbers)
-        out->tensors[out->count++] = (mrc_tensor){
-            .name = "targets.curve",
-            .value = mrc_view(model->units.curve.numbers,
-                              mrc_curve_size(&model->units.curve, model->weights.cols) / model->units.curve.count,
-                              model->units.curve.count, MERCER_F64)};
+    if (curve->numbers)
+        out->tensors[out->count++] =
+            (mrc_tensor){.name = "targets.curve",
+                         .value = mrc_view(curve->numbers, mrc_curve_size(curve, model->weights.cols) / curve->count,
+                                           curve->count, MERCER_F64)};
     if (model->calibration.scores)
         out->tensors[out->count++] = (mrc_tensor){.name = "intervals.scores",
                                                   .value = mrc_view(model->calibration.scores, model->calibration.lists,
                                                                     model->calibration.count, MERCER_F64)};
-    if (preprocess && preprocess->features > 0) {
-        add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
-        add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
-        if (preprocess->knots)
-            out->tensors[out->count++] =
-                (mrc_tensor){.name = "preprocess.quantiles",
-                             .value = mrc_view(preprocess->knots, preprocess->features, MRC_RANK_KNOTS, MERCER_F64)};
-    }
-    const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
-    if (map && map->diagonal)
-        add_vector(out, "metric", map->values, map->features);
-    else if (map)
-        out->tensors[out->count++] =
-            (mrc_tensor){.name = "metric", .value = mrc_view(map->values, map->features, map->width, MERCER_F64)};
 }
+
+/* ---- Texts -------------------------------------------------------------------------------------------------------- */
 
 static const char *format_version(const mercer_model *model)
 {
+    if (model->next) return MRC_MODEL_FORMAT_MEMBERS;
     if (model->schema) return model->fills_gaps ? MRC_MODEL_FORMAT_GAPS : MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
 
-static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)
+/* Kernel function and preprocessing of a member. */
+static mercer_status describe_member(const mercer_model *model, member_texts *texts, contents *out)
 {
+    static const char *const own[POINT_TEXTS] = {"kernel", "preprocess", "preprocess_folded",
+                                                 "kernel_before_preprocess"};
     const mercer_preprocess *preprocess = model->preprocess;
     bool folded = preprocess && preprocess->folded;
-    const mrc_metadata metadata[] = {
-        {"format", MRC_MODEL_FORMAT},
-        {"format_version", format_version(model)},
-        {"mercer_version", mercer_version()},
-        {"kernel", of->kernel},
-        {"preprocess", preprocess ? preprocess->spec : NULL},
-        {"preprocess_folded", preprocess ? (folded ? "true" : "false") : NULL},
-        {"kernel_before_preprocess", folded ? of->kernel_before : NULL},
-        {"labels", of->labels},
-        {"feature_names", of->features},
-        {"target_names", of->targets},
+    MRC_TRY(mrc_kernel_print(model->context, &model->kernel, texts->kernel, KERNEL_CHARS, NULL));
+    if (folded)
+        MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, texts->kernel_before, KERNEL_CHARS, NULL));
+    const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? preprocess->spec : NULL,
+                                       preprocess ? (folded ? "true" : "false") : NULL,
+                                       folded ? texts->kernel_before : NULL};
+    for (int i = 0; i < POINT_TEXTS; i++) {
+        snprintf(texts->keys[i], KEY_CHARS, "%s%s", texts->prefix, own[i]);
+        out->metadata[out->entries++] = (mrc_metadata){texts->keys[i], values[i]};
+    }
+    return MERCER_OK;
+}
+
+static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
+{
+    memcpy(out->metadata + out->entries, texts, (size_t)count * sizeof *texts);
+    out->entries += count;
+}
+
+static mercer_status describe(const mercer_model *model, contents *out)
+{
+    const mrc_calibration *known = &model->calibration;
+    const mrc_metadata format[] = {{"format", MRC_MODEL_FORMAT},
+                                   {"format_version", format_version(model)},
+                                   {"mercer_version", mercer_version()}};
+    const mrc_metadata rest[] = {
+        {"labels", out->labels},
+        {"feature_names", out->features},
+        {"target_names", out->targets},
         {"target_transform", mrc_curve_name(model->units.curve.kind)},
-        {"temperature", model->calibration.temperature > 0 ? of->temperature : NULL},
-        {"intervals", !model->calibration.scores   ? NULL
-                      : model->calibration.classes ? "classes"
-                                                   : "values"},
-        {"interval_rows", model->calibration.scores ? of->interval_rows : NULL},
+        {"temperature", known->temperature > 0 ? out->temperature : NULL},
+        {"intervals", !known->scores ? NULL : known->classes ? "classes" : "values"},
+        {"interval_rows", known->scores ? out->interval_rows : NULL},
         {"schema", model->schema},
         {"note", model->note},
+        {"members", model->next ? out->member_digits : NULL},
     };
-    int64_t entries = sizeof metadata / sizeof metadata[0];
-    if (model->comm && model->comm->ranks > 1)
-        return mrc_tensor_file_write_shared(model->comm, path, of->tensors, of->count, metadata, entries);
-    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, metadata, entries);
+    add_texts(out, format, sizeof format / sizeof *format);
+    MRC_TRY(describe_member(model, &out->members[0], out));
+    add_texts(out, rest, sizeof rest / sizeof *rest);
+    for (int64_t i = 1; i < out->member_count; i++)
+        MRC_TRY(describe_member(model = model->next, &out->members[i], out));
+    return MERCER_OK;
+}
+
+/* ---- Files -------------------------------------------------------------------------------------------------------- */
+
+static mercer_status make_room(const mercer_model *model, int64_t extras, contents *out)
+{
+    mercer_context *context = model->context;
+    int64_t count = out->member_count = mrc_model_members(model);
+    snprintf(out->member_digits, sizeof out->member_digits, "%lld", (long long)count);
+    MRC_TRY(mrc_alloc(context, &out->tensors, OWN_TENSORS + count * POINT_TENSORS + extras, sizeof(mrc_tensor),
+                      "the tensor list"));
+    MRC_TRY(mrc_alloc(context, &out->metadata, OWN_TEXTS + count * POINT_TEXTS, sizeof(mrc_metadata), "texts"));
+    MRC_TRY(mrc_alloc_zero(context, &out->members, count, sizeof *out->members, "texts"));
+    for (int64_t i = 0; i < count; i++) mrc_member_prefix(i, out->members[i].prefix);
+    return MERCER_OK;
 }
 
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    MRC_TRY(check_model(model, options));
-    MRC_TRY(mrc_alloc(model->context, &out->tensors, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
-    collect_tensors(model, options, out);
+    MRC_TRY(make_room(model, extras, out));
+    const mercer_model *member = model;
+    for (int64_t i = 0; i < out->member_count; i++, member = member->next) {
+        MRC_TRY(check_model(member, options));
+        collect_points(member, options, &out->members[i], out);
+        if (i == 0) collect_common(model, out);
+        collect_preprocess(member, &out->members[i], out);
+    }
     MRC_TRY(check_numbers(model, out));
     if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
     out->count += extras;
-    return collect_texts(model, out);
+    MRC_TRY(collect_texts(model, out));
+    return describe(model, out);
+}
+
+static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)
+{
+    if (model->comm && model->comm->ranks > 1)
+        return mrc_tensor_file_write_shared(model->comm, path, of->tensors, of->count, of->metadata, of->entries);
+    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, of->metadata, of->entries);
 }
 
 mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
@@ -191,6 +287,6 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     mercer_status status = collect(model, options, extra, extras, &of);
     if (model->comm) status = mrc_comm_together(model->comm, status, "the model"); /* all write it, or none does */
     if (status == MERCER_OK) status = write_contents(model, path, &of);
-    MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors);
+    MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors, of.metadata, of.members);
     return status;
 }

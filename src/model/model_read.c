@@ -17,6 +17,7 @@ typedef struct model_reader {
     const char *path;
     mrc_tensor_file *file;
     mercer_model *model;
+    char prefix[MRC_MEMBER_CHARS]; /* of what a member has of its own; "": the first */
 } model_reader;
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
@@ -41,9 +42,9 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, VERSIONS };
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS};
+                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,   MRC_MODEL_FORMAT_MEMBERS};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -68,24 +69,39 @@ static mercer_status check_format(const model_reader *self)
                     version, mercer_version(), versions[VERSIONS - 1]);
 }
 
+/* A text or a tensor that every member has. */
+static const char *own_text(const model_reader *self, const char *key)
+{
+    char name[MRC_TENSOR_NAME_CHARS];
+    snprintf(name, sizeof name, "%s%s", self->prefix, key);
+    return mrc_tensor_file_metadata(self->file, name);
+}
+
+static bool own_tensor(const model_reader *self, const char *name, mercer_matrix *out)
+{
+    char whole[MRC_TENSOR_NAME_CHARS];
+    snprintf(whole, sizeof whole, "%s%s", self->prefix, name);
+    return mrc_tensor_file_find(self->file, whole, out);
+}
+
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
 {
-    const char *text = mrc_tensor_file_metadata(self->file, key);
+    const char *text = own_text(self, key);
     if (!text) return wrong(self, "its metadata name no kernel");
     return inside(self, key, mrc_kernel_parse(self->context, out, text));
 }
 
-/* A tensor with these sizes (-1: any), of one of the types `accept`, all finite. */
+/* A tensor of the member with these sizes (-1: any), of one of the types `accept`, all finite. */
 static mercer_status read_tensor(const model_reader *self, const char *name, int64_t rows, int64_t cols, int accept,
                                  mercer_matrix *out)
 {
-    if (!mrc_tensor_file_find(self->file, name, out))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s\"; it is no model", self->path,
-                        name);
+    if (!own_tensor(self, name, out))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s%s\"; it is no model", self->path,
+                        self->prefix, name);
     if (!(accept & 1 << out->dtype) || (rows >= 0 && out->rows != rows) || (cols >= 0 && out->cols != cols))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: tensor \"%s\" is %lld x %lld of %s, which does not fit the others; make the file again",
-                        self->path, name, (long long)out->rows, (long long)out->cols, mrc_dtype_name(out->dtype));
+                        "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not fit the others; make the file again",
+                        self->path, self->prefix, name, (long long)out->rows, (long long)out->cols, mrc_dtype_name(out->dtype));
     return inside(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 
@@ -123,7 +139,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     int64_t width = self->model->centers.cols;
     *features = width;
     *out = (mercer_matrix){0};
-    if (!mrc_tensor_file_find(self->file, "metric", out)) return MERCER_OK;
+    if (!own_tensor(self, "metric", out)) return MERCER_OK;
     if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not know");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
     if (out->rows < 1) return wrong(self, "its metric is empty");
@@ -164,8 +180,7 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
 
 static mercer_status read_preprocess(const model_reader *self)
 {
-    const char *spec = mrc_tensor_file_metadata(self->file, "preprocess");
-    const char *folded = mrc_tensor_file_metadata(self->file, "preprocess_folded");
+    const char *spec = own_text(self, "preprocess"), *folded = own_text(self, "preprocess_folded");
     mercer_matrix metric;
     int64_t d;
     MRC_TRY(find_metric(self, &metric, &d));
@@ -256,6 +271,43 @@ static mercer_status read_schema(const model_reader *self)
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
+static mercer_status read_member(mercer_model *first, const model_reader *of, int64_t number)
+{
+    MRC_OWNED(mrc_release_model) mercer_model *member = NULL;
+    mercer_context *context = of->context;
+    MRC_TRY(mrc_alloc_zero(context, &member, 1, sizeof *member, "the model"));
+    member->context = context, member->inside = true;
+    model_reader self = {.context = context, .path = of->path, .file = of->file, .model = member};
+    mrc_member_prefix(number, self.prefix);
+    MRC_TRY(read_kernel(&self, "kernel", &member->kernel));
+    MRC_TRY(read_tensors(&self));
+    MRC_TRY(read_preprocess(&self));
+    self.prefix[0] = 0; /* units are those of all */
+    if (member->weights.cols != first->weights.cols) return wrong(&self, "its members differ in their outputs");
+    MRC_TRY(read_units(&self));
+    MRC_TRY(read_curve(&self));
+    member->total = member->centers.rows;
+    MRC_TRY(inside(&self, "members", mrc_model_append(first, member)));
+    member = NULL;
+    return MERCER_OK;
+}
+
+/* A reader that does not know them would predict by the first alone: files that have them say so. */
+static mercer_status read_members(const model_reader *self)
+{
+    const char *text = mrc_tensor_file_metadata(self->file, "members");
+    double count;
+    if (!text) return MERCER_OK;
+    if (version_of(self) < MEMBERS) return wrong(self, "it has members, which its format_version does not know");
+    if (!mrc_scan_number(text, &count) || !(count >= 2 && count <= MERCER_MEMBERS && count == (double)(int64_t)count))
+        return wrong(self, "its number of members is not valid");
+    if (self->model->comm)
+        return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                        "%s: is the mean of %s models, which ranks cannot share", self->path, text);
+    for (int64_t i = 1; i < (int64_t)count; i++) MRC_TRY(read_member(self->model, self, i));
+    return MERCER_OK;
+}
+
 static mercer_status read_parts(const model_reader *self)
 {
     const char *note = mrc_tensor_file_metadata(self->file, "note");
@@ -270,6 +322,7 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mercer_model_set_target_names));
     MRC_TRY(read_calibration(self));
     MRC_TRY(read_schema(self));
+    MRC_TRY(read_members(self));
     return note ? mercer_model_set_note(self->model, note) : MERCER_OK;
 }
 

@@ -289,9 +289,26 @@ static mercer_status run(const prediction *self)
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
 }
 
-mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+static mercer_status predict_alone(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
     return run(&(prediction){.model = model, .X = X, .F = F});
+}
+
+mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+{
+    return model->next ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
+}
+
+/* All outputs through `take`, of a mean of models in double. */
+static mercer_status take_all(const prediction *self)
+{
+    mercer_matrix f;
+    MRC_SCOPE(scope, self->model->context);
+    if (!self->model->next) return run(self);
+    MRC_TRY(mrc_scope_view(&scope, &f, self->X->rows, self->model->weights.cols, MERCER_F64, "predictions"));
+    MRC_TRY(mrc_model_mean(self->model, predict_alone, &f, self->X));
+    self->take(self, &f, 0);
+    return MERCER_OK;
 }
 
 /* The first of equals. */
@@ -320,7 +337,7 @@ static void take_probabilities(const prediction *self, const mercer_matrix *f, i
 
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
 {
-    return run(&(prediction){.model = model, .X = X, .take = take_labels, .labels = labels});
+    return take_all(&(prediction){.model = model, .X = X, .take = take_labels, .labels = labels});
 }
 
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
@@ -331,7 +348,7 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_alloc(&scope, &self.row, model->weights.cols, sizeof *self.row, "a row of probabilities"));
     MRC_TRY(mrc_host_open(backend, P, &host));
-    MRC_TRY(mrc_host_close(backend, P, &host, true, run(&self)));
+    MRC_TRY(mrc_host_close(backend, P, &host, true, take_all(&self)));
     return P->memory == MRC_HOST ? MERCER_OK : backend->ops->sync(backend);
 }
 

@@ -54,6 +54,8 @@ typedef struct arm {
     int64_t round, best_round;
     int step, best_step; /* of the bandwidth */
     double ridge, error; /* of the best, at the last level that it came to */
+    double last_error;   /* the same, of arms left behind too; infinity: there was none */
+    int last_level;
     bool ended;          /* no better, or nothing to learn from */
 } arm;
 
@@ -233,8 +235,8 @@ static mercer_status take_over(search *self, const round_of *round)
     double error = round->errors[round->best];
     of->step = round->best;
     if (!(error < of->error)) return MERCER_OK;
-    of->error = error, of->best_step = round->best, of->ridge = round->ridges[round->best];
-    of->best_round = of->round;
+    of->error = of->last_error = error, of->best_step = round->best, of->ridge = round->ridges[round->best];
+    of->best_round = of->round, of->last_level = self->level;
     MRC_TRY(copy_metric(self, &of->best, &of->now));
     if (result->found && error >= result->error) return MERCER_OK;
     result->found = true;
@@ -488,17 +490,17 @@ static void make_arms(search *self)
             self->arms[self->arm_count++] = (arm){.kernel = k,
                                                   .preparation = s,
                                                   .now = {.features = self->points.d, .width = self->points.d},
-                                                  .error = (double)INFINITY};
+                                                  .error = (double)INFINITY,
+                                                  .last_error = (double)INFINITY};
     self->total = self->arm_count * (FIRST_TRIED + 1 + 3 * task->rounds) + 60;
 }
 
 /* M = A A', or the weights of a diagonal one. */
-static mercer_status write_metric(const search *self, mercer_matrix *out)
+static mercer_status write_metric(const search *self, const mrc_metric *metric, int kernel, mercer_matrix *out)
 {
-    const mrc_metric *metric = &self->winner;
     mrc_backend *backend = self->context->backend;
     int64_t d = metric->features;
-    mrc_norm norm = norm_of(&self->task->kernels[self->result->kernel]);
+    mrc_norm norm = norm_of(&self->task->kernels[kernel]);
     if (!metric->map) return MERCER_OK;
     *out = mrc_view(NULL, metric->diagonal ? 1 : d, d, MERCER_F64);
     MRC_TRY(mrc_alloc(self->context, &out->data, out->rows * d, sizeof(double), "the metric"));
@@ -507,6 +509,40 @@ static mercer_status write_metric(const search *self, mercer_matrix *out)
     mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
     mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &a, .b = &a, .c = out};
     return backend->ops->gemm(backend, &job);
+}
+
+/* Whether `a` is to be preferred: it was judged by larger fits, or errs less. */
+static bool goes_before(const arm *a, const arm *b)
+{
+    return a->last_level != b->last_level ? a->last_level > b->last_level : a->last_error < b->last_error;
+}
+
+/* The bests of the arms beside the one that won. */
+static mercer_status write_next(const search *self)
+{
+    mrc_tune_result *result = self->result;
+    bool taken[MOST_ARMS] = {false};
+    for (int64_t wanted = mrc_min(self->task->next, MRC_TUNE_NEXT); wanted > 0; wanted--) {
+        int best = -1;
+        for (int i = 0; i < self->arm_count; i++) {
+            const arm *of = &self->arms[i];
+            bool won = of->kernel == result->kernel && of->preparation == result->preparation;
+            if (won || taken[i] || !isfinite(of->last_error)) continue;
+            if (best < 0 || goes_before(of, &self->arms[best])) best = i;
+        }
+        if (best < 0) break;
+        const arm *of = &self->arms[best];
+        mrc_tune_choice *choice = &result->next[result->next_count++];
+        taken[best] = true;
+        *choice = (mrc_tune_choice){.kernel = of->kernel,
+                                    .preparation = of->preparation,
+                                    .multiple = multiple_of(of->best_step),
+                                    .ridge = of->ridge,
+                                    .error = of->last_error,
+                                    .round = of->best_round};
+        MRC_TRY(write_metric(self, &of->best, of->kernel, &choice->metric));
+    }
+    return MERCER_OK;
 }
 
 /* Rows that there is room for. */
@@ -538,7 +574,9 @@ static mercer_status run(search *self, mrc_scope *scope)
     }
     result->whole = !self->out_of_budget && !self->left_out;
     if (!self->out_of_budget) MRC_TRY(try_sizes(self));
-    return result->found ? write_metric(self, &result->metric) : MERCER_OK;
+    if (!result->found) return MERCER_OK;
+    MRC_TRY(write_metric(self, &self->winner, result->kernel, &result->metric));
+    return write_next(self);
 }
 
 mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out)
@@ -566,5 +604,6 @@ void mrc_tune_free(mrc_tune_result *result)
 {
     mrc_free(result->context, result->tries);
     mrc_free(result->context, result->metric.data);
+    for (int i = 0; i < result->next_count; i++) mrc_free(result->context, result->next[i].metric.data);
     *result = (mrc_tune_result){0};
 }

@@ -21,7 +21,7 @@
 #include "tune/small_fits.h"
 
 enum { MRC_TUNE_KERNELS = 16, MRC_TUNE_PREPARATIONS = 4 }; /* at most */
-enum { MRC_TUNE_SIZES = 3 };
+enum { MRC_TUNE_SIZES = 3, MRC_TUNE_NEXT = 7 };
 
 typedef struct mrc_tune_task {
     mercer_context *context;
@@ -35,6 +35,7 @@ typedef struct mrc_tune_task {
     bool raw_targets; /* targets are learned as they are; otherwise centred, and values scaled */
     int64_t rounds;   /* of metrics, at most */
     int64_t centers;  /* of the training proper: no more are tried */
+    int64_t next;     /* bests of other kernels and preprocessings that are wanted beside the best of all */
     double ridge;     /* of one sample; below 0: to be found */
     mrc_criterion criterion;
     double budget;    /* seconds of counted work */
@@ -45,6 +46,14 @@ typedef struct mrc_tune_task {
     mercer_fit_callback progress; /* or NULL */
     void *progress_user;
 } mrc_tune_task;
+
+/* The best of a kernel function with a preprocessing. */
+typedef struct mrc_tune_choice {
+    int kernel, preparation;
+    double multiple, ridge, error;
+    int64_t round;
+    mercer_matrix metric; /* as that of the result, owned */
+} mrc_tune_choice;
 
 typedef struct mrc_tune_result {
     mercer_context *context;
@@ -63,6 +72,9 @@ typedef struct mrc_tune_result {
     /* The best once more with a quarter and half of its centers, and with all; 0 centers: not tried. */
     int64_t centers[MRC_TUNE_SIZES];
     double center_errors[MRC_TUNE_SIZES];
+    /* The bests of other kernels and preprocessings: of those that were judged by larger fits first, then by error. */
+    mrc_tune_choice next[MRC_TUNE_NEXT];
+    int next_count;
 } mrc_tune_result;
 
 /* Names of the tries are borrowed from the task. out is cleared; to be released with mrc_tune_free, also after a

@@ -71,6 +71,25 @@ class Tune(Case):
         self.good("train", *plain, "--config", "best.json", "-o", "again.safetensors", "-q")
         self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
 
+    def test_average(self):
+        """The mean of the best models: one file, which is used like any other."""
+        train = ["train", "--x", "t.csv", "--target", "y", "--drop", "group", "--rows", "300", "--centers", "60", "--kernels", "laplace-l1,gaussian",
+                 "--learn-features", "1", "--tune", "on", "-o", "m.safetensors"]
+        told = self.run_program(*train, "--average-models", "3", "--threads", "2").stderr.decode()
+        self.assertIn("averaged: 3 models", told)
+        first = self.read("m.safetensors")
+        self.good(*train, "--average-models", "3", "--threads", "1", "-q")
+        self.assertEqual(self.read("m.safetensors"), first)
+        found = self.answer("inspect", "m.safetensors")
+        self.assertEqual((len(found["members"]), found["training"]["members"]), (3, 3))
+        self.assertEqual(len({(m["kernel"].split(":")[0], m["preprocess"]) for m in found["members"]}), 3)
+        self.assertIn("averaged with", self.good("inspect", "m.safetensors"))
+        self.assertGreater(self.answer("eval", "-m", "m.safetensors", "--x", "v.csv")["r2"], 0.5)
+        self.bad(4, r"the mean of 3 models", "export", "-m", "m.safetensors", "-o", "m.c")
+        self.bad(2, r"--average-models: several models", *train, "--average-models", "3", "--checkpoint", "run")
+        self.bad(2, r"--average-models: average_models is 9", *train, "--average-models", "9")
+        self.bad(2, r"tune is off", "train", *self.options[:4], "--tune", "off", "--average-models", "2", "-o", "n.safetensors")
+
     def test_resumed_runs_end_in_the_same_bytes(self):
         options = ["--x", "t.csv", "--rows", "200", *self.options[2:6], "--learn-features", "1", "--drop", "group"]
         self.good("train", *options, "--tune", "on", "-o", "whole.safetensors", "-q")

@@ -78,7 +78,8 @@ static void check_forgery(const forgery *lie, mercer_status expected)
                             {"target_names", "[\"t\"]"},
                             {"preprocess", "standardise"},
                             {"preprocess_folded", "false"},
-                            {"kernel_before_preprocess", "laplace:bandwidth=2"}};
+                            {"kernel_before_preprocess", "laplace:bandwidth=2"},
+                            {"members", NULL}};
     int64_t count = 0, entries = sizeof texts / sizeof *texts;
     for (int64_t i = 0; lie->key && i < entries; i++)
         if (strcmp(texts[i].key, lie->key) == 0) texts[i].value = lie->value;
@@ -119,7 +120,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "6", {0}, "written by a newer Mercer"},
+        {"format_version", "7", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
@@ -203,6 +204,13 @@ static void test_no_model(void **state)
                   MERCER_OK);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_forgery(&texts[i], MERCER_ERROR_FORMAT);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) check_forgery(&tensors[i], MERCER_ERROR_FORMAT);
+}
+
+/* A file that has more models than a reader of its version would take. */
+static void test_members(void **state)
+{
+    (void)state;
+    check_forgery(&(forgery){"members", "2", {0}, "members, which its format_version"}, MERCER_ERROR_FORMAT);
 }
 
 /* ---- Parts that newer files have ------------------------------------------------------------------------------- */
@@ -448,7 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_length), cmocka_unit_test(test_no_model),
         cmocka_unit_test(test_newer_parts),   cmocka_unit_test(test_least_parts),  cmocka_unit_test(test_reading_fails),
-        cmocka_unit_test(test_writing_fails),
+        cmocka_unit_test(test_writing_fails), cmocka_unit_test(test_members),
     };
     return cmocka_run_group_tests(tests, open_files, close_files);
 }

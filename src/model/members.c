@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A mean of models. Members stand in a list behind the first, which is the model of the caller: names, schema,
+ * calibration and units are the first's alone, units those of every member.
+ *
+ *   f(x) = (1 / k) sum_m f_m(x)         f_m in the units of the targets; gradients alike
+ *
+ * Sums are in double, in the order of the list. Members are computed one after the other on all rows: room is two
+ * results in double, and the caller's is written when all are done.
+ */
+#include "model/model.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+int64_t mrc_model_members(const mercer_model *model)
+{
+    int64_t count = 0;
+    for (; model; model = model->next) count++;
+    return count;
+}
+
+mercer_status mrc_model_append(mercer_model *model, mercer_model *member)
+{
+    mercer_context *context = model->context;
+    if (model->comm || member->comm || member->context != context)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "members of a model belong to one process and context");
+    if (mrc_model_features(model) != mrc_model_features(member) || model->weights.cols != member->weights.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "members of a model have the same features and outputs");
+    while (model->next) model = model->next;
+    model->next = member;
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const mercer_matrix *out,
+                             const mercer_matrix *X)
+{
+    mrc_backend *backend = model->context->backend;
+    mercer_matrix sum, one;
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(mrc_scope_view(&scope, &sum, out->rows, out->cols, MERCER_F64, "predictions of members"));
+    MRC_TRY(mrc_scope_view(&scope, &one, out->rows, out->cols, MERCER_F64, "predictions of members"));
+    double share = 1 / (double)mrc_model_members(model), *total = sum.data;
+    const double *own = one.data;
+    for (mercer_model *member = model; member; member = member->next) {
+        MRC_TRY(call(member, &one, X));
+        for (int64_t i = 0; i < out->rows * out->cols; i++) total[i] = (member == model ? 0 : total[i]) + share * own[i];
+    }
+    return backend->ops->copy(backend, out, &sum);
+}

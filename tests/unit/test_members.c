@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Means of models: predictions, probabilities and gradients are those of the members, their file, and what refuses
+   them. */
+#include "support/datasets.h"
+#include "support/dense.h"
+
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
+#include "mercer/evaluation.h"
+#include "mercer/samples.h"
+
+#include <math.h>
+
+enum { ROWS = 240, NEW = 30, D = 3, K = 3 };
+
+static double x_all[ROWS][D], y_all[ROWS], x_new[NEW][D];
+static int32_t labels_all[ROWS];
+
+static int open_tests(void **state)
+{
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < D; j++) x_all[i][j] = mrc_random_normal((mrc_rng){7, 0}, (uint64_t)(i * D + j));
+        y_all[i] = 5 + sin(2 * x_all[i][0]) + fabs(x_all[i][1]);
+        labels_all[i] = y_all[i] > 6;
+    }
+    for (int i = 0; i < NEW * D; i++) x_new[i / D][i % D] = mrc_random_normal((mrc_rng){7, 1}, (uint64_t)i);
+    return open_datasets(state);
+}
+
+static mercer_matrix matrix_of(void *values, int64_t rows, int64_t cols)
+{
+    return mercer_matrix_view(values, rows, cols, MERCER_F64);
+}
+
+static mercer_fit_options averaged(mercer_train_options *train)
+{
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    options.train = train, options.centers = 40, options.memory = INT64_C(1) << 30;
+    options.tune = MERCER_ON, options.tune_kernels = "laplace-l1,gaussian", options.learn_features = 1;
+    options.tune_budget = 1e6, options.average_models = K;
+    return options;
+}
+
+static mercer_model *fit(bool classes)
+{
+    mercer_matrix x = matrix_of(x_all, ROWS, D), y = matrix_of(y_all, ROWS, 1);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x};
+    mercer_train_options train;
+    mercer_fit_options options = averaged(&train);
+    mercer_dataset *data = NULL;
+    mercer_model *model = NULL;
+    if (classes)
+        arrays.labels = labels_all, arrays.classes = 2;
+    else
+        arrays.Y = &y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    mercer_dataset_free(data);
+    for (int i = 0; i < K; i++) assert_non_null(mercer_model_member(model, i));
+    assert_null(mercer_model_member(model, K));
+    assert_null(mercer_model_member(model, -1));
+    return model;
+}
+
+/* The same numbers as a model of its own. */
+static mercer_model *alone(const mercer_model *model, int number)
+{
+    const mercer_model *of = mercer_model_member(model, number);
+    mercer_matrix centers = mercer_model_centers(of), from = mercer_model_weights(of);
+    mercer_model *made = NULL;
+    assert_succeeds(context, mercer_model_create(&made, context, mercer_model_kernel(of), &centers, from.cols,
+                                                 from.dtype));
+    mercer_matrix to = mercer_model_weights(made);
+    memcpy(to.data, from.data, (size_t)(from.rows * from.cols) * sizeof(double));
+    assert_succeeds(context, mercer_model_set_preprocess(made, mercer_model_preprocess(of)));
+    assert_succeeds(context,
+                    mercer_model_set_targets(made, mercer_model_target_offset(model), mercer_model_target_scale(model)));
+    return made;
+}
+
+typedef mercer_status (*call)(mercer_model *model, const mercer_matrix *out, const mercer_matrix *X);
+
+/* A call's result is the mean of what it is of the members alone. */
+static void compare(mercer_model *model, call function, int64_t columns)
+{
+    double found[NEW * D * 2], sum[NEW * D * 2] = {0}, one[NEW * D * 2];
+    mercer_matrix X = matrix_of(x_new, NEW, D), F = matrix_of(found, NEW, columns), part = matrix_of(one, NEW, columns);
+    assert_succeeds(context, function(model, &F, &X));
+    for (int m = 0; m < K; m++) {
+        mercer_model *member = alone(model, m);
+        assert_succeeds(context, function(member, &part, &X));
+        for (int64_t i = 0; i < NEW * columns; i++) sum[i] += one[i] / K;
+        mercer_model_free(member);
+    }
+    /* Each is summed in double: K roundings of numbers up to the largest. */
+    for (int64_t i = 0; i < NEW * columns; i++)
+        assert_that(fabs(found[i] - sum[i]) <= 1e-14 * (fabs(sum[i]) + 10), "%g, not %g", found[i], sum[i]);
+}
+
+static void test_means(void **state)
+{
+    (void)state;
+    mercer_model *model = fit(false);
+    compare(model, mercer_model_predict, 1);
+    compare(model, mercer_model_gradient, D);
+    mercer_model_free(model);
+}
+
+/* Classes and probabilities are those of the mean. */
+static void test_classes(void **state)
+{
+    (void)state;
+    mercer_model *model = fit(true);
+    double f[NEW][2], p[NEW][2];
+    int32_t labels[NEW];
+    mercer_matrix X = matrix_of(x_new, NEW, D), F = matrix_of(f, NEW, 2), P = matrix_of(p, NEW, 2);
+    compare(model, mercer_model_predict, 2);
+    assert_succeeds(context, mercer_model_predict(model, &F, &X));
+    assert_succeeds(context, mercer_model_probabilities(model, &P, &X));
+    assert_succeeds(context, mercer_model_classify(model, labels, &X));
+    double temperature = mercer_model_temperature(model, NULL);
+    for (int i = 0; i < NEW; i++) {
+        assert_int_equal(labels[i], f[i][1] > f[i][0]);
+        assert_true(fabs(p[i][1] - 1 / (1 + exp((f[i][0] - f[i][1]) / temperature))) < 1e-12);
+    }
+    mercer_model_free(model);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    mercer_model *model = fit(false), *again = NULL;
+    double f[2][NEW];
+    char header[20000], path[2][256];
+    mercer_matrix X = matrix_of(x_new, NEW, D);
+    for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%s", in_folder(i ? "again.safetensors" : "m.safetensors"));
+    for (int i = 0; i < 2; i++) {
+        mercer_matrix F = matrix_of(f[i], NEW, 1);
+        mercer_model *of = i ? again : model;
+        assert_succeeds(context, mercer_model_predict(of, &F, &X));
+        assert_succeeds(context, mercer_model_save(of, path[i], NULL));
+        if (i == 0) assert_succeeds(context, mercer_model_load(&again, context, path[0]));
+    }
+    assert_memory_equal(f[0], f[1], sizeof f[0]);
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path[1]));
+    assert_non_null(strstr(header, "\"format_version\":\"6\""));
+    assert_non_null(strstr(header, "\"members\":\"3\""));
+    assert_non_null(strstr(header, "\"member2.centers\""));
+    mercer_model_free(again);
+    mercer_model_free(model);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    mercer_model *model = fit(false);
+    mercer_trainer *trainer = NULL;
+    mercer_train_options train;
+    mercer_fit_options options = averaged(&train);
+    assert_fails(context, mercer_model_export(model, in_folder("m.c"), NULL), MERCER_ERROR_UNSUPPORTED,
+                 "the mean of 3 models");
+    assert_fails(context, mercer_trainer_create(&trainer, model, NULL, NULL), MERCER_ERROR_UNSUPPORTED,
+                 "the mean of 3 models");
+    options.average_models = MERCER_MEMBERS + 1;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "average_models is 9");
+    options = averaged(&train), options.tune = MERCER_OFF;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune is off");
+    options = averaged(&train), train.checkpoint = "c";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "checkpoint is set");
+    mercer_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_means),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, open_tests, close_datasets);
+}
