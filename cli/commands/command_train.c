@@ -42,7 +42,8 @@ static int interrupted(const run *r, int with_checkpoint)
 static int check_signals(const run *r)
 {
     int stop = 0, code = cli_interrupted(&stop);
-    return code == CLI_OK && stop ? interrupted(r, 0) : code;
+    int kept = r->folder != NULL && cli_folder_has_checkpoint(r->folder); /* of a search, or of rounds */
+    return code == CLI_OK && stop ? interrupted(r, kept) : code;
 }
 
 /* ---- Data that must not change ----------------------------------------------------------------------------------- */

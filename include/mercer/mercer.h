@@ -322,8 +322,8 @@ typedef struct mercer_model mercer_model;
 /* Models that a model may be the mean of, at most. */
 enum { MERCER_MEMBERS = 8 };
 
-/* Tells how far the phase "tuning", "features", "centers", "members" or "calibration" is. Non-zero stops: the fit ends with what
-   there is, or with MERCER_ERROR_CALLBACK if that is nothing. */
+/* Tells how far the phase "tuning", "features", "centers", "members" or "calibration" is. Non-zero stops: the fit ends
+   with what there is, or with MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
 /*

@@ -4,6 +4,7 @@
 
 #include "api/api_options.h"
 #include "core/matrix.h"
+#include "fit/tuned/tuned.h"
 
 #include <math.h>
 #include <string.h>

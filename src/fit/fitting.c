@@ -3,6 +3,7 @@
 #include "fit/fitting.h"
 
 #include "core/memory.h"
+#include "fit/tuned/tuned.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -83,13 +84,17 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 
 static mercer_status build_model(mercer_fitting *self)
 {
-    bool there = self->options.model || self->options.checkpoint, rounds = false;
+    bool there = self->options.model || self->options.checkpoint, rounds = false, searched = false;
     if (self->options.checkpoint && mrc_fit_rounds(&self->options) > 0)
         MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
     if (rounds) there = false;
     bool tunes = mrc_fit_tunes(self);
+    if (self->options.checkpoint && tunes)
+        MRC_TRY(mrc_fit_search_found(self->context, self->options.checkpoint, &searched));
+    if (searched) there = false;
     if (!there && tunes) MRC_TRY(mrc_fit_tune(self));
     self->size_recalled = there && self->options.checkpoint && tunes;
+    if (searched) self->options.checkpoint = NULL;
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));

@@ -5,8 +5,7 @@
  *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
- *   tuned.c        a search (src/tune) and what becomes of it; tuned_size.c: centers; tuned_told.c: what is told;
- *                  tuned_members.c: a mean of several models
+ *   tuned/         a search (src/tune), and what becomes of it
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
@@ -109,47 +108,6 @@ int64_t mrc_fit_rounds(const mercer_fit_options *options);
 /* Adds what the rounds cost to the text of a plan. */
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 
-/* tuned.c: replaces kernel, preprocessing, metric, bandwidth and ridge of the options by the best that was found. */
-typedef struct mrc_tuning {
-    mercer_kernel kernels[MRC_TUNE_KERNELS];
-    char names[MRC_TUNE_KERNELS][64];
-    const char *name_list[MRC_TUNE_KERNELS];
-    int kernel_count;
-    const char *preparations[MRC_TUNE_PREPARATIONS];
-    int preparation_count;
-    mrc_criterion criterion;
-    mrc_tune_result result;
-    double seconds; /* of training, by the estimate that the number of centers was chosen by; 0: it was given */
-} mrc_tuning;
-mercer_status mrc_fit_tune(mercer_fitting *self);
-mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
-/* Whether there is to be a search: asked for, or the plan's choice, which becomes that of the options. */
-bool mrc_fit_tunes(mercer_fitting *self);
-/* Seconds of the search, and of the training behind it. */
-double mrc_fit_tune_budget(const mercer_fitting *self);
-void mrc_fit_tuning_free(mercer_fitting *self);
-
-/* Kernel and ridge of a choice for all samples, by the rules of scale: the multiple of the median distance between
-   them in its metric, the ridge of one sample times their number. */
-mercer_status mrc_fit_scale_choice(const mercer_fitting *self, const mrc_tune_choice *choice, const char *preparation,
-                                   mercer_kernel *kernel, double *lambda);
-
-/* tuned_members.c: models that are averaged with the one of the fit; *first: the first of them, to be appended to it,
-   to be released also after a failure. */
-mercer_status mrc_fit_check_average(const mercer_fit_options *options, const mercer_train_options *train,
-                                    mercer_context *context);
-int64_t mrc_fit_members(const mercer_fitting *self);
-mercer_status mrc_fit_train_members(mercer_fitting *self, mercer_model **first);
-void mrc_fit_tell_members(const mercer_fitting *self, mercer_plan *plan);
-
-/* tuned_size.c: the number of centers, where it is open, from what more would bring; training goes on to its end. */
-void mrc_fit_tuned_size(mercer_fitting *self);
-/* The same of a checkpoint's model with p centers. */
-void mrc_fit_recall_size(mercer_fitting *self, int64_t p);
-
-/* tuned_told.c */
-void mrc_fit_report_search(mercer_fitting *self);
-void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan);
 /* How many samples those of a dataset count for. */
 double mrc_fit_count_samples(const mercer_dataset *data);
 

@@ -5,6 +5,7 @@
 #include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "fit/tuned/tuned.h"
 #include "kernels/table.h"
 
 #include <math.h>

@@ -44,7 +44,8 @@ mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const me
     const double *own = one.data;
     for (mercer_model *member = model; member; member = member->next) {
         MRC_TRY(call(member, &one, X));
-        for (int64_t i = 0; i < out->rows * out->cols; i++) total[i] = (member == model ? 0 : total[i]) + share * own[i];
+        for (int64_t i = 0; i < out->rows * out->cols; i++)
+            total[i] = (member == model ? 0 : total[i]) + share * own[i];
     }
     return backend->ops->copy(backend, out, &sum);
 }

@@ -107,7 +107,7 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
     return mrc_print_names(model->context, model->target_names, model->target_count, &out->targets);
 }
 
-/* ---- Tensors ------------------------------------------------------------------------------------------------------ */
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static void add_vector(contents *out, const char *name, double *values, int64_t count)
 {
@@ -121,10 +121,8 @@ enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, METRIC };
 static void collect_points(const mercer_model *model, const mercer_save_options *options, member_texts *texts,
                            contents *out)
 {
-    static const char *const own[POINT_TENSORS] = {"centers",           "weights",
-                                                   "origin",            "preprocess.shift",
-                                                   "preprocess.factor", "preprocess.quantiles",
-                                                   "metric"};
+    static const char *const own[POINT_TENSORS] = {
+        "centers", "weights", "origin", "preprocess.shift", "preprocess.factor", "preprocess.quantiles", "metric"};
     bool shared = model->comm && model->comm->ranks > 1;
     int64_t total = shared ? model->total : 0, first = shared ? model->first : 0;
     char(*names)[KEY_CHARS] = texts->names;
@@ -176,7 +174,7 @@ static void collect_common(const mercer_model *model, contents *out)
                                                                     model->calibration.count, MERCER_F64)};
 }
 
-/* ---- Texts -------------------------------------------------------------------------------------------------------- */
+/* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
 static const char *format_version(const mercer_model *model)
 {
@@ -215,16 +213,17 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
 static mercer_status describe(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;
-    const mrc_metadata format[] = {{"format", MRC_MODEL_FORMAT},
-                                   {"format_version", format_version(model)},
-                                   {"mercer_version", mercer_version()}};
+    const mrc_metadata format[] = {
+        {"format", MRC_MODEL_FORMAT}, {"format_version", format_version(model)}, {"mercer_version", mercer_version()}};
     const mrc_metadata rest[] = {
         {"labels", out->labels},
         {"feature_names", out->features},
         {"target_names", out->targets},
         {"target_transform", mrc_curve_name(model->units.curve.kind)},
         {"temperature", known->temperature > 0 ? out->temperature : NULL},
-        {"intervals", !known->scores ? NULL : known->classes ? "classes" : "values"},
+        {"intervals", !known->scores   ? NULL
+                      : known->classes ? "classes"
+                                       : "values"},
         {"interval_rows", known->scores ? out->interval_rows : NULL},
         {"schema", model->schema},
         {"note", model->note},
@@ -238,7 +237,7 @@ static mercer_status describe(const mercer_model *model, contents *out)
     return MERCER_OK;
 }
 
-/* ---- Files -------------------------------------------------------------------------------------------------------- */
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 static mercer_status make_room(const mercer_model *model, int64_t extras, contents *out)
 {

@@ -43,8 +43,8 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 
 /* The versions that there are, in their order. */
 enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, VERSIONS };
-static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,   MRC_MODEL_FORMAT_MEMBERS};
+static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,  MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
+                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -101,7 +101,8 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
     if (!(accept & 1 << out->dtype) || (rows >= 0 && out->rows != rows) || (cols >= 0 && out->cols != cols))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                         "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not fit the others; make the file again",
-                        self->path, self->prefix, name, (long long)out->rows, (long long)out->cols, mrc_dtype_name(out->dtype));
+                        self->path, self->prefix, name, (long long)out->rows, (long long)out->cols,
+                        mrc_dtype_name(out->dtype));
     return inside(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 

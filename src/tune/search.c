@@ -13,7 +13,7 @@
  *   level 2   3,072 and 20,480           the 3 best as they are, all ridges: more centers serve rough kernels more than
  *                                        smooth ones, and small fits flatter the latter
  *
- * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned_centers.c).
+ * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned/tuned_size.c).
  *
  * The smallest error of all wins: of two fits alike, that of the larger level errs less, so levels need no correction.
  * Every fit is counted in flops before it is made, and none is that would go over the budget: what is tried depends on
@@ -31,8 +31,8 @@
 enum {
     LEVELS = 3,
     MOST_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS,
-    STEPS = 8,       /* multiples: 1/4 .. 32 */
-    FIRST_TRIED = 5, /* of round 0: 1/4 .. 4, then wider ones */
+    STEPS = MRC_TUNE_STEPS, /* multiples: 1/4 .. 32 */
+    FIRST_TRIED = 5,        /* of round 0: 1/4 .. 4, then wider ones */
     HALVING_ROUND = 2,
     GRADIENT_ROWS = 2048,
     MOST_FULL = 1024,    /* features of a full metric */
@@ -46,7 +46,7 @@ static const struct {
     bool climbs;    /* neighbours of a bandwidth are tried */
     int descents;   /* arms whose scales go down */
 } levels[LEVELS] = {{4096, 512, MOST_ARMS, 0, true, 0}, {10240, 1024, 4, 2, true, 2}, {20480, 3072, 3, 0, false, 0}};
-static const double all_ridges[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
+static const double all_ridges[MRC_TUNE_RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 typedef struct arm {
     int kernel, preparation;
@@ -56,7 +56,7 @@ typedef struct arm {
     double ridge, error; /* of the best, at the last level that it came to */
     double last_error;   /* the same, of arms left behind too; infinity: there was none */
     int last_level;
-    bool ended;          /* no better, or nothing to learn from */
+    bool ended; /* no better, or nothing to learn from */
 } arm;
 
 typedef struct search {
@@ -87,7 +87,8 @@ typedef struct round_of {
     double errors[STEPS]; /* the best of all ridges; infinity: not tried */
     double ridges[STEPS];
     int best;
-    mercer_matrix weights; /* (p, c) of the best */
+    mercer_matrix weights; /* (p, c) of the best, */
+    bool fitted;           /* unless its errors are from the journal */
 } round_of;
 
 static double multiple_of(int step)
@@ -112,6 +113,7 @@ static mercer_status tell(search *self)
     const mrc_tune_result *result = self->result;
     int64_t done = result->count, total = done < self->total ? self->total : done + 1;
     if (!task->progress || !task->progress(task->progress_user, "tuning", done, total, result->error)) return MERCER_OK;
+    if (task->keep) task->keep(task->keep_user, task, true);
     return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "stopped while the model was searched for");
 }
 
@@ -132,6 +134,18 @@ static void note(search *self, const round_of *round, int step, const double *er
     memcpy(at->errors, errors, (size_t)result->ridge_count * sizeof *errors);
 }
 
+/* The errors of a fit, from the journal if it has them: *fitted tells. */
+static mercer_status fit(search *self, const round_of *round, double *errors, bool *fitted)
+{
+    const mrc_tune_task *task = self->task;
+    *fitted = !mrc_journal_recall_fit(task->journal, errors);
+    if (!*fitted) return MERCER_OK;
+    MRC_TRY(mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, errors));
+    MRC_TRY(mrc_journal_add_fit(task->journal, errors));
+    if (task->keep) task->keep(task->keep_user, task, false);
+    return MERCER_OK;
+}
+
 static mercer_status try_step(search *self, round_of *round, int step)
 {
     double errors[MRC_RIDGES], flops = cost_of(self, round);
@@ -144,15 +158,16 @@ static mercer_status try_step(search *self, round_of *round, int step)
     }
     result->seconds += flops / self->task->rate;
     round->kernel.bandwidth = multiple_of(step) * round->unit;
-    MRC_TRY(mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, errors));
+    bool fitted;
+    MRC_TRY(fit(self, round, errors, &fitted));
     int best = 0;
     for (int r = 1; r < result->ridge_count; r++)
         if (errors[r] < errors[best]) best = r;
     note(self, round, step, errors, best);
     round->errors[step] = errors[best], round->ridges[step] = result->ridges[best];
     if (!isfinite(errors[best]) || (round->best >= 0 && errors[best] >= round->errors[round->best])) return MERCER_OK;
-    round->best = step;
-    return mrc_small_fits_weights(self->fits, result->ridges[best], &round->weights);
+    round->best = step, round->fitted = fitted;
+    return fitted ? mrc_small_fits_weights(self->fits, result->ridges[best], &round->weights) : MERCER_OK;
 }
 
 /* ---- A round ----------------------------------------------------------------------------------------------------- */
@@ -196,16 +211,25 @@ static mrc_norm norm_of(const mercer_kernel *kernel)
     return mrc_kernel_norm(kernel) == 1 ? MRC_NORM_1 : MRC_NORM_2;
 }
 
-/* The metric of the next round, from gradients of the best fit of this one. */
-static mercer_status learn_metric(search *self, round_of *round)
+/* The weights of the best, whose errors came from the journal. */
+static mercer_status fit_again(search *self, round_of *round)
 {
-    arm *of = round->of;
+    double errors[MRC_RIDGES];
+    round->kernel.bandwidth = multiple_of(round->best) * round->unit;
+    MRC_TRY(mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, errors));
+    return mrc_small_fits_weights(self->fits, round->ridges[round->best], &round->weights);
+}
+
+/* From gradients of the best fit; *zero: they are. */
+static mercer_status compute_metric(search *self, round_of *round, mrc_metric *next, bool *zero)
+{
     mrc_backend *backend = self->context->backend;
     int64_t width = round->x.cols, c = self->points.c, m = mrc_min(self->rows.folds[0].count, GRADIENT_ROWS);
-    bool diagonal = norm_of(&round->kernel) == MRC_NORM_1 || self->points.d > MOST_FULL, zero;
+    bool diagonal = norm_of(&round->kernel) == MRC_NORM_1 || self->points.d > MOST_FULL;
     double *G, *origin;
     float *weights;
     MRC_SCOPE(scope, self->context);
+    if (!round->fitted) MRC_TRY(fit_again(self, round));
     MRC_TRY(mrc_scope_alloc(&scope, &G, diagonal ? 1 : width, width * (int64_t)sizeof *G, "gradients"));
     MRC_TRY(mrc_scope_alloc(&scope, &origin, width, sizeof *origin, "gradients"));
     MRC_TRY(mrc_scope_alloc(&scope, &weights, self->p * c, sizeof *weights, "gradients"));
@@ -217,10 +241,25 @@ static mercer_status learn_metric(search *self, round_of *round)
     MRC_TRY(backend->ops->copy(backend, &alpha, &round->weights));
     mrc_expansion sum = {.kernel = &round->kernel, .z = &round->z, .origin = origin};
     MRC_TRY(mrc_agop(backend, &sum, &x, &alpha, self->task->seed, &gradients));
+    return mrc_metric_next(next, backend, norm_of(&round->kernel), &round->of->now, &gradients, zero);
+}
+
+/* The metric of the next round. */
+static mercer_status learn_metric(search *self, round_of *round)
+{
+    arm *of = round->of;
+    mrc_journal *journal = self->task->journal;
     MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
-    MRC_TRY(mrc_metric_next(&next, backend, norm_of(&round->kernel), &of->now, &gradients, &zero));
-    of->ended = zero;
-    if (zero) return MERCER_OK;
+    const mrc_metric none = {0};
+    bool found;
+    MRC_TRY(mrc_journal_recall_metric(journal, &next, NULL, &found));
+    if (found) {
+        of->ended = !next.map;
+    } else {
+        MRC_TRY(compute_metric(self, round, &next, &of->ended));
+        MRC_TRY(mrc_journal_add_metric(journal, of->ended ? &none : &next, 0));
+    }
+    if (of->ended) return MERCER_OK;
     mrc_metric_free(&of->now);
     of->now = next;
     next = (mrc_metric){0};
@@ -369,20 +408,33 @@ static mercer_status nearest_step(search *self, const mercer_kernel *kernel, con
     return MERCER_OK;
 }
 
-/* Scales by descent, from the points and the bandwidth of the best of the arm on; the metric that they make. */
-static mercer_status descend(search *self, arm *of, const mrc_descent *task, const mercer_matrix *z)
+/* Scales by descent, from the points and the bandwidth of the best of the arm on; the metric that they make, and the
+   step of the bandwidth in it. */
+static mercer_status compute_descent(search *self, const arm *of, const mrc_descent *task, const mercer_matrix *z,
+                                     mrc_metric *next, int *step)
 {
     double *logs;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &logs, z->cols, sizeof *logs, "scales of features"));
-    MRC_TRY(tell(self));
     MRC_TRY(mrc_descend(task, logs));
     for (int64_t j = 0; j < z->rows; j++)
         for (int64_t k = 0; k < z->cols; k++) ((float *)mrc_row(z, j))[k] *= (float)exp(logs[k]);
-    of->step = of->best_step;
-    MRC_TRY(nearest_step(self, task->kernel, z, task->kernel->bandwidth, &of->step));
+    *step = of->best_step;
+    MRC_TRY(nearest_step(self, task->kernel, z, task->kernel->bandwidth, step));
+    return mrc_metric_scaled(next, self->context->backend, norm_of(task->kernel), &of->best, logs);
+}
+
+static mercer_status descend(search *self, arm *of, const mrc_descent *task, const mercer_matrix *z)
+{
+    mrc_journal *journal = self->task->journal;
     MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
-    MRC_TRY(mrc_metric_scaled(&next, self->context->backend, norm_of(task->kernel), &of->best, logs));
+    bool found;
+    MRC_TRY(tell(self));
+    MRC_TRY(mrc_journal_recall_metric(journal, &next, &of->step, &found));
+    if (!found) {
+        MRC_TRY(compute_descent(self, of, task, z, &next, &of->step));
+        MRC_TRY(mrc_journal_add_metric(journal, &next, of->step));
+    }
     mrc_metric_free(&of->now);
     of->now = next;
     next = (mrc_metric){0};
@@ -421,7 +473,7 @@ static mercer_status go_down(search *self, arm *of)
 
 static mercer_status further_level(search *self)
 {
-    arm *list[MOST_ARMS], *list_down[MOST_ARMS];
+    arm *list[MOST_ARMS], *list_down[MOST_ARMS] = {NULL};
     int count = 0;
     for (int i = 0; i < self->arm_count && i < levels[self->level].arms; i++) list[count++] = ranked(self, i);
     for (int i = 0; i < count && !self->out_of_budget; i++)
@@ -457,7 +509,8 @@ static mercer_status try_size(search *self, int64_t p, double *error)
     MRC_TRY(tell(self));
     result->seconds += seconds;
     round.kernel.bandwidth = result->multiple * round.unit;
-    MRC_TRY(mrc_small_fits_try(self->fits, &round.kernel, &round.x, &round.z, errors));
+    bool fitted;
+    MRC_TRY(fit(self, &round, errors, &fitted));
     for (int r = 0; r < result->ridge_count; r++) *error = fmin(*error, errors[r]);
     return MERCER_OK;
 }
@@ -574,6 +627,7 @@ static mercer_status run(search *self, mrc_scope *scope)
     }
     result->whole = !self->out_of_budget && !self->left_out;
     if (!self->out_of_budget) MRC_TRY(try_sizes(self));
+    if (task->keep) task->keep(task->keep_user, task, true);
     if (!result->found) return MERCER_OK;
     MRC_TRY(write_metric(self, &self->winner, result->kernel, &result->metric));
     return write_next(self);
@@ -583,7 +637,7 @@ mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out)
 {
     search *self;
     *out = (mrc_tune_result){.context = task->context, .error = (double)INFINITY};
-    out->ridge_count = task->ridge >= 0 ? 1 : (int)(sizeof all_ridges / sizeof *all_ridges);
+    out->ridge_count = task->ridge >= 0 ? 1 : MRC_TUNE_RIDGES;
     for (int r = 0; r < out->ridge_count; r++) out->ridges[r] = task->ridge >= 0 ? task->ridge : all_ridges[r];
     MRC_TRY(mrc_alloc(task->context, &out->tries, MOST_TRIES, sizeof *out->tries, "what was tried"));
     MRC_SCOPE(scope, task->context);

@@ -8,10 +8,11 @@
  *   points.c       rows and centers as a candidate sees them: preprocessed, mapped by its metric
  *   descent.h      the scales of the features, by descent of the error on rows that a fit has not seen
  *   search.c       which candidates, in which order, and when to stop
+ *   journal.c      what was found so far, to go on from there
  *   more_centers.c what more centers than were tried would bring
  *
  * What is found is relative: a bandwidth is a multiple of the median distance, a ridge that of one sample. The recipe
- * (fit/tuned.c) makes the training proper of it. Nothing here looks at validation or test rows.
+ * (fit/tuned) makes the training proper of it. Nothing here looks at validation or test rows.
  */
 #ifndef MRC_TUNE_TUNE_H
 #define MRC_TUNE_TUNE_H
@@ -21,9 +22,32 @@
 #include "tune/small_fits.h"
 
 enum { MRC_TUNE_KERNELS = 16, MRC_TUNE_PREPARATIONS = 4 }; /* at most */
-enum { MRC_TUNE_SIZES = 3, MRC_TUNE_NEXT = 7 };
+enum { MRC_TUNE_SIZES = 3, MRC_TUNE_NEXT = 7, MRC_TUNE_RIDGES = 6, MRC_TUNE_STEPS = 8 };
 
-typedef struct mrc_tune_task {
+enum { MRC_JOURNAL_SHAPE = 3 };
+
+/* journal.c. Begins with its limits alone, and what an earlier search left in it. */
+typedef struct mrc_journal {
+    mercer_context *context;
+    int64_t ridges, features;
+    int64_t most_numbers; /* of maps: no more are kept */
+    double *errors;       /* (fits, ridges) */
+    /* (metrics, 3): directions (0: there was nothing to learn from), whether it is diagonal, step of the bandwidth */
+    double *shapes;
+    double *maps; /* (numbers): of all metrics */
+    int64_t fits, metrics, numbers, error_room, shape_room, map_room;
+    int64_t next_fit, next_metric, next_number; /* what comes next of what an earlier search left */
+    bool full;                                  /* metrics are not kept any more */
+} mrc_journal;
+/* The next of it, if there is one; what is added was not there. journal may be NULL: nothing is kept. */
+bool mrc_journal_recall_fit(mrc_journal *journal, double *errors);
+mercer_status mrc_journal_add_fit(mrc_journal *journal, const double *errors);
+mercer_status mrc_journal_recall_metric(mrc_journal *journal, mrc_metric *out, int *step, bool *found);
+mercer_status mrc_journal_add_metric(mrc_journal *journal, const mrc_metric *metric, int step);
+void mrc_journal_free(mrc_journal *journal);
+
+typedef struct mrc_tune_task mrc_tune_task;
+struct mrc_tune_task {
     mercer_context *context;
     mercer_dataset *data;
     const mercer_dataset *given_centers; /* NULL: rows */
@@ -45,7 +69,11 @@ typedef struct mrc_tune_task {
     uint64_t seed;
     mercer_fit_callback progress; /* or NULL */
     void *progress_user;
-} mrc_tune_task;
+    mrc_journal *journal; /* or NULL */
+    /* After every fit, and (now) when it is over or stopped: the journal may be written. Or NULL. */
+    void (*keep)(void *user, const mrc_tune_task *task, bool now);
+    void *keep_user;
+};
 
 /* The best of a kernel function with a preprocessing. */
 typedef struct mrc_tune_choice {

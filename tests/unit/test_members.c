@@ -69,13 +69,13 @@ static mercer_model *alone(const mercer_model *model, int number)
     const mercer_model *of = mercer_model_member(model, number);
     mercer_matrix centers = mercer_model_centers(of), from = mercer_model_weights(of);
     mercer_model *made = NULL;
-    assert_succeeds(context, mercer_model_create(&made, context, mercer_model_kernel(of), &centers, from.cols,
-                                                 from.dtype));
+    assert_succeeds(context,
+                    mercer_model_create(&made, context, mercer_model_kernel(of), &centers, from.cols, from.dtype));
     mercer_matrix to = mercer_model_weights(made);
     memcpy(to.data, from.data, (size_t)(from.rows * from.cols) * sizeof(double));
     assert_succeeds(context, mercer_model_set_preprocess(made, mercer_model_preprocess(of)));
-    assert_succeeds(context,
-                    mercer_model_set_targets(made, mercer_model_target_offset(model), mercer_model_target_scale(model)));
+    assert_succeeds(
+        context, mercer_model_set_targets(made, mercer_model_target_offset(model), mercer_model_target_scale(model)));
     return made;
 }
 
@@ -134,7 +134,8 @@ static void test_file(void **state)
     double f[2][NEW];
     char header[20000], path[2][256];
     mercer_matrix X = matrix_of(x_new, NEW, D);
-    for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%s", in_folder(i ? "again.safetensors" : "m.safetensors"));
+    for (int i = 0; i < 2; i++)
+        snprintf(path[i], sizeof path[i], "%s", in_folder(i ? "again.safetensors" : "m.safetensors"));
     for (int i = 0; i < 2; i++) {
         mercer_matrix F = matrix_of(f[i], NEW, 1);
         mercer_model *of = i ? again : model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is told of a search: in the report, what was tried, what won, by how much, and how flat the best is; in the
    plan, the same in words. */
-#include "fit/fitting.h"
+#include "fit/tuned/tuned.h"
 
 #include "core/matrix.h"
 #include "plan/plan.h"

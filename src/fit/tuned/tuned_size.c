@@ -7,7 +7,7 @@
  *
  * Candidates were judged by exact solutions, so training goes on to its end (converge).
  */
-#include "fit/fitting.h"
+#include "fit/tuned/tuned.h"
 
 #include "core/matrix.h"
 #include "plan/plan.h"

@@ -7,8 +7,9 @@
  * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Whether there is a search at all, if
  * nobody said, is the plan's to decide (plan/plan_search.c).
  */
-#include "fit/fitting.h"
+#include "fit/tuned/tuned.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "plan/plan.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
-enum { ROUNDS = 4, MANY_ROWS = 10000 };
+enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define BUDGET     30.0  /* seconds, */
 #define ROW_BUDGET 0.001 /* of fewer than MANY_ROWS for each; */
 #define ON_DEVICE  0.1   /* the share of both on a device */
@@ -180,28 +181,36 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     double lambda = self->train.lambda;
     double rates[] = {mrc_plan_rate_double(self->context), mrc_plan_rate_processor(self->context)};
     if (options->comm) MRC_TRY(mercer_comm_broadcast(options->comm, rates, sizeof rates)); /* ranks try the same */
-    const mrc_tune_task task = {.context = self->context,
-                                .data = self->data,
-                                .given_centers = options->given_centers,
-                                .kernels = tuning->kernels,
-                                .kernel_count = tuning->kernel_count,
-                                .kernel_names = tuning->name_list,
-                                .preparations = tuning->preparations,
-                                .preparation_count = tuning->preparation_count,
-                                .raw_targets =
-                                    options->target_transform && strcmp(options->target_transform, "none") == 0,
-                                .rounds = options->learn_features > 0 ? options->learn_features : ROUNDS,
-                                .centers = mrc_fit_center_count(self),
-                                .next = options->average_models - 1,
-                                .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
-                                .criterion = tuning->criterion,
-                                .budget = mrc_fit_tune_budget(self),
-                                .rate = rates[0],
-                                .host_rate = rates[1],
-                                .memory = self->memory,
-                                .seed = options->seed,
-                                .progress = options->progress,
-                                .progress_user = options->progress_user};
+    mrc_tune_task task = {.context = self->context,
+                          .data = self->data,
+                          .given_centers = options->given_centers,
+                          .kernels = tuning->kernels,
+                          .kernel_count = tuning->kernel_count,
+                          .kernel_names = tuning->name_list,
+                          .preparations = tuning->preparations,
+                          .preparation_count = tuning->preparation_count,
+                          .raw_targets = options->target_transform && strcmp(options->target_transform, "none") == 0,
+                          .rounds = options->learn_features > 0 ? options->learn_features : ROUNDS,
+                          .centers = mrc_fit_center_count(self),
+                          .next = options->average_models - 1,
+                          .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
+                          .criterion = tuning->criterion,
+                          .budget = mrc_fit_tune_budget(self),
+                          .rate = rates[0],
+                          .host_rate = rates[1],
+                          .memory = self->memory,
+                          .seed = options->seed,
+                          .progress = options->progress,
+                          .progress_user = options->progress_user};
+    tuning->journal = (mrc_journal){.context = self->context,
+                                    .ridges = task.ridge >= 0 ? 1 : MRC_TUNE_RIDGES,
+                                    .features = self->info.features,
+                                    .most_numbers = self->memory / KEPT_SHARE / (int64_t)sizeof(double)};
+    if (self->train.checkpoint || options->checkpoint) {
+        task.journal = &tuning->journal, task.keep = mrc_fit_keep_search, task.keep_user = self;
+        tuning->kept = mrc_seconds();
+    }
+    if (options->checkpoint) MRC_TRY(mrc_fit_recall_search(self, &task));
     MRC_TRY(mrc_tune(&task, &tuning->result));
     mrc_fit_report_search(self);
     self->options.tune = MERCER_OFF;
@@ -214,6 +223,7 @@ void mrc_fit_tuning_free(mercer_fitting *self)
 {
     if (!self->tuning) return;
     mrc_tune_free(&self->tuning->result);
+    mrc_journal_free(&self->tuning->journal);
     mrc_free(self->context, self->tuning);
     self->tuning = NULL;
 }

@@ -4,7 +4,7 @@
  * trained as it would be alone, with the same rows, number of centers and rules of scale (tuned.c). They are trained
  * before the first, so that nothing of its training is held meanwhile, and become its members (model/members.c).
  */
-#include "fit/fitting.h"
+#include "fit/tuned/tuned.h"
 
 #include "core/memory.h"
 #include "model/model.h"
@@ -20,10 +20,10 @@ mercer_status mrc_fit_check_average(const mercer_fit_options *options, const mer
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "average_models is %lld, it must be 1 to %d, or 0: one model",
                         (long long)count, MERCER_MEMBERS);
     if (count < 2) return MERCER_OK;
-    const char *set = options->comm                                ? "comm"
-                      : options->model                             ? "model"
+    const char *set = options->comm                              ? "comm"
+                      : options->model                           ? "model"
                       : options->checkpoint || train->checkpoint ? "checkpoint"
-                                                                   : NULL;
+                                                                 : NULL;
     if (set)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "options: average_models is %lld, and %s is set: several models are trained by one process, "

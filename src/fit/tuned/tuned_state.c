@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A search in a checkpoint. Until training has written its own, the file of the checkpoint holds what the search found
+ * so far (tune/journal.c): a tensor file with
+ *
+ *   search.errors   (fits, ridges) f64    of every fit, in their order
+ *   search.shapes   (metrics, 3) f64      directions of every metric that was learned (0: none), whether it is
+ *                                         diagonal, and the step of the bandwidth that it came with
+ *   search.maps     (1, numbers) f64      their maps, one behind the other
+ *   search.rate     (1, 2) f64            flops a second, by which work was counted; those of the processor
+ *
+ * and in the metadata under "search" what it is a search of. Work is counted at the same rate when it goes on, so that
+ * it ends where it would have ended: in the same bytes.
+ */
+#include "fit/tuned/tuned.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "model/tensor_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OF_CHARS = 2048, KEEP_SECONDS = 600 };
+
+/* What determines a search, but for data and rate. */
+static void describe(const mercer_fitting *self, const mrc_tune_task *task, char of[OF_CHARS])
+{
+    int at = snprintf(
+        of, OF_CHARS,
+        "criterion %s, %lld rounds, %lld centers, ridge %a, budget %a, seed %llu, %lld rows, %lld features;",
+        mrc_criterion_name(task->criterion), (long long)task->rounds, (long long)task->centers, task->ridge,
+        task->budget, (unsigned long long)task->seed, (long long)self->info.rows, (long long)self->info.features);
+    for (int i = 0; i < task->kernel_count; i++)
+        at += snprintf(of + at, (size_t)(OF_CHARS - at), " %s", task->kernel_names[i]);
+    for (int i = 0; i < task->preparation_count; i++)
+        at += snprintf(of + at, (size_t)(OF_CHARS - at), " %s", task->preparations[i]);
+}
+
+static mercer_status write(const mercer_fitting *self, const mrc_tune_task *task)
+{
+    const mrc_journal *journal = task->journal;
+    char of[OF_CHARS];
+    double rates[] = {task->rate, task->host_rate};
+    const mrc_tensor tensors[] = {
+        {.name = "search.errors", .value = mrc_view(journal->errors, journal->fits, journal->ridges, MERCER_F64)},
+        {.name = "search.shapes", .value = mrc_view(journal->shapes, journal->metrics, MRC_JOURNAL_SHAPE, MERCER_F64)},
+        {.name = "search.maps", .value = mrc_view(journal->maps, 1, journal->numbers, MERCER_F64)},
+        {.name = "search.rate", .value = mrc_view(rates, 1, 2, MERCER_F64)}};
+    describe(self, task, of);
+    const mrc_metadata metadata[] = {{"search", of}};
+    return mrc_tensor_file_write(self->context, self->train.checkpoint, tensors, 4, metadata, 1);
+}
+
+void mrc_fit_keep_search(void *user, const mrc_tune_task *task, bool now)
+{
+    mercer_fitting *self = user;
+    double seconds = self->train.checkpoint_seconds > 0 ? self->train.checkpoint_seconds : KEEP_SECONDS;
+    if (!self->train.checkpoint || (self->options.comm && self->options.comm->rank > 0)) return;
+    if (!now && mrc_seconds() - self->tuning->kept < seconds) return;
+    if (write(self, task) != MERCER_OK)
+        mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint of the search can be written: %s",
+                mercer_last_error(self->context));
+    self->tuning->kept = mrc_seconds();
+}
+
+/* ---- Going on ---------------------------------------------------------------------------------------------------- */
+
+static bool find(const mrc_tensor_file *file, const char *name, int64_t cols, mercer_matrix *out)
+{
+    return mrc_tensor_file_find(file, name, out) && out->dtype == MERCER_F64 && (cols < 0 || out->cols == cols);
+}
+
+/* Shapes that a metric can have, and as many numbers as they say. */
+static bool fit_together(const mrc_journal *journal, const mercer_matrix *shapes, const mercer_matrix *maps)
+{
+    double d = (double)journal->features, sum = 0;
+    for (int64_t i = 0; i < shapes->rows; i++) {
+        double width = mrc_load(shapes, i, 0), diagonal = mrc_load(shapes, i, 1), step = mrc_load(shapes, i, 2);
+        if (!(width >= 0 && width <= d && width == floor(width)) || (diagonal != 0 && diagonal != 1) ||
+            !(step >= 0 && step <= MRC_TUNE_STEPS - 1))
+            return false;
+        sum += width == 0 ? 0 : diagonal != 0 ? d : d * width;
+    }
+    return maps->rows == 1 && sum == (double)maps->cols;
+}
+
+static mercer_status take(mrc_journal *journal, double **to, int64_t *room, const mercer_matrix *from)
+{
+    *room = from->rows * from->cols;
+    MRC_TRY(mrc_alloc(journal->context, to, mrc_max(1, *room), sizeof **to, "what was tried"));
+    if (*room > 0) memcpy(*to, from->data, (size_t)*room * sizeof **to);
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_recall_search(const mercer_fitting *self, mrc_tune_task *task)
+{
+    mrc_journal *journal = task->journal;
+    const char *path = self->options.checkpoint;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
+    mercer_matrix errors, shapes, maps, rate;
+    char of[OF_CHARS];
+    describe(self, task, of);
+    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
+    const char *found = mrc_tensor_file_metadata(file, "search");
+    if (!found || strcmp(found, of) != 0)
+        return mrc_fail(
+            self->context, MERCER_ERROR_MISMATCH,
+            "%s: belongs to a training with other data or options: it has a search of \"%s\", this one is of "
+            "\"%s\"",
+            path, found ? found : "nothing", of);
+    if (!find(file, "search.errors", journal->ridges, &errors) ||
+        !find(file, "search.shapes", MRC_JOURNAL_SHAPE, &shapes) || !find(file, "search.maps", -1, &maps) ||
+        !find(file, "search.rate", 2, &rate) || rate.rows != 1 ||
+        !(mrc_load(&rate, 0, 0) > 0 && mrc_load(&rate, 0, 1) > 0) || !fit_together(journal, &shapes, &maps))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", path);
+    MRC_TRY(mrc_check_finite(self->context, "search.maps", &maps, NULL));
+    MRC_TRY(take(journal, &journal->errors, &journal->error_room, &errors));
+    MRC_TRY(take(journal, &journal->shapes, &journal->shape_room, &shapes));
+    MRC_TRY(take(journal, &journal->maps, &journal->map_room, &maps));
+    journal->fits = errors.rows, journal->metrics = shapes.rows, journal->numbers = maps.cols;
+    task->rate = mrc_load(&rate, 0, 0), task->host_rate = mrc_load(&rate, 0, 1);
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_search_found(mercer_context *context, const char *path, bool *found)
+{
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
+    MRC_TRY(mrc_tensor_file_open(&file, context, path));
+    *found = mrc_tensor_file_metadata(file, "search") != NULL;
+    return MERCER_OK;
+}
