@@ -62,9 +62,10 @@ def one(options, table, seed):
     start, own = time.perf_counter(), time.process_time()
     order = rng.permutation(len(y))
     held, rest = order[: len(y) // 5], order[len(y) // 5 :]
-    best, chosen, failed = np.inf, None, 0
-    for _ in range(options.tries):
+    best, chosen, failed, tried = np.inf, None, 0, 0
+    while tried < options.tries and time.perf_counter() - start < options.limit:
         drawn = draw(rng)
+        tried += 1
         try:
             error = error_of(fit(drawn, X.iloc[rest], y[rest], options, seed), X.iloc[held], y[held])
         except Exception:  # equations that a small ridge leaves without a solution
@@ -72,10 +73,8 @@ def one(options, table, seed):
             continue
         if error < best:
             best, chosen = error, drawn
-        if time.perf_counter() - start > options.limit:
-            break
     model = fit(chosen, X, y, options, seed)
-    entry["random"] = {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, "chosen": chosen, "failed": failed,
+    entry["random"] = {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, "tried": tried, "chosen": chosen, "failed": failed,
                        **measures(model, test_X, test_y, True)}
     return entry
 

@@ -113,7 +113,8 @@ def fit_all(options, table, number):
     words = [i for i, kind in enumerate(X.dtypes) if kind == "category"]
     allowed = None
     for package in sorted(options.packages, key=lambda name: name != "mercer"):  # whose seconds the others get
-        for how in ("default",) if package == "mercer" else ("default", "search"):
+        ways = ("default", "search") if package != "mercer" else ("default", f"mean of {options.average}")[: 2 if options.average > 1 else 1]
+        for how in ways:
             if package == "catboost":
                 X_own, test_own = (frame.astype({X.columns[i]: "str" for i in words}) for frame in (X, test_X))
             else:
@@ -126,11 +127,13 @@ def fit_all(options, table, number):
             start, parameters, tried = time.perf_counter(), {}, 1
             if package == "mercer" and options.quick:
                 parameters = {"tune": 0.5}
+            if how.startswith("mean"):
+                parameters["average_models"] = options.average
             if how == "search":
                 parameters, tried = search(package, make, X_own, y, regression, options.budget or allowed or 30, number)
             model = make(parameters).fit(X_own, y)
             seconds = time.perf_counter() - start
-            allowed = seconds if package == "mercer" else allowed
+            allowed = seconds if package == "mercer" and how == "default" else allowed
             entry = {"bench": "tables", "case": table, "split": number, "package": package, "how": how, "n": len(y), "measure": measure,
                      "device": options.device if package == "mercer" else "cpu", "jobs": options.jobs, "seconds": seconds, "tried": tried, "bytes": size_of(model)}
             entry |= {key: float(value) for key, value in measures(model, test_own, test_y, regression).items()}
@@ -144,6 +147,7 @@ def main():
     parser.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
     parser.add_argument("--filter", default="", help="only tables whose name contains one of these, with commas between them")
     parser.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")
+    parser.add_argument("--average", type=int, default=1, help="of Mercer also the mean of its so many best models")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--device", default="cpu", help="where Mercer computes; the others compute on the processor")
     parser.add_argument("--quick", action="store_true", help="1,500 rows of each, to see that it runs")
