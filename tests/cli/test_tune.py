@@ -91,12 +91,16 @@ class Tune(Case):
         self.bad(2, r"tune is off", "train", *self.options[:4], "--tune", "off", "--average-models", "2", "-o", "n.safetensors")
 
     def test_resumed_runs_end_in_the_same_bytes(self):
-        options = ["--x", "t.csv", "--rows", "200", *self.options[2:6], "--learn-features", "1", "--drop", "group"]
-        self.good("train", *options, "--tune", "on", "-o", "whole.safetensors", "-q")
-        self.good("train", *options, "--tune", "on", "--checkpoint", "run", "-o", "m.safetensors", "-q")
-        os.remove(self.path("m.safetensors"))
-        self.good("resume", "run", "-q")
-        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+        few = ["--rows", "200", "--learn-features", "1", "--tune", "on"]
+        for run, how in (("asked", few), ("auto", ["--rows", "500", "--budget", "0.02s", "--centers", "60"])):
+            options = ["--x", "t.csv", *self.options[2:6], "--drop", "group", *how]
+            self.good("train", *options, "-o", "whole.safetensors", "-q")
+            self.good("train", *options, "--checkpoint", run, "-o", "m.safetensors", "-q")
+            os.remove(self.path("m.safetensors"))
+            if run == "auto":  # killed before there was a checkpoint: the search is made again
+                os.remove(self.path(run, "checkpoint.safetensors"))
+            self.good("resume", run, "-q")
+            self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_groups_and_times(self):
         told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")
