@@ -2,6 +2,8 @@
 /* A part of a dataset as a dataset of its own: rows, targets, names, independence of where it came from. */
 #include "support/datasets.h"
 
+#include "data/dataset.h"
+
 static mercer_dataset *take(const mercer_dataset *from, const int64_t *rows, int64_t count)
 {
     mercer_dataset *part = NULL;
@@ -63,6 +65,100 @@ static void test_synthetic(void **state)
     mercer_dataset_free(whole);
 }
 
+/* Arrays with all that may come with them: rows of theirs, as a copy and as a range that shares their memory. */
+typedef struct sorted {
+    mercer_dataset_arrays arrays;
+    mercer_dataset *whole, *part, *range;
+} sorted;
+
+static mercer_status make_all(sorted *self)
+{
+    static const int64_t rows[] = {3, 1};
+    self->whole = self->part = self->range = NULL;
+    MRC_TRY(mercer_dataset_from_arrays(&self->whole, context, &self->arrays));
+    MRC_TRY(mercer_dataset_take(&self->part, self->whole, rows, 2));
+    return mrc_dataset_range(&self->range, self->whole, 1, 2);
+}
+
+static void free_all(sorted *self)
+{
+    mercer_dataset_free(self->range);
+    mercer_dataset_free(self->part);
+    mercer_dataset_free(self->whole);
+}
+
+static void test_arrays(void **state)
+{
+    (void)state;
+    static float x[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    static const int32_t labels[] = {0, 1, 1, 0};
+    static const double weights[] = {1, 2, 3, 4}, keys[] = {5, 6, 7, 8};
+    static const char *const names[] = {"u", "v"}, *const features[] = {"a", "b"};
+    static const char schema[] = "{\"missing\":[],\"columns\":[{\"kind\":\"number\",\"mean\":1,\"missing\":0}]}";
+    const mercer_matrix X = mercer_matrix_view(x, 4, 2, MERCER_F32);
+    for (int by_time = 0; by_time < 2; by_time++) {
+        sorted self = {.arrays = MERCER_INIT(mercer_dataset_arrays)};
+        self.arrays.X = &X, self.arrays.labels = labels, self.arrays.classes = 2, self.arrays.weights = weights;
+        self.arrays.label_names = names, self.arrays.feature_names = features, self.arrays.schema = schema;
+        *(by_time ? &self.arrays.times : &self.arrays.groups) = keys;
+        for (int64_t n = 1;; n++) {
+            int64_t live = allocator.live;
+            allocator.fail_at = allocator.requests + n;
+            mercer_status status = make_all(&self);
+            allocator.fail_at = 0;
+            if (status == MERCER_OK) break;
+            assert_int_equal(status, MERCER_ERROR_MEMORY);
+            free_all(&self);
+            assert_true(allocator.live == live && n < 50);
+        }
+        assert_samples(self.part, 2, 2, (double[]){7, 8, 3, 4});
+        assert_samples(self.range, 2, 2, (double[]){3, 4, 5, 6});
+        assert_classes(self.part, "u v", (int32_t[]){0, 1});
+        assert_classes(self.range, "u v", (int32_t[]){1, 1});
+        assert_string_equal(about(self.part).schema, schema);
+        assert_string_equal(about(self.part).feature_names[1], "b");
+        const mrc_key_kind kind = by_time ? MRC_KEYS_TIMES : MRC_KEYS_GROUPS;
+        assert_true(self.part->key_kind == kind && self.range->key_kind == kind);
+        assert_true(self.part->keys[0] == 8 && self.part->keys[1] == 6 && self.range->keys[0] == 6);
+        assert_true(self.part->weights[0] == 4 && self.part->weights[1] == 2 && self.range->weights[1] == 3);
+        free_all(&self);
+    }
+}
+
+/* A range of samples in several files holds the rows that it should, wherever the files end. */
+static void test_range_of_files(void **state)
+{
+    (void)state;
+    float numbers[12];
+    double targets[6];
+    for (int i = 0; i < 12; i++) numbers[i] = (float)i, targets[i / 2] = i;
+    plain_file("x-1.npy", "<f4", false, "1, 2", numbers, 8),
+        plain_file("x-2.npy", "<f4", false, "3, 2", numbers + 2, 24);
+    plain_file("x-3.npy", "<f4", false, "2, 2", numbers + 8, 16);
+    plain_file("y-1.npy", "<f8", false, "4", targets, 32), plain_file("y-2.npy", "<f8", false, "2", targets + 4, 16);
+    mercer_dataset *whole = open_data(in_folder("x-*.npy"), in_folder("y-*.npy"));
+    for (int64_t first = 0; first < 6; first++)
+        for (int64_t rows = 1; first + rows <= 6; rows++) {
+            mercer_dataset *range = NULL;
+            double y[6];
+            float x[12];
+            mercer_matrix X = mercer_matrix_view(x, rows, 2, MERCER_F32),
+                          Y = mercer_matrix_view(y, rows, 1, MERCER_F64);
+            for (int64_t n = 1; mrc_dataset_range(&range, whole, first, rows) != MERCER_OK || n < 4; n++) {
+                mercer_dataset_free(range);
+                allocator.fail_at = allocator.requests + n; /* the dataset and its two lists of parts */
+                assert_int_equal(mrc_dataset_range(&range, whole, first, rows), MERCER_ERROR_MEMORY);
+                allocator.fail_at = 0;
+                assert_null(range);
+            }
+            assert_succeeds(context, mercer_dataset_read(range, &X, &Y, NULL, NULL, NULL, 0));
+            assert_memory_equal(x, numbers + 2 * first, (size_t)rows * 8);
+            assert_memory_equal(y, targets + first, (size_t)rows * 8);
+            mercer_dataset_free(range);
+        }
+    mercer_dataset_free(whole);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -96,7 +192,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes), cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_synthetic), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes),   cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_synthetic), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_arrays),    cmocka_unit_test(test_range_of_files)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -279,13 +279,19 @@ static void test_header_ends(void **state)
         memcpy(data, whole + cut, sizeof whole - 1 - cut);
         mercer_dataset_options options = data_options(npy_file("cut.npy", 1, header, data, sizeof data), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, "cut.npy: NPY header at offset");
+        long long offset = atoll(strstr(mercer_last_error(context), "offset ") + 7);
+        assert_that(offset <= (long long)cut + 10, "cut at %zu: %s", cut, mercer_last_error(context));
     }
-    /* Offsets in messages are those of the file; 1,048,576 is the largest size of an element. */
+    /* Offsets in messages are those of the file; sizes of elements have a limit, far beyond any in use. */
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, MERCER_ERROR_FORMAT, "at offset 68: ");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,,), }", 8, MERCER_ERROR_FORMAT, "at offset 63: ");
     refuse(2, "[", 8, MERCER_ERROR_FORMAT, "at offset 12: ");
     refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
            "are not read");
+    refuse(1, "{'descr': '|S10485770', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
+           "are not read");
+    refuse(1, "{'descr': '|S10485769', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_FORMAT,
+           "promises 10485769 bytes");
 }
 
 static void test_integers_too_large(void **state)
@@ -294,6 +300,17 @@ static void test_integers_too_large(void **state)
     int64_t large[2] = {1, INT64_C(1) << 53};
     mercer_dataset_options options = data_options(plain_file("x.npy", "<i8", false, "2", large, 16), NULL);
     assert_refused(&options, MERCER_ERROR_DATA, "row 1");
+    /* Only of the rows that are read, in either order of storage. */
+    const int64_t wide[6] = {1, INT64_C(1) << 53, 3, 1 << 25, 5, 6};
+    for (int fortran = 0; fortran < 2; fortran++) {
+        options = data_options(plain_file("x.npy", "<i8", fortran, fortran ? "2, 3" : "3, 2", wide, 48), NULL);
+        assert_refused(&options, MERCER_ERROR_DATA, fortran ? "row 1 (from 0)" : "row 0 (from 0)");
+        options.first = fortran ? 0 : 1, options.rows = 1;
+        mercer_dataset *data = open_with(&options);
+        assert_samples(data, 1, fortran ? 3 : 2, fortran ? (double[]){1, 3, 5} : (double[]){3, 1 << 25});
+        assert_int_equal(about(data).dtype, fortran ? MERCER_F32 : MERCER_F64);
+        mercer_dataset_free(data);
+    }
 }
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
@@ -378,6 +395,21 @@ static void test_target_texts(void **state)
     mercer_dataset_free(data);
     x = plain_file("x.npy", "<f8", false, "1, 6", numbers, 48);
     mercer_dataset_options options = data_options(x, plain_file("y.npy", "<U2", false, "1", damaged, 8));
+    assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");
+    damaged[0] = 0x110000;
+    options = data_options(x, plain_file("y.npy", "<U2", false, "1", damaged, 8));
+    assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");
+    static uint32_t swapped[2000];
+    for (int i = 0; i < 2000; i++) swapped[i] = __builtin_bswap32(i < 3 ? 0x20ac : 0);
+    data = open_data(x, plain_file("y.npy", ">U4", false, "1", swapped, 16));
+    assert_classes(data, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", (int32_t[]){0});
+    mercer_dataset_free(data);
+    /* Texts longer than any name are refused, whatever their characters take. */
+    for (int i = 0; i < 2000; i++) swapped[i] = __builtin_bswap32(0x20ac);
+    options = data_options(x, plain_file("y.npy", ">U2000", false, "1", swapped, 8000));
+    assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");
+    memset(swapped, 'a', sizeof swapped);
+    options = data_options(x, plain_file("y.npy", "|S8000", false, "1", swapped, 8000));
     assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");
     damaged[0] = 0xd800;
     options = data_options(x, plain_file("y.npy", "<U2", false, "1", damaged, 8));

@@ -5,7 +5,9 @@
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
+#include "data/schema/schema.h"
 
+#include <jansson.h>
 #include <math.h>
 
 static mercer_dataset_options table_options(const char *name, const char *text)
@@ -62,11 +64,47 @@ static void test_dates(void **state)
     static const struct {
         const char *text;
         double days;
-    } times[] = {{"2000-01-02T12:00", 1.5},          {"2000-01-01 06:00:00", 0.25}, {"1999-12-31", -1},
-                 {"2000-01-01T06:00+06:00", 0},      {"2000-01-01T06:00Z", 0.25},   {" 2000-01-03 ", 2},
-                 {"2000-01-01T00:00:43.200", 0.0005}};
-    static const char *const wrong[] = {"2000-1-01", "2000-13-01", "20000101",         "2000-01-01x", "2000-01-01T",
-                                        "2000-01",   "",           "2000-01-01T25:00", "12:30"};
+    } times[] = {{"2000-01-02T12:00", 1.5},
+                 {"2000-01-01 06:00:00", 0.25},
+                 {"1999-12-31", -1},
+                 {"2000-01-01T06:00+06:00", 0},
+                 {"2000-01-01T06:00Z", 0.25},
+                 {" 2000-01-03 ", 2},
+                 {"2000-01-01T00:00:43.200", 0.0005},
+                 {"2000-01-01T06:00-0600", 0.5},
+                 {"2000-01-01T00:00:00.", 0},
+                 {"2000-01-01T24:00", 1},
+                 {"2000-01-01T23:59:60", 1},
+                 {"0001-01-01", -730119},
+                 {"2000-01-01T00:00:43.2Z", 0.0005},
+                 {"2000-01-01T00:00-01:30", 0.0625}};
+    static const char *const wrong[] = {"2000-1-01",
+                                        "2000-13-01",
+                                        "20000101",
+                                        "2000-01-01x",
+                                        "2000-01-01T",
+                                        "2000-01",
+                                        "",
+                                        "2000-01-01T25:00",
+                                        "12:30",
+                                        "0000-01-01",
+                                        "2000-00-01",
+                                        "2000-01-00",
+                                        "2000-01-01T12:60",
+                                        "2000-01-01T12:00:61",
+                                        "2000-01-01T12:00:6",
+                                        "2000-01-01T12:00x",
+                                        "2000-01-01T12:00+1",
+                                        "2000-01-01T12:00+01",
+                                        "2000-01-01T12:00+01;00",
+                                        "2000-01-01T12:00+01:0",
+                                        "2000-01-01T1200",
+                                        "2000-01-01T12:00:05.2x",
+                                        "2000-01-01T12:00ZZ",
+                                        "2000-01-01T12:00+01:00x",
+                                        "2000/01/01",
+                                        "2000-01/01",
+                                        "2000-01-01T12:0:00"};
     double found;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         assert_true(mrc_read_date(times[i].text, times[i].text + strlen(times[i].text), &found));
@@ -364,6 +402,167 @@ static void test_model_file(void **state)
     mercer_dataset_free(data);
 }
 
+/* ---- Schemas as texts -------------------------------------------------------------------------------------------- */
+
+/* A schema of one column, or of two. */
+static void refuse_schema(const char *columns, const char *part)
+{
+    char text[1024];
+    mercer_dataset *made = NULL;
+    const double values[] = {1, 2};
+    const mercer_table_column column = {.name = "a", .kind = "number", .values = values};
+    snprintf(text, sizeof text, "{\"missing\":[\"NA\"],\"columns\":[%s]}", columns);
+    assert_fails(context, mercer_dataset_from_columns(&made, context, &column, 1, 2, text), MERCER_ERROR_FORMAT, part);
+    assert_null(made);
+}
+
+static void test_bad_schemas(void **state)
+{
+    (void)state;
+#define GAP "{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":1,"
+    static const char gaps[] = "column 0 (from 0) does not say how its gaps are filled";
+    refuse_schema("3", "column 0 (from 0) has no kind");
+    refuse_schema("{\"kind\":\"word\"}", "column 0 (from 0) has no kind");
+    refuse_schema("{\"name\":1,\"kind\":\"number\"}", "has a name that is no text");
+    refuse_schema("{\"kind\":\"drop\"}", "does not say why it is left out");
+    refuse_schema("{\"kind\":\"drop\",\"why\":\"\"}", "the schema has no features");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1}", "does not say how many are missing");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":1.5}", "does not say how many are missing");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":-1}", "does not say how many are missing");
+    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
+    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has an origin that is no number");
+    refuse_schema("{\"kind\":\"category\",\"missing\":0}", "has no list of levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "has no list of levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "the schema has no features");
+    refuse_schema("{\"kind\":\"boolean\",\"mean\":1,\"missing\":1,\"deviation\":1,\"precision\":[1]}", gaps);
+    refuse_schema(GAP "\"deviation\":1}", gaps);
+    refuse_schema(GAP "\"precision\":[1]}", gaps);
+    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", gaps);
+    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", gaps); /* whose inverse is no number */
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1,0]}", gaps);
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", gaps);
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", gaps);
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1]}," GAP "\"deviation\":1,\"precision\":[1]}",
+                  "column 1 (from 0) does not say how its gaps are filled");
+#undef GAP
+    mercer_dataset *made = NULL;
+    const mercer_table_column column = {.kind = "number", .values = (double[]){1}};
+    static const char *const texts[] = {"{\"missing\":3,\"columns\":[{}]}", "{\"columns\":[{}]}",
+                                        "{\"missing\":[1],\"columns\":[{}]}"};
+    for (int i = 0; i < 3; i++)
+        assert_fails(context, mercer_dataset_from_columns(&made, context, &column, 1, 1, texts[i]), MERCER_ERROR_FORMAT,
+                     "has no list of missing words");
+}
+
+/* ---- Columns in memory --------------------------------------------------------------------------------------------- */
+
+static const double day[] = {8766, 8948, 9132, 8766}, number[] = {1, (double)NAN, 3, 1}, truth[] = {1, 0, 1, 1};
+static const char *const words[] = {"red", "blue"}, *const others[] = {"blue", "green"};
+static const int32_t codes[] = {0, 1, 0, -1};
+
+static mercer_status make(mercer_dataset **out, const mercer_table_column *columns, int64_t count, const char *schema)
+{
+    return mercer_dataset_from_columns(out, context, columns, count, 4, schema);
+}
+
+static void refuse_column(const mercer_table_column *column, const char *schema, mercer_status status, const char *part)
+{
+    mercer_dataset *made = NULL;
+    int64_t live = allocator.live;
+    assert_fails(context, make(&made, column, 1, schema), status, part);
+    assert_true(made == NULL && allocator.live == live);
+}
+
+/* The same cells as of a file make the same features; a schema decides what the columns of another table are. */
+static void test_columns_in_memory(void **state)
+{
+    (void)state;
+    const mercer_table_column columns[] = {{"a", "number", .values = number},
+                                           {"b", "category", .codes = codes, .words = words, .word_count = 2},
+                                           {"when", "date", .values = day},
+                                           {"ok", "boolean", .values = truth}};
+    mercer_dataset_options options = data_options(
+        text_file("t.csv", "a,b,when,ok\n1,red,2024-01-01,true\n,blue,2024-07-01,false\n3,red,2025-01-01,true\n"
+                           "1,,2024-01-01,true\n"),
+        NULL);
+    options.task = MERCER_TASK_UNLABELLED;
+    mercer_dataset *file = open_with(&options), *made = NULL, *again = NULL;
+    assert_succeeds(context, make(&made, columns, 4, NULL));
+    assert_string_equal(about(made).schema, about(file).schema);
+    assert_names(made, "a|a missing|b=blue|b=red|b missing|when|when sine|when cosine|ok");
+    mercer_matrix x = mercer_dataset_samples(file), z = mercer_dataset_samples(made);
+    assert_true(z.rows == 4 && z.cols == x.cols);
+    assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
+    /* By name in another order with one more; words and numbers that are new; numbers for words. */
+    static const double tens[] = {10, 20, 10, (double)NAN};
+    const mercer_table_column shuffled[] = {
+        columns[3], {"new", "number", .values = number}, columns[2], columns[0], columns[1]};
+    assert_succeeds(context, make(&again, shuffled, 5, about(file).schema));
+    assert_memory_equal(mercer_dataset_samples(again).data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
+    mercer_dataset_free(again);
+    const mercer_table_column fresh[] = {{"k", "category", .codes = codes, .words = others, .word_count = 2}};
+    const mercer_table_column printed[] = {{"k", "number", .values = tens}};
+    static const char closed[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"id\",\"kind\":\"drop\",\"why\":\"asked\"},"
+        "{\"name\":\"k\",\"kind\":\"category\",\"levels\":[\"10\",\"blue\"],%s\"missing\":0}]}";
+    for (int other = 0; other < 2; other++) {
+        char text[sizeof closed + 20];
+        snprintf(text, sizeof text, closed, other ? "\"other\":true," : "");
+        assert_succeeds(context, make(&again, fresh, 1, text)); /* blue, green, blue, missing */
+        assert_samples(again, 4, 2 + other,
+                       other ? (double[]){0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0} : (double[]){0, 1, 0, 0, 0, 1, 0, 0});
+        mercer_dataset_free(again);
+        assert_succeeds(context, make(&again, printed, 1, text)); /* 10, 20, 10, missing */
+        assert_samples(again, 4, 2 + other,
+                       other ? (double[]){1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0} : (double[]){1, 0, 0, 0, 1, 0, 0, 0});
+        mercer_dataset_free(again);
+    }
+    /* Without names: numbers alone need no schema; with one, columns go by position. */
+    const mercer_table_column plain[] = {{.kind = "number", .values = day}, {.kind = "number", .values = truth}};
+    assert_succeeds(context, make(&again, plain, 2, NULL));
+    assert_null(about(again).schema);
+    assert_null(about(again).feature_names);
+    assert_samples(again, 4, 2, (double[]){8766, 1, 8948, 0, 9132, 1, 8766, 1});
+    mercer_dataset_free(again);
+    refuse_column(plain, about(file).schema, MERCER_ERROR_SHAPE,
+                  "1 columns without names, but the model was trained on 4: they go by position");
+    refuse_column(columns, about(file).schema, MERCER_ERROR_MISMATCH, "has no column 'b'");
+    mercer_dataset_free(made);
+    mercer_dataset_free(file);
+}
+
+static void test_bad_columns(void **state)
+{
+    (void)state;
+    static const double huge[] = {1, 2, 1e300, 4};
+    static const int32_t beyond[] = {0, 1, 2, 0};
+    const mercer_status mismatch = MERCER_ERROR_MISMATCH;
+    refuse_column(&(mercer_table_column){"a", NULL, .values = number}, NULL, mismatch, "column 'a' has no kind");
+    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch, "column '?' has no kind");
+    refuse_column(&(mercer_table_column){"a", "drop", .values = number}, NULL, mismatch, "column 'a' has no kind");
+    refuse_column(&(mercer_table_column){"a", "number", .values = NULL}, NULL, mismatch, "column 'a' has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .values = number}, NULL, mismatch, "has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .codes = codes, .word_count = 2}, NULL, mismatch,
+                  "column 'a' has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .codes = beyond, .words = words, .word_count = 2}, NULL,
+                  mismatch, "column 'a' has a code that is beyond its words");
+    refuse_column(&(mercer_table_column){"a", "number", .values = huge}, NULL, mismatch,
+                  "column 'a' holds a value outside the range of f32");
+    static const char schema[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"%s\",\"mean\":1,\"missing\":0}]}";
+    static const char *const pairs[][2] = {{"category", "number"}, {"date", "number"}, {"number", "date"}};
+    for (int i = 0; i < 3; i++) {
+        char text[200], part[200];
+        snprintf(text, sizeof text, schema, pairs[i][1]);
+        snprintf(part, sizeof part, "column 'a' is a %s, but the model was trained on a %s there", pairs[i][0],
+                 pairs[i][1]);
+        refuse_column(&(mercer_table_column){"a", pairs[i][0], i ? number : NULL, i ? NULL : codes, words, 2}, text,
+                      mismatch, part);
+    }
+}
+
 /* ---- Without memory ---------------------------------------------------------------------------------------------- */
 
 /* The n-th allocation fails, for all n: a message, and nothing stays behind. */
@@ -407,12 +606,89 @@ static void test_allocations_fail(void **state)
     free(schema);
 }
 
+/* The same for columns in memory, without and with a schema. */
+static void test_columns_without_memory(void **state)
+{
+    (void)state;
+    static const double far[] = {1.7e9, 1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 4}; /* floats would not tell them apart */
+    const mercer_table_column columns[] = {{"a", "number", .values = number},
+                                           {"b", "category", .codes = codes, .words = words, .word_count = 2},
+                                           {"c", "number", .values = far},
+                                           {"k", "number", .values = truth}};
+    static const char given[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
+        "{\"name\":\"k\",\"kind\":\"category\",\"levels\":[\"0\",\"1\"],\"missing\":0},"
+        "{\"name\":\"b\",\"kind\":\"category\",\"levels\":[\"blue\"],\"missing\":0}]}";
+    for (int with = 0; with < 2; with++) {
+        mercer_status status = MERCER_ERROR_MEMORY;
+        for (int n = 1; status != MERCER_OK; n++) {
+            mercer_dataset *made = NULL;
+            int64_t live = allocator.live;
+            allocator.fail_at = allocator.requests + n;
+            status = make(&made, columns, 4, with ? given : NULL);
+            allocator.fail_at = 0;
+            assert_true(status == MERCER_ERROR_MEMORY ? !made : status == MERCER_OK && n > 8);
+            mercer_dataset_free(made);
+            assert_true(allocator.live == live && n < 200);
+        }
+    }
+}
+
+static int64_t json_left; /* allocations of the JSON library until one fails */
+
+static void *json_memory(size_t bytes)
+{
+    return json_left-- == 0 ? NULL : malloc(bytes);
+}
+
+/* A text is written whole or there is no memory for it: nothing in between, whichever allocation of the JSON library
+   failed. */
+static void test_texts_without_memory(void **state)
+{
+    (void)state;
+    const char *levels[] = {"u", "v"};
+    const double precision[] = {1, 0.5};
+    const mrc_column columns[] = {{.name = "a",
+                                   .kind = MRC_KIND_NUMBER,
+                                   .mean = 1,
+                                   .origin = 3,
+                                   .missing = 1,
+                                   .deviation = 2,
+                                   .gap = 0,
+                                   .precision = precision},
+                                  {.name = "b", .kind = MRC_KIND_CATEGORY, .levels = levels, .level_count = 2},
+                                  {.name = "c", .kind = MRC_KIND_DROP, .why = "constant"}};
+    char *whole = NULL, *text = NULL;
+    assert_succeeds(context, mrc_schema_print(context, columns, 3, &mrc_missing_default, &whole));
+    mercer_status status = MERCER_ERROR_MEMORY;
+    for (int n = 0; status != MERCER_OK; n++) {
+        json_set_alloc_funcs(json_memory, free);
+        json_left = n;
+        status = mrc_schema_print(context, columns, 3, &mrc_missing_default, &text);
+        json_set_alloc_funcs(malloc, free);
+        assert_true(n < 1000 && (status == MERCER_OK || (status == MERCER_ERROR_MEMORY && !text)));
+    }
+    assert_string_equal(text, whole);
+    mrc_free(context, text);
+    mrc_free(context, whole);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dates),      cmocka_unit_test(test_kinds),
-                                       cmocka_unit_test(test_separators), cmocka_unit_test(test_reference),
-                                       cmocka_unit_test(test_new_tables), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_bad_tables), cmocka_unit_test(test_preprocess),
-                                       cmocka_unit_test(test_model_file), cmocka_unit_test(test_allocations_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dates),
+                                       cmocka_unit_test(test_kinds),
+                                       cmocka_unit_test(test_separators),
+                                       cmocka_unit_test(test_reference),
+                                       cmocka_unit_test(test_new_tables),
+                                       cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_bad_tables),
+                                       cmocka_unit_test(test_preprocess),
+                                       cmocka_unit_test(test_model_file),
+                                       cmocka_unit_test(test_allocations_fail),
+                                       cmocka_unit_test(test_bad_schemas),
+                                       cmocka_unit_test(test_bad_columns),
+                                       cmocka_unit_test(test_columns_in_memory),
+                                       cmocka_unit_test(test_columns_without_memory),
+                                       cmocka_unit_test(test_texts_without_memory)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

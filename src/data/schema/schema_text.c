@@ -139,6 +139,7 @@ static bool take_texts(const json_t *list, const char ***at, const char *const *
     return json_is_array(list);
 }
 
+/* Numbers of a JSON text are finite: the parser refuses others. */
 static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
     mrc_column *column = &self->columns[i];
@@ -161,11 +162,10 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
         column->width = column->level_count + column->other + (column->missing > 0);
     } else {
         column->mean = json_number_value(mean);
-        if (!json_is_number(mean) || !isfinite(column->mean)) return wrong(self, i, "has no mean");
+        if (!json_is_number(mean)) return wrong(self, i, "has no mean");
         const json_t *origin = json_object_get(object, "origin");
         column->origin = json_number_value(origin);
-        if (origin && (!json_is_number(origin) || !isfinite(column->origin)))
-            return wrong(self, i, "has an origin that is no number");
+        if (origin && !json_is_number(origin)) return wrong(self, i, "has an origin that is no number");
         column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
     }
     column->first = self->features;
@@ -187,7 +187,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     if (!deviation && !list) return MERCER_OK;
     column->deviation = json_number_value(deviation);
     if ((column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) || at == most || !json_is_array(list) ||
-        !isfinite(column->deviation) || !(column->deviation > 0) || (int64_t)json_array_size(list) != at + 1)
+        !(column->deviation > 0) || !isfinite(1 / column->deviation) || (int64_t)json_array_size(list) != at + 1)
         return wrong(self, i, "does not say how its gaps are filled");
     gaps->cells[at] = self->used - 1;
     gaps->mean[at] = column->mean;
@@ -196,7 +196,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     for (int64_t j = 0; j <= at; j++) {
         const json_t *number = json_array_get(list, (size_t)j);
         double value = json_number_value(number);
-        if (!json_is_number(number) || !isfinite(value) || (j == at && !(value > 0)))
+        if (!json_is_number(number) || (j == at && !(value > 0)))
             return wrong(self, i, "does not say how its gaps are filled");
         gaps->precision[at * most + j] = value;
     }
