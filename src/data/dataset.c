@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "data/synth/synth.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Releasing ----------------------------------------------------------------------------------------------- */
@@ -37,6 +38,13 @@ void mercer_dataset_free(mercer_dataset *dataset)
     MRC_FREE_ALL(context, dataset->x_memory, dataset->y_memory, dataset->label_memory, dataset->label_text,
                  dataset->feature_text, dataset->target_text, dataset->unused_text, dataset->weight_memory,
                  dataset->key_memory, dataset->schema_text, dataset);
+}
+
+const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, char number[MRC_CLASS_CHARS])
+{
+    if (dataset->label_names) return dataset->label_names[k];
+    snprintf(number, MRC_CLASS_CHARS, "%lld", (long long)k);
+    return number;
 }
 
 /* ---- Where rows lie ------------------------------------------------------------------------------------------ */

@@ -129,6 +129,10 @@ mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset
                                 const mrc_dataset_file *targets);
 mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path);
 
+/* The name of class k, or its number where classes have no names. */
+enum { MRC_CLASS_CHARS = 40 };
+const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, char number[MRC_CLASS_CHARS]);
+
 /* fingerprint.c: of samples that take more than `most` bytes, blocks spread over them stand for all. */
 mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint64_t *out);
 

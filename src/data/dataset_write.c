@@ -20,6 +20,7 @@ typedef struct text_writer {
     char separator; /* ',' or '\t' */
     char *buffer;
     int64_t used;
+    mercer_status status; /* of the first write that failed; what comes behind it is dropped */
 } text_writer;
 
 static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
@@ -30,42 +31,43 @@ static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
 
 static mercer_status text_flush(text_writer *self)
 {
-    int64_t used = self->used;
+    if (self->status == MERCER_OK) self->status = mrc_writer_write(self->to, self->buffer, self->used);
     self->used = 0;
-    return used > 0 ? mrc_writer_write(self->to, self->buffer, used) : MERCER_OK;
+    return self->status;
 }
 
-static mercer_status put(text_writer *self, const char *text, int64_t length)
+static void put(text_writer *self, const char *text, int64_t length)
 {
-    if (self->used + length > BUFFER_BYTES) MRC_TRY(text_flush(self));
-    if (length > BUFFER_BYTES) return mrc_writer_write(self->to, text, length);
-    memcpy(self->buffer + self->used, text, (size_t)length);
-    self->used += length;
-    return MERCER_OK;
+    while (length > 0) {
+        if (self->used == BUFFER_BYTES) text_flush(self);
+        int64_t count = mrc_min(length, BUFFER_BYTES - self->used);
+        memcpy(self->buffer + self->used, text, (size_t)count);
+        self->used += count, text += count, length -= count;
+    }
 }
 
 /* Quoted if it is empty, or holds what would end a field. */
-static mercer_status put_name(text_writer *self, const char *name)
+static void put_name(text_writer *self, const char *name)
 {
     const char special[] = {self->separator, '"', '\n', '\r', 0};
-    int64_t length = (int64_t)strlen(name);
-    if (length > 0 && !strpbrk(name, special)) return put(self, name, length);
-    MRC_TRY(put(self, "\"", 1));
+    bool quoted = !*name || strpbrk(name, special);
+    if (quoted) put(self, "\"", 1);
     for (const char *quote; (quote = strchr(name, '"')); name = quote + 1) {
-        MRC_TRY(put(self, name, quote + 1 - name));
-        MRC_TRY(put(self, "\"", 1));
+        put(self, name, quote + 1 - name);
+        put(self, "\"", 1);
     }
-    MRC_TRY(put(self, name, (int64_t)strlen(name)));
-    return put(self, "\"", 1);
+    put(self, name, (int64_t)strlen(name));
+    if (quoted) put(self, "\"", 1);
 }
 
 static mercer_status text_names(text_writer *self, const char *const *names, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (i > 0) MRC_TRY(put(self, &self->separator, 1));
-        MRC_TRY(put_name(self, names[i]));
+        if (i > 0) put(self, &self->separator, 1);
+        put_name(self, names[i]);
     }
-    return put(self, "\n", 1);
+    put(self, "\n", 1);
+    return self->status;
 }
 
 static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
@@ -74,16 +76,16 @@ static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
         for (int64_t j = 0; j < rows->cols; j++) {
             char number[NUMBER_CHARS];
             double value = mrc_load(rows, i, j);
-            if (j > 0) MRC_TRY(put(self, &self->separator, 1));
+            if (j > 0) put(self, &self->separator, 1);
             if (rows->dtype == MERCER_F64)
                 mrc_print_number(value, number, sizeof number);
             else
                 mrc_print_single((float)value, number, sizeof number);
-            MRC_TRY(put(self, number, (int64_t)strlen(number)));
+            put(self, number, (int64_t)strlen(number));
         }
-        MRC_TRY(put(self, "\n", 1));
+        put(self, "\n", 1);
     }
-    return MERCER_OK;
+    return self->status;
 }
 
 enum { BLOCK_BYTES = 1 << 20, HEADER_UNIT = 64 };
@@ -200,23 +202,26 @@ static mercer_status name_form(const mercer_dataset *dataset, mrc_scope *scope, 
     bool little = *(const uint8_t *)&one == 1;
     int64_t longest = 1;
     int64_t value = 0;
+    char number[MRC_CLASS_CHARS];
     out->integers = true;
     for (int64_t i = 0; i < dataset->outputs; i++) {
-        int64_t length = decode(dataset->label_names[i], NULL);
+        const char *name = mrc_dataset_class_name(dataset, i, number);
+        int64_t length = decode(name, NULL);
         if (length < 0)
             return mrc_fail(dataset->context, MERCER_ERROR_DATA, "class %lld: its name is not UTF-8 text",
                             (long long)i);
         longest = mrc_max(longest, length);
-        out->integers = out->integers && is_integer_name(dataset->label_names[i], &value);
+        out->integers = out->integers && is_integer_name(name, &value);
     }
     out->bytes = out->integers ? (int64_t)sizeof(int64_t) : longest * (int64_t)sizeof(uint32_t);
     MRC_TRY(mrc_scope_alloc_zero(scope, &out->names, dataset->outputs, out->bytes, "names of classes"));
     for (int64_t i = 0; i < dataset->outputs; i++) {
+        const char *name = mrc_dataset_class_name(dataset, i, number);
         uint8_t *to = out->names + i * out->bytes;
         if (!out->integers) {
-            decode(dataset->label_names[i], (uint32_t *)(void *)to);
+            decode(name, (uint32_t *)(void *)to);
         } else {
-            is_integer_name(dataset->label_names[i], &value);
+            is_integer_name(name, &value);
             *(int64_t *)(void *)to = value;
         }
     }
@@ -287,9 +292,12 @@ static mercer_status put_targets(output *to, const mercer_dataset *dataset, cons
 {
     if (dataset->task != MERCER_TASK_CLASSIFICATION) return put_values(to, &part->y);
     if (to->form != MRC_WRITE_NPY) {
-        for (int64_t i = 0; i < part->x.rows; i++)
-            MRC_TRY(text_names(&to->text, &dataset->label_names[part->labels[i]], 1));
-        return MERCER_OK;
+        for (int64_t i = 0; i < part->x.rows; i++) {
+            char number[MRC_CLASS_CHARS];
+            const char *name = mrc_dataset_class_name(dataset, part->labels[i], number);
+            text_names(&to->text, &name, 1);
+        }
+        return to->text.status;
     }
     for (int64_t i = 0; i < part->x.rows; i++)
         memcpy(part->names + i * form->bytes, form->names + part->labels[i] * form->bytes, (size_t)form->bytes);

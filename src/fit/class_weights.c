@@ -16,19 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NUMBER_CHARS = 40 };
-
 bool mrc_fit_weighs_classes(const mercer_fit_options *options)
 {
     return options->class_weight && strcmp(options->class_weight, "none") != 0;
-}
-
-/* The name of class k, or its number. */
-static const char *class_name(const mercer_dataset *data, int64_t k, char number[NUMBER_CHARS])
-{
-    if (data->label_names) return data->label_names[k];
-    snprintf(number, NUMBER_CHARS, "%lld", (long long)k);
-    return number;
 }
 
 static mercer_status balance(const mercer_dataset *data, double *factors)
@@ -46,11 +36,11 @@ static mercer_status balance(const mercer_dataset *data, double *factors)
 /* The class whose name stands at `text` with an equals sign behind it, the longest such; -1: none. */
 static int64_t find_class(const mercer_dataset *data, const char *text, size_t *length)
 {
-    char number[NUMBER_CHARS];
+    char number[MRC_CLASS_CHARS];
     int64_t found = -1;
     *length = 0;
     for (int64_t k = 0; k < data->outputs; k++) {
-        const char *name = class_name(data, k, number);
+        const char *name = mrc_dataset_class_name(data, k, number);
         size_t size = strlen(name);
         if ((found >= 0 && size <= *length) || strncmp(text, name, size) != 0 || text[size] != '=') continue;
         found = k;
@@ -61,7 +51,7 @@ static int64_t find_class(const mercer_dataset *data, const char *text, size_t *
 
 static mercer_status read_factors(const mercer_dataset *data, const char *text, double *factors)
 {
-    char number[NUMBER_CHARS];
+    char number[MRC_CLASS_CHARS];
     for (int64_t k = 0; k < data->outputs; k++) factors[k] = 1;
     while (*text) {
         size_t length, digits;
@@ -69,7 +59,7 @@ static mercer_status read_factors(const mercer_dataset *data, const char *text, 
         if (k < 0)
             return mrc_fail(data->context, MERCER_ERROR_ARGUMENT,
                             "class_weight: '%.60s' does not begin with NAME= of a class; the first of %lld is '%.60s'",
-                            text, (long long)data->outputs, class_name(data, 0, number));
+                            text, (long long)data->outputs, mrc_dataset_class_name(data, 0, number));
         text += length + 1;
         digits = strcspn(text, ",");
         snprintf(number, sizeof number, "%.*s", (int)(digits < sizeof number ? digits : sizeof number - 1), text);

@@ -105,13 +105,12 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
         for (int f = 0; f < folds; f++) all += counts[l * MRC_FOLDS + f];
         for (int f = held_out ? HELD : 0; f < folds; f++) {
             if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
-            char number[24];
-            snprintf(number, sizeof number, "%lld", (long long)l);
+            char number[MRC_CLASS_CHARS];
             return mrc_fail(data->context, MERCER_ERROR_DATA,
                             "tune: the split by %s leaves no row of class '%s' to fit to: all of them are judged on "
                             "together; leave the class out, or choose another column",
                             data->key_kind == MRC_KEYS_TIMES ? "time" : "groups",
-                            data->label_names ? data->label_names[l] : number);
+                            mrc_dataset_class_name(data, l, number));
         }
     }
     return MERCER_OK;

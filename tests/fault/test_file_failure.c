@@ -186,6 +186,65 @@ static mercer_status read_libsvm(fixture *self)
     return read_data(in_folder("in.svm"), NULL, MERCER_AUTO, 0);
 }
 
+/* A table with all that a column may be: target, weight, name of a row, group; it is more than it may take in memory. */
+static mercer_status read_roles(fixture *self)
+{
+    (void)self;
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    mercer_dataset *data = NULL;
+    options.x = in_folder("roles.csv"), options.target = "t", options.weight_column = "w", options.id_column = "id";
+    options.group_column = "g", options.spill = 1;
+    mercer_status status = mercer_dataset_open(&data, context, &options);
+    mercer_dataset_free(data);
+    return status;
+}
+
+static mercer_status read_cifar(fixture *self)
+{
+    (void)self;
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    mercer_dataset *data = NULL;
+    options.x = in_folder("data_batch_1.bin");
+    mercer_status status = mercer_dataset_open(&data, context, &options);
+    mercer_dataset_free(data);
+    return status;
+}
+
+/* Computed samples: what tells them apart, what they are at best, their targets, and their files. */
+static mercer_status write_computed(fixture *self)
+{
+    (void)self;
+    mercer_dataset *data = NULL;
+    mercer_preprocess *preprocess = NULL;
+    uint64_t fingerprint;
+    double least, moments[4];
+    mercer_status status = mercer_dataset_synthesize(&data, context, "clusters:classes=2", WIDTH, ROWS, 1);
+    if (status == MERCER_OK) status = mercer_dataset_fingerprint(data, &fingerprint);
+    if (status == MERCER_OK) status = mercer_dataset_least_error(data, &least, ROWS);
+    if (status == MERCER_OK) status = mercer_dataset_target_moments(data, moments, moments + 2);
+    if (status == MERCER_OK) status = mercer_preprocess_fit(&preprocess, context, "rank", data);
+    if (status == MERCER_OK) status = mercer_dataset_write(data, in_folder("x.npy"), in_folder("y.npy"));
+    mercer_preprocess_free(preprocess);
+    mercer_dataset_free(data);
+    return status;
+}
+
+/* More than a buffer of text: a write may fail while rows are put, too. */
+static mercer_status write_long(fixture *self)
+{
+    (void)self;
+    static float values[12000];
+    const mercer_matrix X = mercer_matrix_view(values, 4000, 3, MERCER_F32);
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    mercer_dataset *data = NULL;
+    for (int i = 0; i < 12000; i++) values[i] = (float)i / 7;
+    arrays.X = &X;
+    mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
+    if (status == MERCER_OK) status = mercer_dataset_write(data, in_folder("x.csv"), NULL);
+    mercer_dataset_free(data);
+    return status;
+}
+
 static mercer_status read_idx(fixture *self)
 {
     (void)self;
@@ -228,6 +287,10 @@ static const action actions[] = {
     {"read words", read_words, {NULL}, "words.csv"},
     {"read libsvm", read_libsvm, {NULL}, "in.svm"},
     {"read idx", read_idx, {NULL}, "in-idx2"},
+    {"read roles, spilled", read_roles, {NULL}, "/"},
+    {"read cifar", read_cifar, {NULL}, "data_batch_1.bin"},
+    {"write computed samples", write_computed, {"x.npy", "y.npy"}, ".npy"},
+    {"write a long table", write_long, {"x.csv"}, NULL},
     {"read texts of columns", read_texts, {NULL}, "words.csv"},
 };
 
@@ -423,6 +486,9 @@ static void test_every_call(void **state)
               "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
               "abcdef",
               18);
+    static const char record[3073] = {1};
+    byte_file("data_batch_1.bin", record, sizeof record);
+    text_file("roles.csv", "id,a,b,g,w,t\nr1,1,x,u,1,yes\nr2,,y,v,2,no\nr3,3,x,u,1,yes\nr4,4,,v,1,no\n");
     write_bytes(in_folder("aim"), "aim", 3);
     assert_int_equal(symlink("aim", in_folder("link")), 0);
     assert_succeeds(context, train(&self, false, in_folder("kept"), no_shards));

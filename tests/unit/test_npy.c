@@ -286,6 +286,8 @@ static void test_header_ends(void **state)
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, MERCER_ERROR_FORMAT, "at offset 68: ");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,,), }", 8, MERCER_ERROR_FORMAT, "at offset 63: ");
     refuse(2, "[", 8, MERCER_ERROR_FORMAT, "at offset 12: ");
+    mercer_dataset_options short_one = data_options(byte_file("bad.npy", "\x93NUMPY\2\0\0\0\1\0", 12), NULL);
+    assert_refused(&short_one, MERCER_ERROR_FORMAT, "the NPY header of 65536 bytes is truncated");
     refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
            "are not read");
     refuse(1, "{'descr': '|S10485770', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,

@@ -72,6 +72,113 @@ static void test_write_dataset(void **state)
     }
 }
 
+/* Samples 0, 1, ... with classes of these names; NULL: without names. */
+static mercer_dataset *named_classes(const char *const *names)
+{
+    static float x[2] = {0, 1};
+    static const int32_t labels[2] = {1, 0};
+    const mercer_matrix X = mercer_matrix_view(x, 2, 1, MERCER_F32);
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    arrays.X = &X, arrays.labels = labels, arrays.classes = 2, arrays.label_names = names;
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    return data;
+}
+
+/* Names of classes come back as they were: those that a number would be read as are numbers, all others texts. */
+static void test_class_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names[2], *descr;
+    } cases[] = {{{"-7", "10"}, "'<i8'"},
+                 {{"0", "999999999999999"}, "'<i8'"},
+                 {{"1", "007"}, "'<U3'"},
+                 {{"-0", "1"}, "'<U2'"},
+                 {{"-", "1"}, "'<U1'"},
+                 {{"", "12"}, "'<U2'"},
+                 {{"1", "1000000000000000"}, "'<U16'"},
+                 {{"1", "+2"}, "'<U2'"},
+                 {{"\xe2\x82\xac", "\xf4\x8f\xbf\xbf."}, "'<U2'"},
+                 {{"\xc2\x80", "\xdf\xbf\xe0\xa0\x80"}, "'<U2'"}};
+    static const char *const broken[] = {"\x80", "\xc1\x81", "\xc3", "\xe2\x82", "\xf0\x9f\x98x", "\xf5\x80\x80\x80"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_dataset *data = named_classes(cases[i].names);
+        assert_succeeds(context, mercer_dataset_write(data, in_folder("x.npy"), in_folder("y.npy")));
+        file_bytes file = read_bytes(in_folder("y.npy"));
+        assert_that(strstr((char *)file.data + 10, cases[i].descr), "%s, %s: %.60s", cases[i].names[0],
+                    cases[i].names[1], (char *)file.data + 10);
+        free(file.data);
+        mercer_dataset_free(data);
+        if (i > 1 && i < 8) continue; /* texts of numbers are the classes that they are the numbers of */
+        data = open_data(in_folder("x.npy"), in_folder("y.npy"));
+        for (int k = 0; k < 2; k++)
+            assert_string_equal(about(data).labels[mercer_dataset_labels(data)[k]], cases[i].names[1 - k]);
+        mercer_dataset_free(data);
+    }
+    int count = folder_count();
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        mercer_dataset *data = named_classes((const char *[]){"a", broken[i]});
+        assert_fails(context, mercer_dataset_write(data, in_folder("a.npy"), in_folder("b.npy")), MERCER_ERROR_DATA,
+                     "class 1: its name is not UTF-8 text");
+        mercer_dataset_free(data);
+    }
+    assert_int_equal(folder_count(), count);
+    static const char *const ends[] = {"y.npy", "y.csv"};
+    for (int i = 0; i < 2; i++) { /* classes without names have numbers */
+        mercer_dataset *data = named_classes(NULL);
+        assert_succeeds(context, mercer_dataset_write(data, in_folder("x.npy"), in_folder(ends[i])));
+        mercer_dataset_free(data);
+        data = open_data(in_folder("x.npy"), in_folder(ends[i]));
+        assert_classes(data, "0 1", (int32_t[]){1, 0});
+        mercer_dataset_free(data);
+    }
+}
+
+/* Tables of more than a buffer, with a name that is longer than one, are what was put in. */
+static void test_long_tables(void **state)
+{
+    (void)state;
+    enum { ROWS = 9000, NAME = 70000 };
+    static float x[2 * ROWS];
+    static char name[NAME + 1];
+    double *expected = malloc(sizeof(double) * 2 * ROWS);
+    for (int i = 0; i < 2 * ROWS; i++) x[i] = (float)(i % 991) / 7, expected[i] = (double)x[i];
+    memset(name, 'n', NAME), name[1] = '"';
+    const char *const names[] = {"", name};
+    const mercer_matrix X = mercer_matrix_view(x, ROWS, 2, MERCER_F32);
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    arrays.X = &X, arrays.feature_names = names;
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mercer_dataset_write(data, in_folder("long.csv"), NULL));
+    mercer_dataset_free(data);
+    mercer_dataset_options options = data_options(in_folder("long.csv"), NULL);
+    options.task = MERCER_TASK_UNLABELLED, options.header = MERCER_ON;
+    data = open_with(&options);
+    assert_samples(data, ROWS, 2, expected);
+    assert_string_equal(about(data).feature_names[1], name);
+    mercer_dataset_free(data);
+    free(expected);
+}
+
+/* Images keep their shape, with channels and without. */
+static void test_image_shapes(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"2, 1, 3", "1, 1, 2, 3", "2, 3"};
+    for (int i = 0; i < 3; i++) {
+        mercer_dataset *data = open_data(plain_file("x.npy", "<f8", false, shapes[i], numbers, 48), NULL);
+        char part[80];
+        snprintf(part, sizeof part, "'shape': (%s), }", shapes[i]);
+        assert_succeeds(context, mercer_dataset_write(data, in_folder("z.npy"), NULL));
+        file_bytes file = read_bytes(in_folder("z.npy"));
+        assert_non_null(strstr((char *)file.data + 10, part));
+        free(file.data);
+        mercer_dataset_free(data);
+    }
+}
+
 static void test_write_refusals(void **state)
 {
     (void)state;
@@ -96,6 +203,7 @@ static void test_write_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_matrix), cmocka_unit_test(test_write_dataset),
-                                       cmocka_unit_test(test_write_refusals)};
+                                       cmocka_unit_test(test_class_names),  cmocka_unit_test(test_long_tables),
+                                       cmocka_unit_test(test_image_shapes), cmocka_unit_test(test_write_refusals)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

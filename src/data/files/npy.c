@@ -101,7 +101,7 @@ static mercer_status take_descr(header *self, mrc_array *array)
     char text[64], excerpt[MRC_EXCERPT_CHARS];
     if (!take_string(self, text, sizeof text))
         return fail_header(self, "'descr' is not a simple type; structured arrays are not read");
-    const char *rest = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
+    const char *rest = text + (*text && strchr("<>|=", *text));
     int64_t size = descr_number(*rest ? rest + 1 : rest);
     if (!element_of(*rest, size, &array->element))
         return mrc_fail(self->input->context, MERCER_ERROR_DTYPE,
