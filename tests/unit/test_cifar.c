@@ -2,6 +2,8 @@
 /* The binary files of CIFAR-10 and CIFAR-100: pixels and labels as they are, several files, and bad ones by name. */
 #include "support/datasets.h"
 
+#include "data/targets.h"
+
 enum { PIXELS = 3072, PLANE = 1024, MOST = 4 };
 
 static unsigned char bytes[MOST * (PIXELS + 2)];
@@ -116,6 +118,15 @@ static void test_bad(void **state)
     options = data_options(byte_file("data_batch_5.bin", bytes, fill(NULL, (int[]){1, 2}, 0, 2)), NULL);
     options.memory = 1000, options.mapping = MERCER_OFF;
     assert_refused(&options, MERCER_ERROR_MEMORY, "data_batch_5.bin");
+    options.mapping = MERCER_AUTO; /* pixels and targets are counted, to the byte */
+    options.memory = 2 * (PIXELS + MRC_TARGET_BYTES) - 1;
+    assert_refused(&options, MERCER_ERROR_MEMORY, "data_batch_5.bin");
+    options.memory++;
+    mercer_dataset_free(open_with(&options));
+    folder_clear(); /* no file of several is empty */
+    byte_file("data_batch_1.bin", bytes, PIXELS + 1), byte_file("data_batch_2.bin", bytes, 0);
+    options = data_options(in_folder("data_batch_*.bin"), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "data_batch_2.bin: the file is empty");
 }
 
 int main(void)

@@ -109,6 +109,16 @@ static void test_raw(void **state)
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).rows, 1);
     mercer_dataset_free(data);
+    const double wide[] = {1, 2, 3, 4, 5, 6};
+    const uint16_t halves[] = {0x3c00, 0x4000};
+    options.x = byte_file("x.raw", wide, sizeof wide), options.raw = "f64:3";
+    data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    mercer_dataset_free(data);
+    options.x = byte_file("x.raw", halves, sizeof halves), options.raw = "f16:2";
+    data = open_with(&options);
+    assert_samples(data, 1, 2, expected);
+    mercer_dataset_free(data);
     char moved[sizeof values + 1] = {0};
     memcpy(moved + 1, values, sizeof values); /* at an odd place: copied */
     options.x = byte_file("odd.bin", moved, sizeof moved);
@@ -125,6 +135,8 @@ static void test_raw(void **state)
                                       "f32",
                                       "f32:",
                                       "i32:3",
+                                      "3",
+                                      "3x3@0",
                                       "f32:0",
                                       "f32:0x3",
                                       "f32:3x0",
@@ -142,7 +154,7 @@ static void test_raw(void **state)
         assert_refused(&options, MERCER_ERROR_ARGUMENT, "odd.bin: raw: ");
     }
     options.raw = "f32:3@2";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "not whole rows");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset 2 on are not whole rows of 12 bytes");
     options.raw = "f32:3@30";
     assert_refused(&options, MERCER_ERROR_FORMAT, "to be skipped");
     options.raw = "f32:3@29"; /* nothing is left */

@@ -140,6 +140,40 @@ static void test_lying_headers(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "not an IDX file");
 }
 
+/* A file without a name that tells is IDX by its first four bytes, if there are sizes behind them. */
+static void test_recognised(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned char bytes[8];
+        size_t count;
+        const char *part;
+    } cases[] = {{{0, 0, 8, 1}, 8, "holds no elements"},
+                 {{0, 0, 14, 1, 0, 0, 0, 1}, 8, "promises 8 bytes from offset 8 on, 0 are there"},
+                 {{0, 0, 8, 8}, 8, "the IDX header of 36 bytes is truncated"},
+                 {{0, 0, 10, 1}, 8, "is not an IDX file"},
+                 {{0, 0, 8, 1}, 7, "is not recognised"},
+                 {{1, 0, 8, 1}, 8, "is not recognised"},
+                 {{0, 1, 8, 1}, 8, "is not recognised"},
+                 {{0, 0, 7, 1}, 8, "is not recognised"},
+                 {{0, 0, 15, 1}, 8, "is not recognised"},
+                 {{0, 0, 8, 0}, 8, "is not recognised"},
+                 {{0, 0, 8, 9}, 8, "is not recognised"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_dataset_options options = data_options(byte_file("nameless", cases[i].bytes, cases[i].count), NULL);
+        assert_refused(&options, MERCER_ERROR_FORMAT, cases[i].part);
+    }
+    mercer_dataset_options options = data_options(byte_file("cut", images, 4), NULL);
+    options.format = "idx";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "the IDX header of 16 bytes is truncated");
+    byte_file("cut", images, 3);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "is not an IDX file");
+    /* Of several files none is empty: each has a header. */
+    byte_file("part-1", images, sizeof images), byte_file("part-2", images, 0);
+    options = data_options(in_folder("part-*"), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: the file is empty");
+}
+
 /* ---- gzip ---------------------------------------------------------------------------------------------------- */
 
 static void test_damaged_gzip(void **state)
@@ -203,7 +237,13 @@ static void test_gzip_bomb(void **state)
         assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
         assert_refused(&options, MERCER_ERROR_MEMORY, "2500000 are allowed");
         options.memory = SIZE + 1; /* just enough, if the room does not have to grow */
-        if (lie == 0) mercer_dataset_free(open_with(&options));
+        if (lie == 0) { /* the size is believed: that room is taken, and no more */
+            int64_t before = context->bytes_now;
+            mercer_dataset *data = open_with(&options);
+            int64_t held = context->bytes_now - before;
+            assert_that(held > SIZE && held < SIZE + 8192, "%lld bytes", (long long)held);
+            mercer_dataset_free(data);
+        }
         memset(packed.data + packed.count - 4, lie ? 0xff : 0, 4);
     }
     free(packed.data), free(zeros);
@@ -252,6 +292,6 @@ int main(void)
                                        cmocka_unit_test(test_truncated),        cmocka_unit_test(test_lying_headers),
                                        cmocka_unit_test(test_damaged_gzip),     cmocka_unit_test(test_gzip_members),
                                        cmocka_unit_test(test_gzip_bomb),        cmocka_unit_test(test_lying_gzip),
-                                       cmocka_unit_test(test_out_of_memory)};
+                                       cmocka_unit_test(test_out_of_memory),    cmocka_unit_test(test_recognised)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

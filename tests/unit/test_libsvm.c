@@ -23,6 +23,13 @@ static void test_dense(void **state)
     assert_samples(data, 2, 3, (double[]){1, 0, 3, 0, 2, 0});
     assert_classes(data, "a b", (int32_t[]){0, 1});
     mercer_dataset_free(data);
+    data = open_data(text_file("x.svm", "1 0:5\n2 0:6\n"), NULL);
+    assert_samples(data, 2, 1, (double[]){5, 6});
+    mercer_dataset_free(data);
+    data = open_data(text_file("x.svm", "1 0000000002:5 100:7\n"), NULL); /* any index of up to ten digits */
+    mercer_matrix x = mercer_dataset_samples(data);
+    assert_true(x.cols == 100 && mrc_load(&x, 0, 1) == 5 && mrc_load(&x, 0, 99) == 7);
+    mercer_dataset_free(data);
     data = open_data(text_file("nameless", "0.5 1:1\n0.25 1:2\n"), NULL); /* recognised by what it holds */
     assert_samples(data, 2, 1, (double[]){1, 2});
     assert_values(data, 1, (double[]){0.5, 0.25});
@@ -31,6 +38,41 @@ static void test_dense(void **state)
     data = open_data(gzip_file("x.libsvm.gz", text, sizeof text - 1), NULL);
     assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
     mercer_dataset_free(data);
+}
+
+/* Whether the reader of these files was asked: it has read the text, or said what is wrong with it. */
+static bool is_taken(const char *text)
+{
+    static const char *const words[] = {"is not index:value", "begin with an index", "label should", "no number"};
+    mercer_dataset *data = NULL;
+    mercer_dataset_options options = data_options(text_file("nameless", text), NULL);
+    options.task = MERCER_TASK_UNLABELLED;
+    bool taken = false;
+    if (mercer_dataset_open(&data, context, &options) == MERCER_OK)
+        taken = strcmp(about(data).format, "libsvm") == 0;
+    else
+        for (int i = 0; i < 4; i++) taken = taken || strstr(mercer_last_error(context), words[i]);
+    mercer_dataset_free(data);
+    return taken;
+}
+
+/* A text is one of these by its second word alone. */
+static void test_recognised(void **state)
+{
+    (void)state;
+    static const char *const sparse[] = {"1 1:2\n", "a \t2:3", "0.5\t 0:1\n", "1 1:", "1 2:1 # x", " 1:2"};
+    static const char *const others[] = {"1", "1\n1:2\n", "1 x:2\n", "1 :2\n", "1 2 3:4\n", "1 12", "1:2\n", "1 1-2\n"};
+    for (size_t i = 0; i < sizeof sparse / sizeof *sparse; i++)
+        assert_that(is_taken(sparse[i]), "'%s': %s", sparse[i], mercer_last_error(context));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_that(!is_taken(others[i]), "'%s': %s", others[i], mercer_last_error(context));
+    /* Only the beginning of a file is looked at. */
+    char wide[5000];
+    for (int beyond = 0; beyond < 2; beyond++) {
+        memset(wide, '1', sizeof wide);
+        memcpy(wide + 4093 + beyond, " 1:2\n", 6);
+        assert_int_equal(is_taken(wide), !beyond);
+    }
 }
 
 static void test_options(void **state)
@@ -97,9 +139,9 @@ static void test_claims(void **state)
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).features, 5000000);
     mercer_dataset_free(data);
-    options = data_options(text_file("x.svm", "1 9000000:2\n2 1:3\n"), NULL);
+    options = data_options(text_file("x.svm", "1 8400000:2\n2 1:3\n"), NULL); /* 64 MiB and 89 kB */
     assert_refused(&options, MERCER_ERROR_MEMORY, "give the number of features");
-    options.features = 9000000;
+    options.features = 8400000;
     mercer_dataset_free(open_with(&options));
 }
 
@@ -111,6 +153,7 @@ static void test_bad_text(void **state)
     refuse("1 1:1\n2 2\n", format, "line 2: '2' is not index:value");
     refuse("1 1:1\n2 x:2\n", format, "line 2: 'x:2' does not begin with an index");
     refuse("1 1:1\n2 :2\n", format, "line 2: ':2' does not begin with an index");
+    refuse("1 1:1\n2 00000000002:2\n", format, "does not begin with an index");
     refuse("1 1:1\n2 -1:2\n", format, "does not begin with an index");
     refuse("1 1:1\n2 2147483648:2\n", format, "does not begin with an index");
     refuse("1 1:1\n2 99999999999999999999:2\n", format, "does not begin with an index");
@@ -129,8 +172,8 @@ static void test_bad_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_memory), cmocka_unit_test(test_claims),
-                                       cmocka_unit_test(test_bad_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),   cmocka_unit_test(test_recognised),
+                                       cmocka_unit_test(test_options), cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_claims),  cmocka_unit_test(test_bad_text)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

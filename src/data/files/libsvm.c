@@ -191,12 +191,12 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     return walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL);
 }
 
-/* The second word has a colon after digits. */
+/* The second word has a colon after digits. (Targets have been taken for text before this is asked.) */
 static bool looks_like(const mrc_input *input, bool targets)
 {
     int64_t i = 0, end = mrc_min(input->bytes, 4096);
     const char *text = (const char *)input->data;
-    if (targets) return false;
+    (void)targets;
     while (i < end && text[i] != ' ' && text[i] != '\t' && text[i] != '\n') i++;
     while (i < end && (text[i] == ' ' || text[i] == '\t')) i++;
     int64_t digits = i;
