@@ -216,6 +216,8 @@ static void test_gzip_members(void **state)
     data = open_data(byte_file("x.gz", all, one.count + two.count + 100), NULL);
     assert_samples(data, 3, 4, pixels);
     mercer_dataset_free(data);
+    mercer_dataset_options cut = data_options(byte_file("x.gz", all, one.count + two.count - 5), NULL);
+    assert_refused(&cut, MERCER_ERROR_FORMAT, "x.gz: gzip data end too early at offset");
     all[one.count + two.count + 3] = 'x';
     mercer_dataset_options options = data_options(byte_file("x.gz", all, one.count + two.count + 100), NULL);
     assert_refused(&options, MERCER_ERROR_FORMAT, "x.gz: gzip data are damaged");
@@ -237,7 +239,7 @@ static void test_gzip_bomb(void **state)
         assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
         assert_refused(&options, MERCER_ERROR_MEMORY, "2500000 are allowed");
         options.memory = SIZE + 1; /* just enough, if the room does not have to grow */
-        if (lie == 0) { /* the size is believed: that room is taken, and no more */
+        if (lie == 0) {            /* the size is believed: that room is taken, and no more */
             int64_t before = context->bytes_now;
             mercer_dataset *data = open_with(&options);
             int64_t held = context->bytes_now - before;
@@ -247,6 +249,36 @@ static void test_gzip_bomb(void **state)
         memset(packed.data + packed.count - 4, lie ? 0xff : 0, 4);
     }
     free(packed.data), free(zeros);
+}
+
+/* Two members, so that the size at the end is that of half of it: the room grows to what is allowed, and is counted
+   once; packed bytes that were read into memory count until they are unpacked; what spills is the same. */
+static void test_growing_gzip(void **state)
+{
+    (void)state;
+    enum { HALF = 1 << 20, SIZE = 2 * HALF };
+    unsigned char *bytes = malloc(SIZE);
+    for (int i = 0; i < SIZE; i++) bytes[i] = (unsigned char)(i % 251 + i / 65536);
+    static const unsigned char header[] = {0, 0, 8, 2, 0, 0, 0, 1, 0, 0x1f, 0xff, 0xf4},
+                               label[] = {0, 0, 8, 1, 0, 0, 0, 1, 7};
+    memcpy(bytes, header, sizeof header);
+    file_bytes one = read_bytes(gzip_file("a.gz", bytes, HALF)),
+               two = read_bytes(gzip_file("b.gz", bytes + HALF, HALF));
+    unsigned char *all = malloc(one.count + two.count);
+    memcpy(all, one.data, one.count), memcpy(all + one.count, two.data, two.count);
+    int64_t packed = (int64_t)(one.count + two.count);
+    for (int k = 0; k < 3; k++) {
+        mercer_dataset_options options = data_options(byte_file("x.gz", all, (size_t)packed), NULL);
+        options.memory = SIZE + 1;
+        if (k == 1) options.memory += packed, options.mapping = MERCER_OFF, options.y = gzip_file("y.gz", label, 9);
+        if (k == 2) options.memory = 1 << 18, options.spill = 1;
+        mercer_dataset *data = open_with(&options);
+        assert_memory_equal(mercer_dataset_samples(data).data, bytes + sizeof header, SIZE - sizeof header);
+        mercer_dataset_free(data);
+        options.memory -= 2;
+        if (k < 2) assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
+    }
+    free(one.data), free(two.data), free(all), free(bytes);
 }
 
 /* A small file that claims to hold four gigabytes gets no room for them. */
@@ -292,6 +324,7 @@ int main(void)
                                        cmocka_unit_test(test_truncated),        cmocka_unit_test(test_lying_headers),
                                        cmocka_unit_test(test_damaged_gzip),     cmocka_unit_test(test_gzip_members),
                                        cmocka_unit_test(test_gzip_bomb),        cmocka_unit_test(test_lying_gzip),
-                                       cmocka_unit_test(test_out_of_memory),    cmocka_unit_test(test_recognised)};
+                                       cmocka_unit_test(test_out_of_memory),    cmocka_unit_test(test_recognised),
+                                       cmocka_unit_test(test_growing_gzip)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
