@@ -153,6 +153,18 @@ static inline void assert_classes(const mercer_dataset *dataset, const char *nam
     for (int64_t i = 0; i < info.rows; i++) assert_int_equal(mercer_dataset_labels(dataset)[i], labels[i]);
 }
 
+/* The names of the features, with bars between them. */
+static inline void assert_feature_names(const mercer_dataset *data, const char *names)
+{
+    char joined[2048] = "";
+    mercer_dataset_info info = about(data);
+    for (int64_t j = 0; j < info.features; j++) {
+        if (j) strcat(joined, "|");
+        strcat(joined, info.feature_names[j]);
+    }
+    assert_string_equal(joined, names);
+}
+
 /* Targets of regression, read in double. */
 static inline void assert_values(const mercer_dataset *dataset, int64_t cols, const double *expected)
 {

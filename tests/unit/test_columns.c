@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns by name: models keep them, datasets come in the order that is wanted, tables of targets have several. */
+/* Columns by name: models keep them, datasets come in the order that is wanted, tables of targets have several; columns in
+   memory. */
 #include "support/datasets.h"
+
+#include <math.h>
 
 static const char *const abc[] = {"a", "b", "c"};
 
@@ -280,10 +283,148 @@ static void test_no_memory(void **state)
     mercer_dataset_free(data);
 }
 
+/* ---- Columns in memory --------------------------------------------------------------------------------------------- */
+
+static const double day[] = {8766, 8948, 9132, 8766}, number[] = {1, (double)NAN, 3, 1}, truth[] = {1, 0, 1, 1};
+static const char *const words[] = {"red", "blue"}, *const others[] = {"blue", "green"};
+static const int32_t codes[] = {0, 1, 0, -1};
+
+static mercer_status make(mercer_dataset **out, const mercer_table_column *columns, int64_t count, const char *schema)
+{
+    return mercer_dataset_from_columns(out, context, columns, count, 4, schema);
+}
+
+static void refuse_column(const mercer_table_column *column, const char *schema, mercer_status status, const char *part)
+{
+    mercer_dataset *made = NULL;
+    int64_t live = allocator.live;
+    assert_fails(context, make(&made, column, 1, schema), status, part);
+    assert_true(made == NULL && allocator.live == live);
+}
+
+/* The same cells as of a file make the same features; a schema decides what the columns of another table are. */
+static void test_columns_in_memory(void **state)
+{
+    (void)state;
+    const mercer_table_column columns[] = {{"a", "number", .values = number},
+                                           {"b", "category", .codes = codes, .words = words, .word_count = 2},
+                                           {"when", "date", .values = day},
+                                           {"ok", "boolean", .values = truth}};
+    mercer_dataset_options options = data_options(
+        text_file("t.csv", "a,b,when,ok\n1,red,2024-01-01,true\n,blue,2024-07-01,false\n3,red,2025-01-01,true\n"
+                           "1,,2024-01-01,true\n"),
+        NULL);
+    options.task = MERCER_TASK_UNLABELLED;
+    mercer_dataset *file = open_with(&options), *made = NULL, *again = NULL;
+    assert_succeeds(context, make(&made, columns, 4, NULL));
+    assert_string_equal(about(made).schema, about(file).schema);
+    assert_feature_names(made, "a|a missing|b=blue|b=red|b missing|when|when sine|when cosine|ok");
+    mercer_matrix x = mercer_dataset_samples(file), z = mercer_dataset_samples(made);
+    assert_true(z.rows == 4 && z.cols == x.cols);
+    assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
+    /* By name in another order with one more; words and numbers that are new; numbers for words. */
+    static const double tens[] = {10, 20, 10, (double)NAN};
+    const mercer_table_column shuffled[] = {
+        columns[3], {"new", "number", .values = number}, columns[2], columns[0], columns[1]};
+    assert_succeeds(context, make(&again, shuffled, 5, about(file).schema));
+    assert_memory_equal(mercer_dataset_samples(again).data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
+    mercer_dataset_free(again);
+    const mercer_table_column fresh[] = {{"k", "category", .codes = codes, .words = others, .word_count = 2}};
+    const mercer_table_column printed[] = {{"k", "number", .values = tens}};
+    static const char closed[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"id\",\"kind\":\"drop\",\"why\":\"asked\"},"
+        "{\"name\":\"k\",\"kind\":\"category\",\"levels\":[\"10\",\"blue\"],%s\"missing\":0}]}";
+    for (int other = 0; other < 2; other++) {
+        char text[sizeof closed + 20];
+        snprintf(text, sizeof text, closed, other ? "\"other\":true," : "");
+        assert_succeeds(context, make(&again, fresh, 1, text)); /* blue, green, blue, missing */
+        assert_samples(again, 4, 2 + other,
+                       other ? (double[]){0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0} : (double[]){0, 1, 0, 0, 0, 1, 0, 0});
+        mercer_dataset_free(again);
+        assert_succeeds(context, make(&again, printed, 1, text)); /* 10, 20, 10, missing */
+        assert_samples(again, 4, 2 + other,
+                       other ? (double[]){1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0} : (double[]){1, 0, 0, 0, 1, 0, 0, 0});
+        mercer_dataset_free(again);
+    }
+    /* Without names: numbers alone need no schema; with one, columns go by position. */
+    const mercer_table_column plain[] = {{.kind = "number", .values = day}, {.kind = "number", .values = truth}};
+    assert_succeeds(context, make(&again, plain, 2, NULL));
+    assert_null(about(again).schema);
+    assert_null(about(again).feature_names);
+    assert_samples(again, 4, 2, (double[]){8766, 1, 8948, 0, 9132, 1, 8766, 1});
+    mercer_dataset_free(again);
+    refuse_column(plain, about(file).schema, MERCER_ERROR_SHAPE,
+                  "1 columns without names, but the model was trained on 4: they go by position");
+    refuse_column(columns, about(file).schema, MERCER_ERROR_MISMATCH, "has no column 'b'");
+    mercer_dataset_free(made);
+    mercer_dataset_free(file);
+}
+
+static void test_bad_columns(void **state)
+{
+    (void)state;
+    static const double huge[] = {1, 2, 1e300, 4};
+    static const int32_t beyond[] = {0, 1, 2, 0};
+    const mercer_status mismatch = MERCER_ERROR_MISMATCH;
+    refuse_column(&(mercer_table_column){"a", NULL, .values = number}, NULL, mismatch, "column 'a' has no kind");
+    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch, "column '?' has no kind");
+    refuse_column(&(mercer_table_column){"a", "drop", .values = number}, NULL, mismatch, "column 'a' has no kind");
+    refuse_column(&(mercer_table_column){"a", "number", .values = NULL}, NULL, mismatch, "column 'a' has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .values = number}, NULL, mismatch, "has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .codes = codes, .word_count = 2}, NULL, mismatch,
+                  "column 'a' has no values");
+    refuse_column(&(mercer_table_column){"a", "category", .codes = beyond, .words = words, .word_count = 2}, NULL,
+                  mismatch, "column 'a' has a code that is beyond its words");
+    refuse_column(&(mercer_table_column){"a", "number", .values = huge}, NULL, mismatch,
+                  "column 'a' holds a value outside the range of f32");
+    static const char schema[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"%s\",\"mean\":1,\"missing\":0}]}";
+    static const char *const pairs[][2] = {{"category", "number"}, {"date", "number"}, {"number", "date"}};
+    for (int i = 0; i < 3; i++) {
+        char text[200], part[200];
+        snprintf(text, sizeof text, schema, pairs[i][1]);
+        snprintf(part, sizeof part, "column 'a' is a %s, but the model was trained on a %s there", pairs[i][0],
+                 pairs[i][1]);
+        refuse_column(&(mercer_table_column){"a", pairs[i][0], i ? number : NULL, i ? NULL : codes, words, 2}, text,
+                      mismatch, part);
+    }
+}
+
+/* The n-th allocation fails, n = 1, 2, ...: a message, and nothing stays behind. */
+static void test_columns_without_memory(void **state)
+{
+    (void)state;
+    static const double far[] = {1.7e9, 1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 4}; /* floats would not tell them apart */
+    const mercer_table_column columns[] = {{"a", "number", .values = number},
+                                           {"b", "category", .codes = codes, .words = words, .word_count = 2},
+                                           {"c", "number", .values = far},
+                                           {"k", "number", .values = truth}};
+    static const char given[] =
+        "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
+        "{\"name\":\"k\",\"kind\":\"category\",\"levels\":[\"0\",\"1\"],\"missing\":0},"
+        "{\"name\":\"b\",\"kind\":\"category\",\"levels\":[\"blue\"],\"missing\":0}]}";
+    for (int with = 0; with < 2; with++) {
+        mercer_status status = MERCER_ERROR_MEMORY;
+        for (int n = 1; status != MERCER_OK; n++) {
+            mercer_dataset *made = NULL;
+            int64_t live = allocator.live;
+            allocator.fail_at = allocator.requests + n;
+            status = make(&made, columns, 4, with ? given : NULL);
+            allocator.fail_at = 0;
+            assert_true(status == MERCER_ERROR_MEMORY ? !made : status == MERCER_OK && n > 8);
+            mercer_dataset_free(made);
+            assert_true(allocator.live == live && n < 200);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models_keep_names), cmocka_unit_test(test_match),
-                                       cmocka_unit_test(test_columns_in_order),  cmocka_unit_test(test_several_targets),
-                                       cmocka_unit_test(test_writing_tables),    cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_keep_names),     cmocka_unit_test(test_match),
+        cmocka_unit_test(test_columns_in_order),      cmocka_unit_test(test_several_targets),
+        cmocka_unit_test(test_writing_tables),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_columns_in_memory),     cmocka_unit_test(test_bad_columns),
+        cmocka_unit_test(test_columns_without_memory)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
