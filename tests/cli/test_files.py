@@ -56,14 +56,21 @@ class Clashes(Case):
         self.refused(r"--y-output: z\.npy is written as --output|--output: z\.npy is written as --y-output", "synth", "spirals", "-o", "z.npy", "--y-output", "z.npy")
         self.refused(r"--output: x\.npy is read as --x", "centers", "--x", "x.npy", "--centers", "3", "-o", "x.npy")
         self.make_folder("images", zipped=False)
+        os.symlink("nowhere", self.path("images/a-link-ubyte"))  # nothing that could be lost
         self.refused(r"is read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
 
     def test_what_is_fine(self):
         os.makedirs(self.path("r"))
-        self.good("train", "--x", "x.npy", "--y", "y.npy", "--checkpoint", "r", "-o", "r/m.safetensors", "--log", "r/log.jsonl", "-q")
+        self.good("train", "--x", "./x.npy", "--y", "y.npy", "--checkpoint", "r", "-o", "r/m.safetensors", "--log", "r/log.jsonl", "-q")
         self.good("resume", "r", "--log", "r/log.jsonl", "-q")
         self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")
         self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")  # an earlier output
+        self.assertTrue(self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "-", "-q").startswith("0\n1\n"))
+        # Files of other devices, folders and names in the root are no clash: these fail for what they are.
+        self.bad(65, r"/proc/version", "predict", "-m", "m.safetensors", "--x", "/proc/version", "-o", "p.npy")
+        self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "/p.npy")
+        self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "none/", "--output-format", "csv")
+        self.bad(74, r"is a folder", "predict", "-m", "none", "--x", "x.npy", "-o", ".", "--output-format", "csv")
 
 
 class Logs(Case):
