@@ -39,6 +39,7 @@ enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_SIGNS(isa, single, wide)
+#define MRC_UK_GROUPS(isa, single, wide)
 #define MRC_UK_PANEL(isa, name)
 #include "backends/cpu/micro/ukernels.inc"
 
@@ -83,6 +84,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
         product->lanes = product->bytes ? 1 : wide ? uk->few_lanes_f64 : uk->few_lanes_f32;
         product->results = outputs;
     }
+    product->depth = product->d;
     product->map = mrc_map_for(product->kernel);
 }
 
@@ -144,7 +146,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->x_start = take(base, &used, block_rows * 4);
     space->z_panels = take(base, &used, product->few ? 0 : MRC_TILE_CENTERS * row_bytes);
     space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
-    space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
+    space->staging = take(base, &used, product->bytes ? 0 : (tallest + 1) * product->d * size);
     space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
     space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
     space->dots = take(base, &used, product->bytes && !product->direct ? MRC_TILE_CENTERS * nr * 4 : 0);
@@ -180,7 +182,7 @@ static void pack_panel(const mrc_product *product, const mercer_matrix *source, 
 
 static int64_t panel_bytes(const mrc_product *product, int width)
 {
-    return (product->bytes ? product->groups * 4 : product->d * product->type->size) * width;
+    return (product->bytes ? product->groups * 4 : product->depth * product->type->size) * width;
 }
 
 static int64_t norm_bytes(const mrc_product *product)
@@ -437,9 +439,11 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     int64_t space_bytes = lay_out(product, block_rows, NULL, &measured),
             spaces_bytes = threads * (int64_t)sizeof measured;
     int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = product->d * 8;
+    int64_t groups_bytes = mrc_groups_bytes(product, threads);
     MRC_TRY(mrc_arena_reserve(arena, threads * space_bytes + mrc_round_up(spaces_bytes, MRC_ALIGNMENT) +
                                          mrc_round_up(sums_bytes, MRC_ALIGNMENT) +
-                                         2 * mrc_round_up(d_bytes, MRC_ALIGNMENT)));
+                                         2 * mrc_round_up(d_bytes, MRC_ALIGNMENT) +
+                                         mrc_round_up(groups_bytes, MRC_ALIGNMENT)));
     self.spaces = mrc_arena_push(arena, spaces_bytes);
     for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(arena, space_bytes), &self.spaces[i]);
     self.group_sums = mrc_arena_push(arena, sums_bytes);
@@ -449,6 +453,8 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
         MRC_TRY(find_origin(product, backend, mean, rounded));
     else if (product->few) /* its micro-kernels always subtract one */
         product->origin = memset(rounded, 0, (size_t)d_bytes);
+    mrc_groups groups;
+    if (groups_bytes > 0) mrc_groups_find(product, &groups, threads, mrc_arena_push(arena, groups_bytes));
 
     if (by_tiles)
         run_by_tiles(&self, threads, group, self.group_sums + group * self.sums_count);

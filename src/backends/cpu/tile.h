@@ -40,6 +40,21 @@ enum {
 
 typedef struct mrc_tile_type mrc_tile_type;
 
+/* Which features of a product's rows are groups with at most one value other than 0, such as the levels of a
+   category (groups.c). */
+typedef struct mrc_groups {
+    mrc_runs runs;
+    int64_t count;
+    int32_t *value_at, *group_at; /* (d) where a feature's value and its number go in a packed row; numbers of features
+                                     of their own go behind its end */
+} mrc_groups;
+
+/* What a worker has seen of the rows; all (d), row and level of the value type. */
+typedef struct mrc_scan {
+    void *row, *level;
+    int32_t *before;
+} mrc_scan;
+
 /* One fused operation: what goes in, what comes out, and all that was decided before the loops. */
 typedef struct mrc_product {
     const mrc_pair *pair;
@@ -65,6 +80,8 @@ typedef struct mrc_product {
     int group;        /* features packed together: 1, or for bytes group_u8, 8 for differences */
     int64_t d;        /* features */
     int64_t groups;   /* 32-bit words of a packed row: d / group, rounded up; a group of 8 has 2, one of 64 16 */
+    int64_t depth;    /* elements of a packed row, unless bytes: d, or fewer with groups */
+    const mrc_groups *groups_of; /* NULL: every feature for itself */
     int64_t c_panels; /* panels of mr_sum outputs */
     int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
     bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
@@ -81,7 +98,7 @@ typedef struct mrc_space {
     int32_t *x_start; /* (block rows) bytes only */
     void *z_panels;   /* (240, groups * group) packed */
     void *z_norms;    /* (240) */
-    void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
+    void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved; and one more */
     void *values;     /* (240, nr): products, then kernel values */
     void *turned;     /* (nr, 240): the same for storing */
     int32_t *dots;    /* (240, nr): integer products, bytes only */
@@ -106,6 +123,11 @@ typedef struct mrc_place {
 /* Typed work on tiles: the same source built for float and for double. */
 struct mrc_tile_type {
     int64_t size; /* of an element */
+    /* Row i of source is seen; what another worker has seen; the one value of feature k, 0: none, NaN: there are
+       several. */
+    void (*scan)(const mrc_product *product, const mercer_matrix *source, int64_t i, mrc_scan *scan);
+    void (*join)(const mrc_product *product, mrc_scan *scan, const mrc_scan *other);
+    double (*level)(const mrc_scan *scan, int64_t k);
     /* Rows first .. first + count - 1 of source, converted, centred, interleaved in a panel of `width`; and their
        norms. */
     void (*pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
@@ -143,6 +165,11 @@ double mrc_exact_sum(double norm, const mercer_matrix *x, int64_t i, const merce
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);
+
+/* groups.c: the groups of features that the rows of X and Z have, into product->groups_of where they save work. room:
+   mrc_groups_bytes. */
+int64_t mrc_groups_bytes(const mrc_product *product, int threads);
+void mrc_groups_find(mrc_product *product, mrc_groups *groups, int threads, void *room);
 
 /* The search for nearest rows (nearest.c): results of tiles, (panels, 2, nr), are merged in order into totals. */
 void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows);

@@ -27,22 +27,53 @@ static void TYPED(load)(const mrc_product *product, const mercer_matrix *source,
     LOAD_ROW(source, i, row);
 }
 
+static void TYPED(load_centred)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
+{
+    TYPED(load)(product, source, i, row);
+    if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
+}
+
+static void TYPED(scan)(const mrc_product *product, const mercer_matrix *source, int64_t i, mrc_scan *scan)
+{
+    TYPED(load_centred)(product, source, i, scan->row);
+    product->uk->panel->TYPED(scan)(product->d, scan->row, scan->before, scan->level);
+}
+
+/* What others have seen, too. */
+static void TYPED(join)(const mrc_product *product, mrc_scan *scan, const mrc_scan *other)
+{
+    REAL *level = scan->level;
+    const REAL *more = other->level;
+    for (int64_t k = 0; k < product->d; k++) {
+        scan->before[k] = mrc_max(scan->before[k], other->before[k]);
+        if (more[k] != 0) level[k] = level[k] == 0 || level[k] == more[k] ? more[k] : (REAL)NAN;
+    }
+}
+
+static double TYPED(level)(const mrc_scan *scan, int64_t k)
+{
+    return (double)((const REAL *)scan->level)[k];
+}
+
 static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count,
                         int width, void *staging, void *panel, void *norms)
 {
-    const int64_t d = product->d;
-    const REAL *origin = product->origin;
+    const int64_t d = product->d, depth = product->depth;
+    const mrc_groups *groups = product->groups_of;
+    const int64_t values = groups ? groups->runs.values : d;
     for (int r = 0; r < width; r++) {
-        REAL *row = (REAL *)staging + r * d;
+        REAL *row = (REAL *)staging + r * d, *whole = groups ? (REAL *)staging + width * d : row;
         if (r >= count) {
             memset(row, 0, (size_t)d * sizeof *row);
             continue;
         }
-        TYPED(load)(product, source, first + r, row);
-        if (origin) product->uk->panel->TYPED(center)(d, origin, row);
+        TYPED(load_centred)(product, source, first + r, whole);
+        if (groups)
+            product->uk->panel->TYPED(compress)(d, values, depth - values, groups->value_at, groups->group_at, whole,
+                                                row);
     }
-    product->uk->panel->TYPED(interleave)(d, width, staging, d, panel);
-    if (!product->direct) product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
+    product->uk->panel->TYPED(interleave)(depth, width, staging, d, panel);
+    if (!product->direct) product->uk->panel->TYPED(sqnorms)(values, width, panel, norms);
 }
 
 /* Weights of one center, outputs column .. column + columns - 1, and zeros behind them. */
@@ -89,7 +120,9 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
 
 static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out)
 {
-    if (!product->direct)
+    if (product->groups_of)
+        product->uk->TYPED(groups)(product->direct, &product->groups_of->runs, z_panel, x_panel, out);
+    else if (!product->direct)
         product->uk->TYPED(gemm)(product->d, z_panel, x_panel, out);
     else if (product->norm == 1)
         product->uk->TYPED(l1)(product->d, z_panel, x_panel, out);
@@ -388,6 +421,9 @@ static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, co
 
 const mrc_tile_type TYPED(mrc_tile) = {
     .size = sizeof(REAL),
+    .scan = TYPED(scan),
+    .join = TYPED(join),
+    .level = TYPED(level),
     .pack = TYPED(pack),
     .pack_weights = TYPED(pack_weights),
     .dot_panel = TYPED(dot_panel),

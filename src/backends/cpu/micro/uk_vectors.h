@@ -6,6 +6,8 @@
  *   UK_REAL, UK_VECTOR, UK_LANES     the element, the vector, its length
  *   UK_ZERO(), UK_FILL(scalar), UK_LOAD(address), UK_STORE(address, v), UK_ADD(a, b), UK_SUB(a, b), UK_ABS(a)
  *   UK_FMA(a, b, c)                  a * b + c in one rounding
+ *   UK_SAME(a, b), UK_LESS(a, b), UK_OTHER(a, b)    lanes with a = b, a < b, a != b, for
+ *   UK_ADD_IF(lanes, sum, v), UK_FMA_IF(lanes, a, b, sum)    sum + v, a * b + sum there, sum elsewhere
  *   UK_TYPED(name)                   the name of a function of the body for UK_REAL
  */
 #undef UK_REAL
@@ -68,11 +70,28 @@
 #define UK_SUB(a, b)         ((a) - (b))
 #define UK_FMA(a, b, c)      UK_CALL(fma)(a, b, c)
 #endif
-#if UK_BITS == 256 /* it has no instruction for it */
-#define UK_ABS(a) UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
+#if UK_BITS == 256 /* it has no instruction for absolute values; adding 0 is as good as adding nothing to a sum >= 0 */
+#define UK_ABS(a)                  UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
+#define UK_LANES_IF(a, b, how)     UK_CALL(cmp)(a, b, how)
+#define UK_ADD_IF(lanes, sum, v)   UK_ADD(sum, UK_CALL (and)(lanes, v))
+#define UK_FMA_IF(lanes, a, b, sum) UK_FMA(UK_CALL (and)(lanes, a), b, sum)
 #elif UK_BITS == 512
-#define UK_ABS(a) UK_CALL(abs)(a)
+#define UK_ABS(a)                  UK_CALL(abs)(a)
+#define UK_LANES_IF(a, b, how)     UK_NAMED(UK_CALL(cmp), mask)(a, b, how)
+#define UK_ADD_IF(lanes, sum, v)   UK_CALL(mask_add)(sum, lanes, sum, v)
+#define UK_FMA_IF(lanes, a, b, sum) UK_CALL(mask3_fmadd)(a, b, sum, lanes)
 #else
-#define UK_ABS(a) UK_CALL(fabs)(a)
+#define UK_ABS(a)                  UK_CALL(fabs)(a)
+#define UK_ADD_IF(lanes, sum, v)   ((lanes) ? (sum) + (v) : (sum))
+#define UK_FMA_IF(lanes, a, b, sum) ((lanes) ? UK_FMA(a, b, sum) : (sum))
+#endif
+#if UK_BITS > 0
+#define UK_SAME(a, b)  UK_LANES_IF(a, b, _CMP_EQ_OQ)
+#define UK_LESS(a, b)  UK_LANES_IF(a, b, _CMP_LT_OQ)
+#define UK_OTHER(a, b) UK_LANES_IF(a, b, _CMP_NEQ_OQ)
+#else
+#define UK_SAME(a, b)  ((a) == (b))
+#define UK_LESS(a, b)  ((a) < (b))
+#define UK_OTHER(a, b) ((a) != (b))
 #endif
 #endif

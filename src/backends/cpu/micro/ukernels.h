@@ -27,6 +27,21 @@ typedef void mrc_gemm_f64_fn(int64_t depth, const double *a, const double *b, do
 typedef void mrc_sad_u8_fn(int64_t groups, const void *a, const void *b, float *c);
 
 /*
+ * Packed rows in which a group of neighbouring features that has at most one value other than 0 takes one place, and a
+ * second one for the number of that feature, -1 if there is none. A row has its `values` first, then the numbers of its
+ * groups. lengths: (count, 2), how many features of their own and how many groups follow each other. For sums of
+ * differences, values of a group are positive, and one feature's are all the same.
+ */
+typedef struct mrc_runs {
+    const int32_t *lengths;
+    int64_t count, values;
+} mrc_runs;
+
+/* The products of such panels, or l1: sums of absolute differences, to the bit what they are of all features. */
+typedef void mrc_groups_f32_fn(bool l1, const mrc_runs *runs, const float *a, const float *b, float *c);
+typedef void mrc_groups_f64_fn(bool l1, const mrc_runs *runs, const double *a, const double *b, double *c);
+
+/*
  * Products of bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
  * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
  * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group
@@ -90,6 +105,16 @@ typedef struct mrc_panel_ops {
     /* row[k] -= origin[k] */
     void (*center_f32)(int64_t d, const float *origin, float *row);
     void (*center_f64)(int64_t d, const double *origin, double *row);
+    /* For each value k of a row that is not 0: before[k] becomes at least the number of the one before it, and level[k]
+       the value if it was 0, NaN if it was another. */
+    void (*scan_f32)(int64_t d, const float *row, int32_t *before, float *level);
+    void (*scan_f64)(int64_t d, const double *row, int32_t *before, double *level);
+    /* A row of mrc_runs: values that are not 0 go to out[value_at[k]], and their numbers to out[group_at[k]]; the other
+       values are 0, the other numbers -1. */
+    void (*compress_f32)(int64_t d, int64_t values, int64_t groups, const int32_t *value_at, const int32_t *group_at,
+                         const float *row, float *out);
+    void (*compress_f64)(int64_t d, int64_t values, int64_t groups, const int32_t *value_at, const int32_t *group_at,
+                         const double *row, double *out);
     /* norms[r] = sum_k panel[k * width + r]^2; width <= 32 */
     void (*sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms);
     void (*sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms);
@@ -162,6 +187,8 @@ typedef struct mrc_ukernels {
     int mr_u8, nr_u8, group_u8;
     mrc_gemm_f32_fn *l1_f32; /* (mr_l1_f32, nr_f32) */
     mrc_gemm_f64_fn *l1_f64;
+    mrc_groups_f32_fn *groups_f32; /* as the last two, or as products */
+    mrc_groups_f64_fn *groups_f64;
     mrc_sad_u8_fn *sad_u8;
     int mr_l1_f32, mr_l1_f64, mr_sad_u8;
     mrc_signs_f32_fn *signs_f32; /* panels of those */
@@ -186,6 +213,9 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_L1_F32                           MRC_UK_GEMM_F32
 #define MRC_UK_L1_F64                           MRC_UK_GEMM_F64
 #define MRC_UK_SAD_U8(isa, name, mr, nr)        mrc_sad_u8_fn name;
+#define MRC_UK_GROUPS(isa, single, wide) \
+    mrc_groups_f32_fn single;            \
+    mrc_groups_f64_fn wide;
 #define MRC_UK_FEW_F32(isa, name, l1_name, lanes) \
     mrc_few_f32_fn name;                          \
     mrc_few_l1_f32_fn l1_name;

@@ -21,6 +21,43 @@ static void TYPED(add)(int64_t d, const REAL *restrict row, double *restrict sum
     for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
 }
 
+/* Which of up to 64 values are not 0, as bits. */
+static inline uint64_t TYPED(nonzeros)(int64_t count, const REAL *row)
+{
+    uint64_t bits = 0;
+    for (int64_t k = 0; k < count; k++) bits |= (uint64_t)(row[k] != 0) << k;
+    return bits;
+}
+
+static void TYPED(scan)(int64_t d, const REAL *restrict row, int32_t *restrict before, REAL *restrict level)
+{
+    int32_t last = -1;
+    for (int64_t first = 0; first < d; first += 64) {
+        uint64_t bits = TYPED(nonzeros)(d - first < 64 ? d - first : 64, row + first);
+        for (; bits; bits &= bits - 1) {
+            int32_t k = (int32_t)first + __builtin_ctzll(bits);
+            before[k] = before[k] > last ? before[k] : last;
+            level[k] = level[k] == 0 || level[k] == row[k] ? row[k] : (REAL)NAN;
+            last = k;
+        }
+    }
+}
+
+static void TYPED(compress)(int64_t d, int64_t values, int64_t groups, const int32_t *restrict value_at,
+                            const int32_t *restrict group_at, const REAL *restrict row, REAL *restrict out)
+{
+    for (int64_t k = 0; k < values; k++) out[k] = 0;
+    for (int64_t k = 0; k < groups; k++) out[values + k] = -1;
+    for (int64_t first = 0; first < d; first += 64) {
+        uint64_t bits = TYPED(nonzeros)(d - first < 64 ? d - first : 64, row + first);
+        for (; bits; bits &= bits - 1) {
+            int64_t k = first + __builtin_ctzll(bits);
+            out[value_at[k]] = row[k];
+            out[group_at[k]] = (REAL)k;
+        }
+    }
+}
+
 /* Written out for the widths there are, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void TYPED(sqnorms_of)(int64_t depth, int64_t width, const REAL *panel,
                                                                     REAL *norms)

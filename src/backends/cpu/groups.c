@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups of features in which a row has at most one value other than 0: the levels of a category, signs, and whatever
+ * else of a table excludes each other. A category of L levels then costs a product one comparison instead of L
+ * multiplications.
+ *
+ *   before_k = the largest number of a feature that is not 0 in a row in which k is the next one that is not 0
+ *   groups   features s .. e with before_k < s for all k: from the first feature on, each as long as it can be
+ *
+ * The terms that are left out are products with 0 or differences of zeros, which change no bit of a chain that starts
+ * at 0: results are those of all features, so whether there are groups may depend on anything. Products need centred
+ * rows to have zeros: origins are 0 where a feature is 0 or one value (mrc_clear_flags). Sums of differences take both
+ * values in the order of their features, and need features with one value, as levels have.
+ *
+ * X (m, d), Z (p, d). Cost: O(d) for some rows of Z; if they have groups, O((m + p) d), a few operations for each value
+ * that is not 0. Memory: O(d) for each worker.
+ */
+#include "backends/cpu/tile.h"
+
+#include "core/matrix.h"
+#include "core/threads/parallel.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    LEAST_FEATURES = 8,
+    LEAST_GROUP = 3,    /* features, for less a comparison does not pay */
+    GROUP_COST = 2,     /* features that take as long as a group */
+    SOME_ROWS = 32,     /* of Z that are looked at first */
+    PIECE_ROWS = 256    /* that a worker takes at a time */
+};
+
+typedef struct search {
+    const mrc_product *product;
+    mrc_scan *scans; /* one for each worker */
+} search;
+
+static bool may_have_groups(const mrc_product *product)
+{
+    return !product->bytes && !product->few && !product->signs && product->d >= LEAST_FEATURES &&
+           (!product->direct || product->norm == 1) && product->z->rows > 0;
+}
+
+int64_t mrc_groups_bytes(const mrc_product *product, int threads)
+{
+    int64_t d = product->d;
+    return may_have_groups(product) ? threads * ((int64_t)sizeof(mrc_scan) + 3 * d * 8) + (3 * d + 2) * 4 : 0;
+}
+
+static int64_t pieces_of(const mercer_matrix *matrix)
+{
+    return (matrix->rows + PIECE_ROWS - 1) / PIECE_ROWS;
+}
+
+static void scan_piece(void *argument, int64_t index, int worker)
+{
+    search *self = argument;
+    const mrc_product *product = self->product;
+    int64_t z_pieces = pieces_of(product->z);
+    const mercer_matrix *source = index < z_pieces ? product->z : product->x;
+    int64_t first = (index < z_pieces ? index : index - z_pieces) * PIECE_ROWS;
+    for (int64_t i = first; i < mrc_min(first + PIECE_ROWS, source->rows); i++)
+        product->type->scan(product, source, i, &self->scans[worker]);
+}
+
+/* Whether feature k is of its own: in sums of differences, unless it is 0 or one positive value. */
+static bool stands_alone(const mrc_product *product, const mrc_scan *scan, int64_t k)
+{
+    return product->direct && !(product->type->level(scan, k) >= 0);
+}
+
+/* The group that begins at feature `first`: the feature behind its last. */
+static int64_t group_end(const mrc_product *product, const mrc_scan *scan, int64_t first)
+{
+    int64_t k = first + 1;
+    if (stands_alone(product, scan, first)) return k;
+    while (k < product->d && scan->before[k] < first && !stands_alone(product, scan, k)) k++;
+    return k;
+}
+
+/* Fills the tables; false if that is not worth it. */
+static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_groups *groups, int32_t *lengths)
+{
+    const int64_t d = product->d;
+    int64_t values = 0, count = 0, runs = 0;
+    lengths[0] = lengths[1] = 0;
+    for (int64_t first = 0, end; first < d; first = end) {
+        end = group_end(product, scan, first);
+        bool group = end - first >= LEAST_GROUP;
+        for (int64_t k = first; k < end; k++) {
+            groups->value_at[k] = (int32_t)(group ? values : values + k - first);
+            groups->group_at[k] = group ? (int32_t)count : -1;
+        }
+        if (!group && lengths[2 * runs + 1] > 0) runs++, lengths[2 * runs] = lengths[2 * runs + 1] = 0;
+        lengths[2 * runs + (group ? 1 : 0)] += (int32_t)(group ? 1 : end - first);
+        values += group ? 1 : end - first;
+        count += group;
+    }
+    if (4 * (values + (GROUP_COST - 1) * count) > 3 * d) return false;
+    for (int64_t k = 0; k < d; k++) /* behind the values; no number where no group is: it has room, since groups save */
+        groups->group_at[k] = (int32_t)(groups->group_at[k] >= 0 ? values + groups->group_at[k] : values + count);
+    groups->runs = (mrc_runs){lengths, runs + 1, values};
+    groups->count = count;
+    return true;
+}
+
+/* Takes what the search works on from `room`; the tables behind it are for the product. */
+static void lay_out(const mrc_product *product, mrc_scan *scans, int threads, mrc_groups *groups, int32_t **lengths)
+{
+    const int64_t d = product->d;
+    double *room = (double *)(void *)(scans + threads);
+    for (int i = 0; i < threads; i++, room += 3 * d) {
+        scans[i] = (mrc_scan){room, memset(room + d, 0, (size_t)d * sizeof *room), (int32_t *)(void *)(room + 2 * d)};
+        for (int64_t k = 0; k < d; k++) scans[i].before[k] = -1;
+    }
+    groups->value_at = (int32_t *)(void *)room;
+    groups->group_at = groups->value_at + d;
+    *lengths = groups->group_at + d;
+}
+
+void mrc_groups_find(mrc_product *product, mrc_groups *groups, int threads, void *room)
+{
+    const mercer_matrix *x = product->x, *z = product->z;
+    mrc_scan *scans = room;
+    int32_t *lengths;
+    lay_out(product, scans, threads, groups, &lengths);
+    for (int64_t i = 0; i < z->rows; i += mrc_max(1, z->rows / SOME_ROWS)) product->type->scan(product, z, i, scans);
+    if (!form_groups(product, scans, groups, lengths)) return;
+    search self = {product, scans};
+    bool same = x->data == z->data && x->rows == z->rows && x->ld == z->ld && x->dtype == z->dtype;
+    mrc_parallel_for(threads, pieces_of(z) + (same ? 0 : pieces_of(x)), scan_piece, &self);
+    for (int i = 1; i < threads; i++) product->type->join(product, scans, &scans[i]);
+    if (!form_groups(product, scans, groups, lengths)) return;
+    product->depth = groups->runs.values + groups->count;
+    product->groups_of = groups;
+}
