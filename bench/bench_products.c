@@ -19,6 +19,9 @@ typedef struct bench_case {
     shape size;
 } bench_case;
 
+/* The features of a case named table, those of Adult: 6 numbers (1) and 8 categories with so many levels, 108 features. */
+static const int columns[] = {1, 9, 1, 16, 1, 7, 15, 6, 5, 2, 1, 1, 1, 42};
+
 static const bench_case cases[] = {
     {"laplace f32 d=784", "laplace:bandwidth=10", MERCER_F32, {4096, 8192, 784, 10}},
     {"laplace u8 d=784", "laplace:bandwidth=2550", MERCER_U8, {4096, 8192, 784, 10}},
@@ -40,6 +43,8 @@ static const bench_case cases[] = {
     {"exppower-l1 f32 d=32", "exppower-l1:bandwidth=10,gamma=0.7", MERCER_F32, {4096, 8192, 32, 1}},
     {"lpq f32 d=32", "lpq:p=1.5,q=1,bandwidth=4", MERCER_F32, {1024, 4096, 32, 1}},
     {"laplace f32 d=128 c=100", "laplace:bandwidth=4", MERCER_F32, {4096, 8192, 128, 100}},
+    {"laplace f32 table", "laplace:bandwidth=6", MERCER_F32, {8192, 8192, 108, 2}},
+    {"laplace-l1 f32 table", "laplace-l1:bandwidth=30", MERCER_F32, {8192, 8192, 108, 2}},
     {"laplace f32 one row", "laplace:bandwidth=10", MERCER_F32, {1, 16384, 784, 10}},
 };
 
@@ -81,6 +86,21 @@ static void fill(mercer_matrix *a, float *copy, uint64_t *state)
     }
 }
 
+/* Levels of categories, 2 or 0, among numbers that are there; f32. */
+static void fill_levels(mercer_matrix *a, float *copy, uint64_t *state)
+{
+    float *values = a->data;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (size_t c = 0, k = 0; c < sizeof columns / sizeof *columns; k += (size_t)columns[c++]) {
+            float *row = values + (size_t)(i * a->cols) + k;
+            double share = bench_random(state);
+            if (columns[c] == 1) continue;
+            for (int level = 0; level < columns[c]; level++)
+                row[level] = level == (int)(share * share * columns[c]) ? 2 : 0;
+        }
+    memcpy(copy, values, (size_t)(a->rows * a->cols) * sizeof *values);
+}
+
 static bool prepare(job *self, const bench_case *test, shape size)
 {
     mercer_dtype out = test->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
@@ -101,6 +121,8 @@ static bool prepare(job *self, const bench_case *test, shape size)
     fill(&self->x, self->gemm_x, &state);
     fill(&self->z, self->gemm_z, &state);
     fill(&self->w, NULL, &state);
+    if (strstr(test->name, "table"))
+        fill_levels(&self->x, self->gemm_x, &state), fill_levels(&self->z, self->gemm_z, &state);
     return mercer_kernel_parse(&self->kernel, self->context, test->kernel) == MERCER_OK;
 }
 

@@ -316,6 +316,14 @@ mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, 
 /* open, closed without changes when the call returns, unless it was before; host must live as long as the scope. */
 mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 
+/*
+ * An origin amid rows, better than their mean where features are flags: 0 or one other value, as levels of categories
+ * are. It is 0 there, so that zeros stay zeros, which products may leave out. add_flags, of rows in host memory: sums
+ * (3, d) += sum x, sum x^2 and how many x are not 0; clear_flags: origin (d) = 0 where those of all rows tell of a flag.
+ */
+void mrc_add_flags(const mercer_matrix *rows, const mercer_matrix *sums);
+void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin);
+
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
 void mrc_fix_signs(const mercer_matrix *vectors);
 

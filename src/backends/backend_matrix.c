@@ -166,3 +166,40 @@ void mrc_gram_mirror(const mercer_matrix *gram)
         for (int64_t j = i + 1; j < gram->cols; j++) row[j] = ((const double *)mrc_row(gram, j))[i];
     }
 }
+
+/* ---- Origins ------------------------------------------------------------------------------------------------- */
+
+enum { FLAG_COLUMNS = 64 };
+
+void mrc_add_flags(const mercer_matrix *rows, const mercer_matrix *sums)
+{
+    for (int64_t first = 0; first < rows->cols; first += FLAG_COLUMNS) {
+        int64_t count = mrc_min(FLAG_COLUMNS, rows->cols - first);
+        mercer_matrix part = mrc_columns(rows, first, count);
+        double row[FLAG_COLUMNS] = {0}, sum[FLAG_COLUMNS] = {0}, squares[FLAG_COLUMNS] = {0}, there[FLAG_COLUMNS] = {0};
+        for (int64_t i = 0; i < rows->rows; i++) {
+            mrc_load_row_f64(&part, i, row);
+            for (int k = 0; k < FLAG_COLUMNS; k++) {
+                sum[k] += row[k];
+                squares[k] += row[k] * row[k];
+                there[k] += row[k] != 0 ? 1 : 0;
+            }
+        }
+        for (int64_t k = 0; k < count; k++) {
+            ((double *)mrc_row(sums, 0))[first + k] += sum[k];
+            ((double *)mrc_row(sums, 1))[first + k] += squares[k];
+            ((double *)mrc_row(sums, 2))[first + k] += there[k];
+        }
+    }
+}
+
+/* n of the values are not 0. Those are one value if n sum x^2 = (sum x)^2 (Cauchy-Schwarz), up to rounding; values that
+   are nearly one make an origin as good. */
+void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin)
+{
+    for (int64_t k = 0; k < sums->cols; k++) {
+        double sum = mrc_load(sums, 0, k), squares = mrc_load(sums, 1, k), there = mrc_load(sums, 2, k);
+        bool one = there * squares - sum * sum <= 1e-9 * there * squares;
+        if (there < (double)rows && one) origin[k] = 0;
+    }
+}

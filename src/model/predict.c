@@ -366,17 +366,35 @@ static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_m
     return MERCER_OK;
 }
 
+/* What tells of flags in a shard of the model's centers, which are in host memory. part: (3, d) f64. */
+static mercer_status add_flags(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    const mercer_model *model = argument;
+    mercer_matrix z = mrc_centers_part(centers, &model->centers, shard);
+    mrc_add_flags(&z, part);
+    return MERCER_OK;
+}
+
 mercer_status mrc_model_find_origin(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
     mrc_comm *comm = model->comm;
-    if (!comm || mrc_comm_shards(comm, model->total) == 1)
-        return backend->ops->column_mean(backend, &model->centers, model->origin);
-    MRC_OWNED(mrc_centers_destroy) mrc_centers centers = {0};
-    mercer_matrix row = mrc_view(model->origin, 1, model->centers.cols, MERCER_F64);
-    MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total, model->origin,
-                               model->weights.dtype));
-    MRC_TRY(mrc_centers_sum(&centers, &row, add_columns, NULL));
-    for (int64_t j = 0; j < row.cols; j++) model->origin[j] /= (double)model->total;
+    int64_t d = model->centers.cols;
+    mercer_matrix row = mrc_view(model->origin, 1, d, MERCER_F64), flags = mrc_view(NULL, 3, d, MERCER_F64);
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &flags.data, mrc_max(1, 3 * d), sizeof(double), "the origin"));
+    if (!comm || mrc_comm_shards(comm, model->total) == 1) {
+        MRC_TRY(backend->ops->column_mean(backend, &model->centers, model->origin));
+        mrc_add_flags(&model->centers, &flags);
+    } else {
+        MRC_OWNED(mrc_centers_destroy) mrc_centers centers = {0};
+        MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total,
+                                   model->origin, model->weights.dtype));
+        MRC_TRY(mrc_centers_sum(&centers, &row, add_columns, NULL));
+        MRC_TRY(mrc_centers_sum(&centers, &flags, add_flags, model));
+        for (int64_t j = 0; j < d; j++) model->origin[j] /= (double)model->total;
+    }
+    if (model->centers.dtype != MERCER_U8) /* whose products are exact without an origin */
+        mrc_clear_flags(&flags, model->total, model->origin);
     return MERCER_OK;
 }

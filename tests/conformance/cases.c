@@ -27,9 +27,14 @@ const shape all_shapes[] = {
     {2, 1, 7, 3},      {3, 7, 13, 2},    {7, 13, 2, 1},    {13, 31, 5, 7},   {15, 11, 31, 5},  {16, 12, 32, 6},
     {17, 33, 33, 13},  {31, 239, 3, 2},  {33, 240, 2, 1},  {5, 241, 7, 12},  {6, 47, 257, 11}, {4, 9, 1031, 1},
     {511, 5, 1, 1},    {512, 2, 2, 2},   {513, 3, 1, 3},   {65, 481, 2, 3},  {2, 961, 3, 2},   {3, 1921, 2, 1},
-    {33, 150, 20, 17}, {65, 140, 6, 64}, {9, 140, 37, 65}, {4, 130, 5, 100}, {2, 40, 3, 1000},
+    {33, 150, 20, 17}, {65, 140, 6, 64}, {9, 140, 37, 65}, {4, 130, 5, 100}, {2, 40, 3, 1000}, {98, 41, 64, 2},
+    {97, 33, 42, 2},   {26, 245, 33, 1}, {99, 35, 42, 1},
 };
 const int all_shapes_count = sizeof all_shapes / sizeof *all_shapes;
+
+/* The last shapes are tables: categories of many and of few levels, which products look up, or not, because a row does not fit. */
+static const int64_t table_levels[] = {30, 6, 5, 6};
+enum { TABLES = sizeof table_levels / sizeof *table_levels, ODD_TABLE = TABLES - 1 };
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------- */
 
@@ -96,17 +101,35 @@ void case_types_name(const types *t, char text[32])
 
 /* ---- Operands ------------------------------------------------------------------------------------------------ */
 
-/* Rows that random data never give: equal, almost equal, (anti)parallel to a row of X, and zero. */
-static void place_special_rows(const mercer_matrix *x, const mercer_matrix *z)
+/* Whether column k of such a table is a number: one before each category. */
+static bool is_number(const problem *p, int64_t k)
 {
+    return p->levels == 0 || k % (p->levels + 1) == 0;
+}
+
+/* Categories: one level of 2, of each row or of none, beside the numbers that are there. */
+static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
+{
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t k = 0; k < x->cols; k++) {
+            int64_t category = k / (levels + 1), level = k % (levels + 1) - 1;
+            double u = mrc_random_uniform(rng, (uint64_t)(i * x->cols + category));
+            if (level >= 0) data_store(x, i, k, (int64_t)(u * u * (double)(levels + 1)) == level ? 2 : 0);
+        }
+}
+
+/* Rows that random data never give: equal, almost equal, (anti)parallel to a row of X, and zero. */
+static void place_special_rows(const problem *p)
+{
+    const mercer_matrix *x = &p->x, *z = &p->z;
     bool whole = x->dtype == MERCER_U8 || z->dtype == MERCER_U8;
     for (int64_t j = 0; j < z->rows && x->rows > 0; j++) {
         int64_t i = j % x->rows;
         int kind = (int)(j % 11);
-        if (kind > 4) continue;
+        if (kind > 4 || ((kind == 2 || kind == 3) && p->levels > 0 && !p->odd)) continue;
         for (int64_t k = 0; k < z->cols; k++) {
             double value = mrc_load(x, i, k);
-            if (kind == 1) value += whole ? (k == 0) : 1e-3 * (double)(k % 3);
+            if (kind == 1 && (is_number(p, k) || p->odd)) value += whole ? (k == 0) : 1e-3 * (double)(k % 3);
             if (kind == 2) value *= whole ? 1 : 2;
             if (kind == 3) value *= whole ? 1 : -1;
             data_store(z, j, k, kind == 4 && j % 22 == 4 ? 0 : value);
@@ -145,11 +168,17 @@ static void fill_operands(problem *p, int index)
     data_fill_normal(&p->z, (mrc_rng){SEED, stream + 1}, mean, deviation);
     data_fill_normal(&p->w, (mrc_rng){SEED, stream + 2}, 0.25, 1);
     data_fill_normal(&p->g, (mrc_rng){SEED, stream + 3}, -0.25, 1);
-    place_special_rows(&p->x, &p->z);
+    int table = index - (all_shapes_count - TABLES);
+    if (table >= 0) {
+        p->levels = table_levels[table], p->odd = table == ODD_TABLE;
+        place_levels(&p->x, p->levels, (mrc_rng){SEED, stream + 5});
+        place_levels(&p->z, p->levels, (mrc_rng){SEED, stream + 6});
+    }
+    place_special_rows(p);
     if (index % 4 == 3) { /* a given origin instead of the mean */
         p->origin = calloc((size_t)s->d + 1, sizeof *p->origin);
         for (int64_t k = 0; k < s->d; k++)
-            p->origin[k] = mean + mrc_random_normal((mrc_rng){SEED, stream + 4}, (uint64_t)k);
+            p->origin[k] = is_number(p, k) ? mean + mrc_random_normal((mrc_rng){SEED, stream + 4}, (uint64_t)k) : 0;
     }
 }
 
@@ -161,6 +190,32 @@ double *case_column_mean(const mercer_matrix *a)
     return mean;
 }
 
+double *case_column_origin(const mercer_matrix *a)
+{
+    double *origin = case_column_mean(a);
+    for (int64_t k = 0; k < a->cols; k++) {
+        double one = 0;
+        bool zero = false, flag = true;
+        for (int64_t i = 0; i < a->rows; i++) {
+            double value = mrc_load(a, i, k);
+            zero = zero || value == 0;
+            flag = flag && (value == 0 || one == 0 || value == one);
+            if (value != 0) one = value;
+        }
+        if (zero && flag) origin[k] = 0;
+    }
+    return origin;
+}
+
+/* What is allowed with the origin that is given, or with either of those that backends choose amid `rows`. */
+static double error_of(const problem *p, const double *x, const double *z, const double *mean, const double *flags,
+                       const arithmetic *how)
+{
+    if (p->origin) return value_error(&p->kernel, p->shape.d, x, z, p->origin, how);
+    double error = value_error(&p->kernel, p->shape.d, x, z, mean, how);
+    return p->levels > 0 ? fmax(error, value_error(&p->kernel, p->shape.d, x, z, flags, how)) : error;
+}
+
 static void fill_reference(problem *p)
 {
     const shape *s = &p->shape;
@@ -168,7 +223,8 @@ static void fill_reference(problem *p)
     arithmetic how = wide ? in_double : in_float;
     how.bytes = p->types.x == MERCER_U8 && p->types.z == MERCER_U8;
     p->unit = how.unit;
-    double *mean_z = p->origin ? NULL : case_column_mean(&p->z), *mean_x = p->origin ? NULL : case_column_mean(&p->x);
+    double *mean_z = case_column_mean(&p->z), *mean_x = case_column_mean(&p->x);
+    double *flags_z = case_column_origin(&p->z), *flags_x = case_column_origin(&p->x);
     double *x = calloc((size_t)s->d + 1, sizeof *x), *z = calloc((size_t)s->d + 1, sizeof *z);
     for (int64_t i = 0; i < s->m; i++) {
         mrc_load_row_f64(&p->x, i, x);
@@ -176,12 +232,12 @@ static void fill_reference(problem *p)
             int64_t at = i * s->p + j;
             mrc_load_row_f64(&p->z, j, z);
             if (!mrc_kernel_reference(&p->kernel, s->d, x, z, &p->values[at])) abort();
-            p->errors[at] = value_error(&p->kernel, s->d, x, z, p->origin ? p->origin : mean_z, &how);
-            double back = value_error(&p->kernel, s->d, x, z, p->origin ? p->origin : mean_x, &how);
+            p->errors[at] = error_of(p, x, z, mean_z, flags_z, &how);
+            double back = error_of(p, x, z, mean_x, flags_x, &how);
             p->errors_back[at] = fmax(back, p->errors[at]);
         }
     }
-    free(x), free(z), free(mean_z), free(mean_x);
+    free(x), free(z), free(mean_z), free(mean_x), free(flags_z), free(flags_x);
 }
 
 static product_sums sum_product(const problem *p, bool transposed)

@@ -37,10 +37,12 @@ typedef struct problem {
     mercer_kernel kernel;
     types types;
     shape shape;
-    bool at_end; /* operands end at a guard page, or begin at one */
+    int64_t levels; /* X and Z have categories of so many levels, a number before each; 0: numbers alone */
+    bool odd;       /* some rows have several levels */
+    bool at_end;    /* operands end at a guard page, or begin at one */
     mrc_pair pair;
     mercer_matrix x, z, w, g;
-    double *origin;             /* (d) or NULL: the column mean of Z */
+    double *origin;             /* (d) or NULL: the column mean of Z, maybe with 0 for columns of 0 and one value */
     double *values;             /* (m, p) reference */
     double *errors;             /* (m, p) allowed, of K(X, Z) */
     double *errors_back;        /* (m, p) allowed, of K(Z, X): another origin */
@@ -52,7 +54,9 @@ typedef struct problem {
 problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end);
 bool problem_inputs_intact(const problem *p); /* nobody wrote to inputs or between their rows */
 void problem_free(problem *p);
-double *case_column_mean(const mercer_matrix *a); /* (cols), to be freed */
+/* (cols), to be freed: the column mean; and with 0 where a column is 0 or one other value. */
+double *case_column_mean(const mercer_matrix *a);
+double *case_column_origin(const mercer_matrix *a);
 
 /* A backend on an instruction set. */
 typedef struct target {

@@ -219,41 +219,46 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
     guarded_free(&diagonal);
 }
 
-/* What is allowed of the sum of |differences|^p between row i of X and row j of Z, in the kernel's norm; *sum: what it is. */
-static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *origin, const arithmetic *how,
+/* What is allowed of the sum of |differences|^p between row i of X and row j of Z, in the kernel's norm, with any of the origins that
+   backends choose; *sum: what it is. */
+static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *const origins[2], const arithmetic *how,
                           double *sum)
 {
     double *x = calloc(2 * (size_t)p->shape.d + 1, sizeof *x), *z = x + p->shape.d, norm = mrc_kernel_norm(&p->kernel);
     mrc_load_row_f64(&p->x, i, x);
     mrc_load_row_f64(&p->z, j, z);
-    pair_sums sums = pair_sums_of(norm, p->shape.d, x, z, origin);
+    double error = 0;
+    for (int k = 0; k < (p->levels > 0 ? 2 : 1); k++) {
+        pair_sums sums = pair_sums_of(norm, p->shape.d, x, z, origins[k]);
+        *sum = sums.sum;
+        error = fmax(error, search_error(norm, &sums, (double)p->shape.d, how));
+    }
     free(x);
-    *sum = sums.sum;
-    return search_error(norm, &sums, (double)p->shape.d, how);
+    return error;
 }
 
 /* Of the nearest rows that t found, each is the nearest up to what is allowed, the first of equals, and as far as it says. */
 static void compare_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how,
                             const int32_t *nearest, const double *distances)
 {
-    double *mean = p->origin ? NULL : case_column_mean(&p->z);
-    const double *origin = p->origin ? p->origin : mean;
+    double *mean = case_column_mean(&p->z), *flags = case_column_origin(&p->z);
+    const double *const origins[2] = {p->origin ? p->origin : mean, p->origin ? p->origin : flags};
     for (int64_t i = 0; i < p->shape.m; i++) {
         int64_t got = nearest[i];
         if (got < 0 || got >= p->shape.p) {
             fail(v, p, what, ": a row number is out of range");
             continue;
         }
-        double own, error = allowed_sum(p, i, got, origin, how, &own);
+        double own, error = allowed_sum(p, i, got, origins, how, &own);
         compare(v, p, what, i, got, distances[i], own, error);
         for (int64_t j = 0; j < p->shape.p; j++) {
-            double other, its_error = allowed_sum(p, i, j, origin, how, &other);
+            double other, its_error = allowed_sum(p, i, j, origins, how, &other);
             if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");
             /* Rows of equal coordinates have equal distances: the first must win. */
             if (j < got && p->types.x == p->types.z && other == 0) fail(v, p, what, ": not the first of equals");
         }
     }
-    free(mean);
+    free(mean), free(flags);
 }
 
 static void check_nearest(verdict *v, const target *t, const problem *p, bool wide, uint64_t *bits)

@@ -8,9 +8,10 @@
  *   groups   features s .. e with before_k < s for all k: from the first feature on, each as long as it can be
  *
  * The terms that are left out are products with 0 or differences of zeros, which change no bit of a chain that starts
- * at 0: results are those of all features, so whether there are groups may depend on anything. Products need centred
- * rows to have zeros: origins are 0 where a feature is 0 or one value (mrc_clear_flags). Sums of differences take both
- * values in the order of their features, and need features with one value, as levels have.
+ * at 0, but for the sign of a sum that has become -0: of no account to a distance, so functions of the inner product
+ * are left alone. Results are those of all features, so whether there are groups may depend on anything. Products need
+ * centred rows to have zeros: origins are 0 where a feature is 0 or one value (mrc_clear_flags). Sums of differences
+ * take both values in the order of their features, and need features with one value, as levels have.
  *
  * X (m, d), Z (p, d). Cost: O(d) for some rows of Z; if they have groups, O((m + p) d), a few operations for each value
  * that is not 0. Memory: O(d) for each worker.
@@ -25,10 +26,11 @@
 
 enum {
     LEAST_FEATURES = 8,
-    LEAST_GROUP = 3,    /* features, for less a comparison does not pay */
-    GROUP_COST = 2,     /* features that take as long as a group */
-    SOME_ROWS = 32,     /* of Z that are looked at first */
-    PIECE_ROWS = 256    /* that a worker takes at a time */
+    MOST_FEATURES = 1 << 24,     /* whose numbers are floats */
+    LEAST_ROWS = 96,             /* of X that a search pays for, */
+    LEAST_ROWS_DIFFERENCES = 24, /* and of sums of differences, which take longer */
+    SOME_ROWS = 32,              /* of Z that are looked at first */
+    PIECE_ROWS = 256             /* that a worker takes at a time */
 };
 
 typedef struct search {
@@ -38,8 +40,10 @@ typedef struct search {
 
 static bool may_have_groups(const mrc_product *product)
 {
-    return !product->bytes && !product->few && !product->signs && product->d >= LEAST_FEATURES &&
-           (!product->direct || product->norm == 1) && product->z->rows > 0;
+    bool suits = product->on_distance && !product->bytes && !product->few && !product->signs &&
+                 (!product->direct || product->norm == 1);
+    return suits && product->d >= LEAST_FEATURES && product->d <= MOST_FEATURES && product->z->rows > 0 &&
+           product->x->rows >= (product->direct ? LEAST_ROWS_DIFFERENCES : LEAST_ROWS);
 }
 
 int64_t mrc_groups_bytes(const mrc_product *product, int threads)
@@ -82,12 +86,12 @@ static int64_t group_end(const mrc_product *product, const mrc_scan *scan, int64
 /* Fills the tables; false if that is not worth it. */
 static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_groups *groups, int32_t *lengths)
 {
-    const int64_t d = product->d;
+    const int64_t d = product->d, cost = mrc_max(2, product->uk->group_cost);
     int64_t values = 0, count = 0, runs = 0;
     lengths[0] = lengths[1] = 0;
     for (int64_t first = 0, end; first < d; first = end) {
         end = group_end(product, scan, first);
-        bool group = end - first >= LEAST_GROUP;
+        bool group = end - first > cost;
         for (int64_t k = first; k < end; k++) {
             groups->value_at[k] = (int32_t)(group ? values : values + k - first);
             groups->group_at[k] = group ? (int32_t)count : -1;
@@ -97,7 +101,7 @@ static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_gr
         values += group ? 1 : end - first;
         count += group;
     }
-    if (4 * (values + (GROUP_COST - 1) * count) > 3 * d) return false;
+    if (4 * (values + (cost - 1) * count) > 3 * d) return false; /* the search has its cost, too */
     for (int64_t k = 0; k < d; k++) /* behind the values; no number where no group is: it has room, since groups save */
         groups->group_at[k] = (int32_t)(groups->group_at[k] >= 0 ? values + groups->group_at[k] : values + count);
     groups->runs = (mrc_runs){lengths, runs + 1, values};
@@ -119,8 +123,9 @@ static void lay_out(const mrc_product *product, mrc_scan *scans, int threads, mr
     *lengths = groups->group_at + d;
 }
 
-void mrc_groups_find(mrc_product *product, mrc_groups *groups, int threads, void *room)
+void mrc_groups_find(mrc_product *product, int threads, void *room)
 {
+    mrc_groups *groups = &product->grouping;
     const mercer_matrix *x = product->x, *z = product->z;
     mrc_scan *scans = room;
     int32_t *lengths;
@@ -133,5 +138,5 @@ void mrc_groups_find(mrc_product *product, mrc_groups *groups, int threads, void
     for (int i = 1; i < threads; i++) product->type->join(product, scans, &scans[i]);
     if (!form_groups(product, scans, groups, lengths)) return;
     product->depth = groups->runs.values + groups->count;
-    product->groups_of = groups;
+    product->grouped = true;
 }

@@ -25,7 +25,9 @@
 #include <string.h>
 
 /* When tiles are the parallel pieces: tiles for each thread, or doubles in all, before their sums are added up. */
-enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
+enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16 };
+/* Rows of Z that an origin is found from, about; and flags, if they are among the first. */
+enum { ORIGIN_ROWS = 1024, FLAG_ROWS = 256, FIRST_FLAG_ROWS = 16 };
 
 /* Panels must fill tiles and blocks exactly: said here once for every row of the list. */
 #define MRC_UK_GEMM_F32(isa, name, mr, nr) \
@@ -39,7 +41,7 @@ enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_SIGNS(isa, single, wide)
-#define MRC_UK_GROUPS(isa, single, wide)
+#define MRC_UK_GROUPS(isa, single, wide, cost)
 #define MRC_UK_PANEL(isa, name)
 #include "backends/cpu/micro/ukernels.inc"
 
@@ -387,12 +389,28 @@ static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
+/* Origins of flags become 0, by part of the rows: by very few where none of those has a 0. flags: (3, d). */
+static void clear_flags(const mercer_matrix *rows, double *flags, double *origin)
+{
+    mercer_matrix some = *rows, sums = mrc_view(flags, 3, rows->cols, MERCER_F64);
+    int64_t step = mrc_max(1, rows->rows / FLAG_ROWS), first = mrc_min(FIRST_FLAG_ROWS, rows->rows / step), zeros = 0;
+    some.rows = rows->rows / step;
+    some.ld *= step;
+    memset(flags, 0, (size_t)(3 * rows->cols) * sizeof *flags);
+    mercer_matrix part = mrc_rows(&some, 0, first), rest = mrc_rows(&some, first, some.rows - first);
+    mrc_add_flags(&part, &sums);
+    for (int64_t k = 0; k < rows->cols; k++) zeros += mrc_load(&sums, 2, k) < (double)first;
+    if (zeros == 0) return;
+    mrc_add_flags(&rest, &sums);
+    mrc_clear_flags(&sums, some.rows, origin);
+}
+
 /*
- * The origin in the arithmetic of the product: given, or the column mean of Z, from an even part of its rows if they
- * are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may be split anywhere;
+ * The origin in the arithmetic of the product: given, or the column mean of Z, 0 where it has flags (backend.h), from an
+ * even part of its rows if they are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may be split anywhere;
  * and a pass over all of Z would cost few rows of X as much as their products.
  */
-static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, void *rounded)
+static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, double *flags, void *rounded)
 {
     const double *origin = product->pair->origin;
     if (!origin) {
@@ -401,6 +419,7 @@ static mercer_status find_origin(mrc_product *product, mrc_backend *backend, dou
         some.rows = (some.rows + step - 1) / step;
         some.ld *= step;
         MRC_TRY(backend->ops->column_mean(backend, &some, mean));
+        clear_flags(&some, flags, mean);
         origin = mean;
     }
     for (int64_t k = 0; k < product->d; k++) {
@@ -440,21 +459,21 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
             spaces_bytes = threads * (int64_t)sizeof measured;
     int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = product->d * 8;
     int64_t groups_bytes = mrc_groups_bytes(product, threads);
-    MRC_TRY(mrc_arena_reserve(arena, threads * space_bytes + mrc_round_up(spaces_bytes, MRC_ALIGNMENT) +
-                                         mrc_round_up(sums_bytes, MRC_ALIGNMENT) +
-                                         2 * mrc_round_up(d_bytes, MRC_ALIGNMENT) +
-                                         mrc_round_up(groups_bytes, MRC_ALIGNMENT)));
+    MRC_TRY(mrc_arena_reserve(
+        arena, threads * space_bytes + mrc_round_up(spaces_bytes, MRC_ALIGNMENT) +
+                   mrc_round_up(sums_bytes, MRC_ALIGNMENT) + 2 * mrc_round_up(d_bytes, MRC_ALIGNMENT) +
+                   mrc_round_up(3 * d_bytes, MRC_ALIGNMENT) + mrc_round_up(groups_bytes, MRC_ALIGNMENT)));
     self.spaces = mrc_arena_push(arena, spaces_bytes);
     for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(arena, space_bytes), &self.spaces[i]);
     self.group_sums = mrc_arena_push(arena, sums_bytes);
     double *mean = mrc_arena_push(arena, d_bytes);
     void *rounded = mrc_arena_push(arena, d_bytes);
+    double *flags = mrc_arena_push(arena, 3 * d_bytes);
     if (product->centred)
-        MRC_TRY(find_origin(product, backend, mean, rounded));
+        MRC_TRY(find_origin(product, backend, mean, flags, rounded));
     else if (product->few) /* its micro-kernels always subtract one */
         product->origin = memset(rounded, 0, (size_t)d_bytes);
-    mrc_groups groups;
-    if (groups_bytes > 0) mrc_groups_find(product, &groups, threads, mrc_arena_push(arena, groups_bytes));
+    if (groups_bytes > 0) mrc_groups_find(product, threads, mrc_arena_push(arena, groups_bytes));
 
     if (by_tiles)
         run_by_tiles(&self, threads, group, self.group_sums + group * self.sums_count);

@@ -71,17 +71,18 @@ typedef struct mrc_product {
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback; /* on_distance: in any norm */
-    bool direct;      /* tiles hold sums of |differences|^norm from the start: no products, norms or near pairs */
-    double norm;      /* p of the distance; 0 for inner products */
-    bool few;         /* X has few rows: centers are not packed */
-    int lanes;        /* centers read at a time, if few */
-    int mr, nr;       /* micro-tile of the products; nr is m if few */
-    int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
-    int group;        /* features packed together: 1, or for bytes group_u8, 8 for differences */
-    int64_t d;        /* features */
-    int64_t groups;   /* 32-bit words of a packed row: d / group, rounded up; a group of 8 has 2, one of 64 16 */
-    int64_t depth;    /* elements of a packed row, unless bytes: d, or fewer with groups */
-    const mrc_groups *groups_of; /* NULL: every feature for itself */
+    bool direct;    /* tiles hold sums of |differences|^norm from the start: no products, norms or near pairs */
+    double norm;    /* p of the distance; 0 for inner products */
+    bool few;       /* X has few rows: centers are not packed */
+    int lanes;      /* centers read at a time, if few */
+    int mr, nr;     /* micro-tile of the products; nr is m if few */
+    int mr_sum;     /* micro-tile of the sums: (mr_sum, nr) */
+    int group;      /* features packed together: 1, or for bytes group_u8, 8 for differences */
+    int64_t d;      /* features */
+    int64_t groups; /* 32-bit words of a packed row: d / group, rounded up; a group of 8 has 2, one of 64 16 */
+    int64_t depth;  /* elements of a packed row, unless bytes: d, or fewer with groups */
+    bool grouped;   /* groups of features are looked up: */
+    mrc_groups grouping;
     int64_t c_panels; /* panels of mr_sum outputs */
     int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
     bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
@@ -166,10 +167,10 @@ double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);
 
-/* groups.c: the groups of features that the rows of X and Z have, into product->groups_of where they save work. room:
+/* groups.c: the groups of features that the rows of X and Z have, into the product where they save work. room:
    mrc_groups_bytes. */
 int64_t mrc_groups_bytes(const mrc_product *product, int threads);
-void mrc_groups_find(mrc_product *product, mrc_groups *groups, int threads, void *room);
+void mrc_groups_find(mrc_product *product, int threads, void *room);
 
 /* The search for nearest rows (nearest.c): results of tiles, (panels, 2, nr), are merged in order into totals. */
 void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows);

@@ -33,10 +33,17 @@ static void TYPED(load_centred)(const mrc_product *product, const mercer_matrix 
     if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
 }
 
+/* The same, where it lies if that will do, else in `room`. */
+static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *room)
+{
+    if (source->dtype == DTYPE && !product->origin) return mrc_row(source, i);
+    TYPED(load_centred)(product, source, i, room);
+    return room;
+}
+
 static void TYPED(scan)(const mrc_product *product, const mercer_matrix *source, int64_t i, mrc_scan *scan)
 {
-    TYPED(load_centred)(product, source, i, scan->row);
-    product->uk->panel->TYPED(scan)(product->d, scan->row, scan->before, scan->level);
+    product->uk->panel->TYPED(scan)(product->d, TYPED(see)(product, source, i, scan->row), scan->before, scan->level);
 }
 
 /* What others have seen, too. */
@@ -59,18 +66,17 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
                         int width, void *staging, void *panel, void *norms)
 {
     const int64_t d = product->d, depth = product->depth;
-    const mrc_groups *groups = product->groups_of;
-    const int64_t values = groups ? groups->runs.values : d;
+    const mrc_groups *groups = &product->grouping;
+    const int64_t values = product->grouped ? groups->runs.values : d;
     for (int r = 0; r < width; r++) {
-        REAL *row = (REAL *)staging + r * d, *whole = groups ? (REAL *)staging + width * d : row;
-        if (r >= count) {
+        REAL *row = (REAL *)staging + r * d, *room = (REAL *)staging + width * d;
+        if (r >= count)
             memset(row, 0, (size_t)d * sizeof *row);
-            continue;
-        }
-        TYPED(load_centred)(product, source, first + r, whole);
-        if (groups)
-            product->uk->panel->TYPED(compress)(d, values, depth - values, groups->value_at, groups->group_at, whole,
-                                                row);
+        else if (!product->grouped)
+            TYPED(load_centred)(product, source, first + r, row);
+        else
+            product->uk->panel->TYPED(compress)(d, values, depth - values, groups->value_at, groups->group_at,
+                                                TYPED(see)(product, source, first + r, room), row);
     }
     product->uk->panel->TYPED(interleave)(depth, width, staging, d, panel);
     if (!product->direct) product->uk->panel->TYPED(sqnorms)(values, width, panel, norms);
@@ -120,8 +126,8 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
 
 static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out)
 {
-    if (product->groups_of)
-        product->uk->TYPED(groups)(product->direct, &product->groups_of->runs, z_panel, x_panel, out);
+    if (product->grouped)
+        product->uk->TYPED(groups)(product->direct, &product->grouping.runs, z_panel, x_panel, out);
     else if (!product->direct)
         product->uk->TYPED(gemm)(product->d, z_panel, x_panel, out);
     else if (product->norm == 1)

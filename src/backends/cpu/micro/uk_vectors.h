@@ -71,19 +71,19 @@
 #define UK_FMA(a, b, c)      UK_CALL(fma)(a, b, c)
 #endif
 #if UK_BITS == 256 /* it has no instruction for absolute values; adding 0 is as good as adding nothing to a sum >= 0 */
-#define UK_ABS(a)                  UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
-#define UK_LANES_IF(a, b, how)     UK_CALL(cmp)(a, b, how)
-#define UK_ADD_IF(lanes, sum, v)   UK_ADD(sum, UK_CALL (and)(lanes, v))
+#define UK_ABS(a)                   UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
+#define UK_LANES_IF(a, b, how)      UK_CALL(cmp)(a, b, how)
+#define UK_ADD_IF(lanes, sum, v)    UK_ADD(sum, UK_CALL (and)(lanes, v))
 #define UK_FMA_IF(lanes, a, b, sum) UK_FMA(UK_CALL (and)(lanes, a), b, sum)
 #elif UK_BITS == 512
-#define UK_ABS(a)                  UK_CALL(abs)(a)
-#define UK_LANES_IF(a, b, how)     UK_NAMED(UK_CALL(cmp), mask)(a, b, how)
-#define UK_ADD_IF(lanes, sum, v)   UK_CALL(mask_add)(sum, lanes, sum, v)
+#define UK_ABS(a)                   UK_CALL(abs)(a)
+#define UK_LANES_IF(a, b, how)      UK_NAMED(UK_CALL(cmp), mask)(a, b, how)
+#define UK_ADD_IF(lanes, sum, v)    UK_CALL(mask_add)(sum, lanes, sum, v)
 #define UK_FMA_IF(lanes, a, b, sum) UK_CALL(mask3_fmadd)(a, b, sum, lanes)
 #else
-#define UK_ABS(a)                  UK_CALL(fabs)(a)
-#define UK_ADD_IF(lanes, sum, v)   ((lanes) ? (sum) + (v) : (sum))
-#define UK_FMA_IF(lanes, a, b, sum) ((lanes) ? UK_FMA(a, b, sum) : (sum))
+#define UK_ABS(a)                   UK_CALL(fabs)(a)
+#define UK_ADD_IF(lanes, sum, v)    ((sum) + (v) * (UK_REAL)(lanes))
+#define UK_FMA_IF(lanes, a, b, sum) UK_FMA((a) * (UK_REAL)(lanes), b, sum)
 #endif
 #if UK_BITS > 0
 #define UK_SAME(a, b)  UK_LANES_IF(a, b, _CMP_EQ_OQ)

@@ -18,7 +18,8 @@ typedef struct row {
     {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
 #define MRC_UK_L1_F32(level, name, mr, nr) {MRC_ISA_##level, {.l1_f32 = name, .mr_l1_f32 = mr}},
 #define MRC_UK_L1_F64(level, name, mr, nr) {MRC_ISA_##level, {.l1_f64 = name, .mr_l1_f64 = mr}},
-#define MRC_UK_GROUPS(level, single, wide) {MRC_ISA_##level, {.groups_f32 = single, .groups_f64 = wide}},
+#define MRC_UK_GROUPS(level, single, wide, cost) \
+    {MRC_ISA_##level, {.groups_f32 = single, .groups_f64 = wide, .group_cost = cost}},
 #define MRC_UK_SAD_U8(level, name, mr, nr) {MRC_ISA_##level, {.sad_u8 = name, .mr_sad_u8 = mr}},
 #define MRC_UK_FEW_F32(level, name, l1_name, count) \
     {MRC_ISA_##level, {.few_f32 = name, .few_l1_f32 = l1_name, .few_lanes_f32 = count}},
@@ -35,7 +36,7 @@ static const row rows[] = {
 /* clang-format off */
 #define FIELDS(X) \
     X(gemm_f32) X(mr_f32) X(nr_f32) X(gemm_f64) X(mr_f64) X(nr_f64) X(dot_u8) X(mr_u8) X(nr_u8) X(group_u8) \
-    X(groups_f32) X(groups_f64) X(l1_f32) X(mr_l1_f32) X(l1_f64) X(mr_l1_f64) X(sad_u8) X(mr_sad_u8) \
+    X(groups_f32) X(groups_f64) X(group_cost) X(l1_f32) X(mr_l1_f32) X(l1_f64) X(mr_l1_f64) X(sad_u8) X(mr_sad_u8) \
     X(few_f32) X(few_l1_f32) X(few_lanes_f32) X(few_f64) X(few_l1_f64) X(few_lanes_f64) \
     X(signs_f32) X(signs_f64) X(rows_dots) X(rows_sums) X(rows_group) X(rows_strip) X(panel)
 /* clang-format on */

@@ -189,6 +189,7 @@ typedef struct mrc_ukernels {
     mrc_gemm_f64_fn *l1_f64;
     mrc_groups_f32_fn *groups_f32; /* as the last two, or as products */
     mrc_groups_f64_fn *groups_f64;
+    int group_cost; /* features that take as long as a group, at most */
     mrc_sad_u8_fn *sad_u8;
     int mr_l1_f32, mr_l1_f64, mr_sad_u8;
     mrc_signs_f32_fn *signs_f32; /* panels of those */
@@ -213,8 +214,8 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_L1_F32                           MRC_UK_GEMM_F32
 #define MRC_UK_L1_F64                           MRC_UK_GEMM_F64
 #define MRC_UK_SAD_U8(isa, name, mr, nr)        mrc_sad_u8_fn name;
-#define MRC_UK_GROUPS(isa, single, wide) \
-    mrc_groups_f32_fn single;            \
+#define MRC_UK_GROUPS(isa, single, wide, cost) \
+    mrc_groups_f32_fn single;                  \
     mrc_groups_f64_fn wide;
 #define MRC_UK_FEW_F32(isa, name, l1_name, lanes) \
     mrc_few_f32_fn name;                          \
