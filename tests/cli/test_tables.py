@@ -53,6 +53,33 @@ class Tables(Case):
         self.bad(65, r"n\.csv: has no column 'city', which the model was trained on", "predict", "-m", "m", "--x", "n.csv", "-o", "c.npy")
         self.assertFalse(os.path.exists(self.path("c.npy")))
 
+    def test_levels_are_looked_up(self):
+        """Products look levels up where rows are many; a few rows, and the reference, take every feature as it is."""
+        rng = random.Random(2)
+        towns = ["town %d" % i for i in range(30)]
+        rows = []
+        for _ in range(260):
+            town, size, color = rng.choice(towns), rng.gauss(0, 1), rng.choice("abcdefgh")
+            rows.append(["%.4f" % size, town, color, "%.4f" % (size * size + towns.index(town) / 9 + ord(color) / 3)])
+        self.table("t.csv", ["size", "town", "color", "price"], rows)
+        self.table("few.csv", ["size", "town", "color", "price"], rows[:9])
+        for kernel in ("laplace:bandwidth=4", "laplace-l1:bandwidth=9"):
+            self.good("train", "--x", "t.csv", "--target", "price", "--tune", "off", "--kernel", kernel, "-o", "m", "-q")
+            with open(self.path("m"), "rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                begin, end = json.loads(file.read(size))["origin"]["data_offsets"]
+                file.seek(8 + size + begin)
+                origin = memoryview(file.read(end - begin)).cast("d").tolist()
+            self.assertEqual(len(origin), 1 + 30 + 8)
+            self.assertEqual(origin[1:], [0] * 38)  # which the look-up of the norm 2 needs
+            self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "all.csv", "-q")
+            self.good("predict", "-m", "m", "--x", "few.csv", "--target", "price", "-o", "few-out.csv", "-q")
+            self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "slow.csv", "--device", "reference", "-q")
+            text = self.read("all.csv").split()
+            self.assertEqual(text[:10], self.read("few-out.csv").split())  # to the last digit
+            for fast, slow in zip(text[1:], self.read("slow.csv").split()[1:]):
+                self.assertAlmostEqual(float(fast), float(slow), delta=1e-4)
+
     def test_numbers_that_floats_merge(self):
         """Seconds since 1970 and the like: what they have in common is taken away first, and kept with the model."""
         times = [1700000001, 1700000002, 1700000003, 1700000050, 1700000051, 1700000090]

@@ -4,7 +4,8 @@
  *
  * Let u = 2^-24 (float) or 2^-53 (double) and g(k) = k u / (1 - k u). Terms of second order are covered by raising k by one or two.
  *
- * Distances. Both rows lose an origin o first: a = x - o, b = z - o, each coordinate rounded once. Norms and inner products are single
+ * Distances. Both rows lose an origin o first: a = x - o, b = z - o, each coordinate rounded once. Of several origins that a backend may
+ * choose, the larger error is allowed. Terms of zeros may be left out of any chain: they add none. Norms and inner products are single
  * chains of d fused multiply-adds, and r^2 = (|a|^2 + |b|^2) - 2 a.b. With S = |a|^2 + |b|^2 >= 2 |a||b|:
  *     coordinates   move a - b by at most u (|a| + |b|) in length:    2 r u (|a| + |b|)
  *     norms         g(d) S         product  2 g(d) |a||b| <= g(d) S         sum  u S        last step  u r^2

@@ -107,14 +107,15 @@ static bool is_number(const problem *p, int64_t k)
     return p->levels == 0 || k % (p->levels + 1) == 0;
 }
 
-/* Categories: one level of 2, of each row or of none, beside the numbers that are there. */
+/* Categories: one level of each row, 1, 1.5 or 2, or none, beside the numbers that are there. */
 static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
 {
     for (int64_t i = 0; i < x->rows; i++)
         for (int64_t k = 0; k < x->cols; k++) {
             int64_t category = k / (levels + 1), level = k % (levels + 1) - 1;
             double u = mrc_random_uniform(rng, (uint64_t)(i * x->cols + category));
-            if (level >= 0) data_store(x, i, k, (int64_t)(u * u * (double)(levels + 1)) == level ? 2 : 0);
+            bool there = (int64_t)(u * u * (double)(levels + 1)) == level;
+            if (level >= 0) data_store(x, i, k, there ? 1 + 0.5 * (double)(k % 3) : 0);
         }
 }
 
