@@ -319,7 +319,7 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
 /*
  * An origin amid rows, better than their mean where features are flags: 0 or one other value, as levels of categories
  * are. It is 0 there, so that zeros stay zeros, which products may leave out. add_flags, of rows in host memory: sums
- * (3, d) += sum x, sum x^2 and how many x are not 0; clear_flags: origin (d) = 0 where those of all rows tell of a flag.
+ * (3, d) += sum x, sum x^2 and how many x are not 0; clear_flags: origin (d) = 0 where they tell of a flag.
  */
 void mrc_add_flags(const mercer_matrix *rows, const mercer_matrix *sums);
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin);

@@ -49,8 +49,8 @@ struct mercer_model {
     mrc_units units;       /* of the targets: f = offset + scale K(x, Z) alpha */
     mrc_comm *comm;        /* borrowed: the ranks that share the model; NULL: one process */
     int64_t total, first;  /* p, of all ranks; number of the first row here. Alone: rows = p, first = 0. */
-    /* (d) owned, or in map: amid the centers that the model was made of (mrc_model_find_origin). Fixed, so that training
-       and prediction use one kernel matrix. */
+    /* (d) owned, or in map: amid the centers the model was made of (mrc_model_find_origin). Fixed, so that training and
+       prediction use one kernel matrix. */
     double *origin;
     mrc_mapping map;               /* if the model was loaded: the file; otherwise empty */
     mercer_preprocess *preprocess; /* owned; NULL: none */

@@ -406,9 +406,9 @@ static void clear_flags(const mercer_matrix *rows, double *flags, double *origin
 }
 
 /*
- * The origin in the arithmetic of the product: given, or the column mean of Z, 0 where it has flags (backend.h), from an
- * even part of its rows if they are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may be split anywhere;
- * and a pass over all of Z would cost few rows of X as much as their products.
+ * The origin in the arithmetic of the product: given, or the column mean of Z, 0 where it has flags, from an even part
+ * of its rows if they are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may
+ * be split anywhere; and a pass over all of Z would cost few rows of X as much as their products.
  */
 static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, double *flags, void *rounded)
 {
