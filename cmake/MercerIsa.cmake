@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Instruction sets by file name: *_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c of src/backends/cpu, and linear_map_avx512.c
-# of src/data/prepare, are compiled for that instruction set and every other file for the base line, so that the library
-# loads on any x86-64 and picks its micro-kernels at run time. (No link-time optimisation, which would mix the two.)
+# Instruction sets by file name: *_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c of src/backends/cpu and
+# src/data/table/cells, and linear_map_avx512.c of src/data/prepare, are compiled for that instruction set and every other
+# file for the base line, so that the library loads on any x86-64 and picks its micro-kernels at run time. (No link-time
+# optimisation, which would mix the two.)
 #
 # Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that knows it) and mercer_isa_names (for the summary) beside mercer_apply_isa().
 
@@ -44,13 +45,13 @@ function(mercer_apply_isa list_name)
   set(kept "")
   foreach(source IN LISTS ${list_name})
     set(options "")
-    if(source MATCHES "/src/(backends/cpu/.*|data/prepare/linear_map)_(avx2|avx512|avx512vnni|amx)\\.c$")
+    if(source MATCHES "/src/(backends/cpu/.*|data/table/cells/.*|data/prepare/linear_map)_(avx2|avx512|avx512vnni|amx)\\.c$")
       if(NOT MERCER_X86 OR (CMAKE_MATCH_2 STREQUAL "amx" AND NOT MERCER_AMX))
         continue()
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_2}})
     endif()
-    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/random_normal|matrix)|data/(prepare/(augment|preprocess|preprocess_fit)|synth/synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/random_normal|matrix)|data/(prepare/(augment|preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*))\\.c$")
       # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
       # and comparisons may be turned into masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

@@ -88,10 +88,22 @@ static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t len
     }
 }
 
+static mercer_status fail_room(const mrc_targets *self)
+{
+    return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: more targets than were counted", self->path);
+}
+
+mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
+{
+    if (self->rows == self->room) return fail_room(self);
+    self->values[self->rows] = self->found[entry].value;
+    self->classes[self->rows++] = entry;
+    return MERCER_OK;
+}
+
 static mercer_status add(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
-    if (self->rows == self->room)
-        return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: more targets than were counted", self->path);
+    if (self->rows == self->room) return fail_room(self);
     self->values[self->rows] = value;
     if (!self->too_many) {
         int32_t *slot = find_slot(self, text, length, value);

@@ -64,6 +64,8 @@ void mrc_targets_close(mrc_targets *targets);
 /* As it was when it was opened. */
 void mrc_targets_clear(mrc_targets *targets);
 mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t place);
+/* One that was there before and is classes[row] of that one; they are not too many. */
+mercer_status mrc_targets_again(mrc_targets *targets, int32_t entry);
 /* A number or a name. */
 mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);
 /* Decides what they are and sets task, outputs and labels with their names, or y, of the dataset. */

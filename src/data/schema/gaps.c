@@ -20,12 +20,12 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
         MRC_TRY(mrc_alloc(context, &self->cells, MRC_GAPS_ROWS * columns, sizeof(float), "rows of a table"));
         self->kept = 0, self->stride = 1;
     }
-    if (index % self->stride != 0) return MERCER_OK;
+    if (index & (self->stride - 1)) return MERCER_OK; /* the stride is a power of two */
     if (self->kept == MRC_GAPS_ROWS) {
         self->kept /= 2, self->stride *= 2;
         for (int64_t i = 1; i < self->kept; i++)
             memcpy(self->cells + i * columns, self->cells + 2 * i * columns, bytes);
-        if (index % self->stride != 0) return MERCER_OK;
+        if (index & (self->stride - 1)) return MERCER_OK;
     }
     memcpy(self->cells + self->kept++ * columns, cells, bytes);
     return MERCER_OK;

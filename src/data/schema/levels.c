@@ -16,7 +16,7 @@ void mrc_levels_open(mrc_levels *out, mercer_context *context)
 
 void mrc_levels_close(mrc_levels *self)
 {
-    MRC_FREE_ALL(self->context, self->list, self->texts, self->slots);
+    MRC_FREE_ALL(self->context, self->list, self->texts, self->slots, self->recent);
     mrc_levels_open(self, self->context);
 }
 
@@ -42,15 +42,6 @@ int64_t mrc_levels_find(const mrc_levels *self, const char *text, int64_t length
     return self->slots ? *find_slot(self, text, length) : -1;
 }
 
-void mrc_levels_note(mrc_levels *self, const char *text, int64_t length, int64_t number)
-{
-    uint64_t words[2] = {0, 0};
-    if (length == 0 || length > MRC_RECENT_BYTES) return;
-    memcpy(words, text, (size_t)length);
-    mrc_recent_word *place = &self->recent[mrc_recent_place(self, words[0], words[1]) - self->recent];
-    *place = (mrc_recent_word){words[0], words[1], (int32_t)length, (int32_t)number};
-}
-
 static mercer_status grow_slots(mrc_levels *self)
 {
     int64_t count = self->slot_count ? 2 * self->slot_count : FIRST_SLOTS;
@@ -65,6 +56,8 @@ static mercer_status grow_slots(mrc_levels *self)
 static mercer_status make_room(mrc_levels *self, int64_t length)
 {
     const int64_t each = (int64_t)sizeof *self->list;
+    if (!self->recent)
+        MRC_TRY(mrc_alloc_zero(self->context, &self->recent, 1, sizeof *self->recent, "words of a column"));
     if (self->texts_used + length + 1 > self->texts_room) {
         int64_t room = 2 * self->texts_room + length + 1024;
         MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, room, "words of a column"));

@@ -4,6 +4,7 @@
 #define MRC_DATA_SCHEMA_LEVELS_H
 
 #include "core/memory.h"
+#include "data/schema/recent.h"
 
 #include <stdbool.h>
 
@@ -18,15 +19,6 @@ typedef struct mrc_level {
     float final;   /* the cell that it becomes, once the schema is found */
 } mrc_level;
 
-/* A short word that was seen lately, as two numbers, so that it is found without a hash of its bytes. */
-typedef struct mrc_recent_word {
-    uint64_t low, high; /* its bytes, the first lowest, 0 behind the last */
-    int32_t length;     /* 0: none */
-    int32_t number;
-} mrc_recent_word;
-
-enum { MRC_RECENT_WORDS = 32, MRC_RECENT_BYTES = 16 };
-
 typedef struct mrc_levels {
     mercer_context *context;
     mrc_level *list; /* (count) */
@@ -35,17 +27,8 @@ typedef struct mrc_levels {
     int64_t texts_used, texts_room;
     int32_t *slots; /* (slot_count), a power of two; -1 is empty */
     int64_t slot_count;
-    mrc_recent_word recent[MRC_RECENT_WORDS];
+    mrc_recent *recent; /* those that were noted; NULL as long as there are no words */
 } mrc_levels;
-
-/* Where a word of at most MRC_RECENT_BYTES is, if it is there. */
-static inline const mrc_recent_word *mrc_recent_place(const mrc_levels *levels, uint64_t low, uint64_t high)
-{
-    uint64_t mixed = (low ^ high * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
-    return &levels->recent[mixed >> 59];
-}
-/* Word number `number` has just been seen. */
-void mrc_levels_note(mrc_levels *levels, const char *text, int64_t length, int64_t number);
 
 void mrc_levels_open(mrc_levels *out, mercer_context *context);
 void mrc_levels_close(mrc_levels *levels);

@@ -29,11 +29,18 @@ enum { FEW_WORDS = 20, IDENTIFIER_ROWS = 32 }; /* one word in 20 values; rows fr
 static const char *const why_constant = "constant", *const why_empty = "every value is missing",
                          *const why_words = "nearly every row has a word of its own", *const why_asked = "asked for";
 
+/* Cells of words become what their levels do; those beyond all levels become `other`. Without levels they stay. */
+typedef struct final_cells {
+    const mrc_level *levels;
+    float other;
+} final_cells;
+
 /* What is known of the columns while they are looked at. */
 typedef struct finder {
     mrc_cells *cells;
     mercer_context *context;
     mrc_column *columns; /* (cells->count) */
+    final_cells *finals; /* (cells->count) */
     const char ***lists; /* (cells->count) names of levels that are kept, or NULL */
     double *precision;   /* of the columns, or NULL */
     bool held;           /* all cells are there, and become what the schema says */
@@ -64,26 +71,56 @@ static inline void add_value(mrc_tally *to, double value)
     to->high = first || value > to->high ? value : to->high;
 }
 
-static inline void add_cell(mrc_cell_column *column, float cell)
+/* Cells of a column, one row after the other: sums are one chain. */
+static void tally_values(mrc_tally *to, const float *cells, int64_t rows, int64_t stride)
 {
-    if (isnan(cell))
-        column->tally.missing++;
-    else if (column->kind != MRC_KIND_CATEGORY)
-        add_value(&column->tally, (double)cell);
-    else if (cell < 0)
-        column->tally.beyond++;
-    else
-        column->levels.list[(int64_t)cell].count++;
+    double sum = to->sum, low = to->low, high = to->high;
+    int64_t missing = 0;
+    if (low > high) low = (double)INFINITY, high = -(double)INFINITY;
+    for (int64_t i = 0; i < rows; i++) {
+        double value = (double)cells[i * stride];
+        bool known = !isnan(value);
+        sum += known ? value : 0; /* the sum is never -0, so that adding 0 changes nothing */
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+        missing += !known;
+    }
+    to->missing += missing;
+    to->sum = sum;
+    if (low <= high) to->low = low, to->high = high;
+}
+
+static void tally_words(mrc_cell_column *column, const float *cells, int64_t rows, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float cell = cells[i * stride];
+        if (isnan(cell))
+            column->tally.missing++;
+        else if (cell < 0)
+            column->tally.beyond++;
+        else
+            column->levels.list[(int64_t)cell].count++;
+    }
 }
 
 mercer_status mrc_cells_tally(mrc_cells *self)
 {
+    enum { BLOCK_ROWS = 128 }; /* which stay in the cache from column to column */
     static const mrc_tally none = {.low = 1, .high = 0};
-    for (int64_t j = 0; self->tallied == 0 && j < self->count; j++) self->columns[j].tally = none;
-    for (int64_t i = 0; i < self->x.rows; i++) {
+    int64_t columns = self->count, rows;
+    for (int64_t j = 0; self->tallied == 0 && j < columns; j++) self->columns[j].tally = none;
+    for (int64_t i = 0; i < self->x.rows; i += rows) {
         const float *cells = (const float *)mrc_row(&self->x, i);
-        for (int64_t j = 0; j < self->count; j++) add_cell(&self->columns[j], cells[j]);
-        MRC_TRY(mrc_spread_rows_add(&self->some, self->context, self->tallied + i, cells, self->count));
+        rows = mrc_min(self->x.rows - i, BLOCK_ROWS);
+        for (int64_t j = 0; j < columns; j++) {
+            if (self->columns[j].kind == MRC_KIND_CATEGORY)
+                tally_words(&self->columns[j], cells + j, rows, columns);
+            else
+                tally_values(&self->columns[j].tally, cells + j, rows, columns);
+        }
+        for (int64_t k = 0; k < rows; k++)
+            MRC_TRY(
+                mrc_spread_rows_add(&self->some, self->context, self->tallied + i + k, cells + k * columns, columns));
     }
     self->tallied += self->x.rows;
     return MERCER_OK;
@@ -253,17 +290,6 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     return MERCER_OK;
 }
 
-/* Cells become what their levels do; those beyond all levels become `other`. */
-static void change_cells(finder *self, int64_t j, float other)
-{
-    const mercer_matrix *x = &self->cells->x;
-    const mrc_level *levels = self->cells->columns[j].levels.list;
-    for (int64_t i = 0; self->held && i < x->rows; i++) {
-        float *cell = &((float *)mrc_row(x, i))[j];
-        if (!isnan(*cell)) *cell = *cell < 0 ? other : levels[(int64_t)*cell].final;
-    }
-}
-
 static mercer_status settle_words(finder *self, int64_t j)
 {
     const mrc_cell_column *cells = &self->cells->columns[j];
@@ -272,7 +298,7 @@ static mercer_status settle_words(finder *self, int64_t j)
     int64_t beyond = cells->tally.beyond, values = self->cells->tallied - column->missing, found = 0;
     for (int64_t k = 0; k < cells->levels.count; k++) found += cells->levels.list[k].count > 0;
     if (!cells->fixed && beyond == 0 && all_boolean(&cells->levels)) {
-        change_cells(self, j, 0);
+        self->finals[j] = (final_cells){cells->levels.list, 0};
         settle_boolean(self, j);
         return MERCER_OK;
     }
@@ -283,24 +309,30 @@ static mercer_status settle_words(finder *self, int64_t j)
         return MERCER_OK;
     }
     MRC_TRY(keep_levels(self, j, beyond));
-    change_cells(self, j, (float)column->level_count);
+    self->finals[j] = (final_cells){cells->levels.list, (float)column->level_count};
     return MERCER_OK;
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------------- */
 
-/* Cells of columns that were left out go. */
-static void compact(finder *self)
+static inline float finish_cell(const final_cells *final, float cell)
+{
+    if (!final->levels || isnan(cell)) return cell;
+    return cell < 0 ? final->other : final->levels[(int64_t)cell].final;
+}
+
+/* Cells become what the schema says; those of columns that were left out go. */
+static void finish_cells(finder *self)
 {
     mercer_matrix *x = &self->cells->x;
-    int64_t used = 0;
-    for (int64_t j = 0; j < self->cells->count; j++) used += self->columns[j].kind != MRC_KIND_DROP;
+    int64_t used = 0, count = self->cells->count;
+    for (int64_t j = 0; j < count; j++) used += self->columns[j].kind != MRC_KIND_DROP;
     float *to = x->data;
     if (!self->held) return;
     for (int64_t i = 0; i < x->rows; i++) {
         const float *from = (const float *)mrc_row(x, i);
-        for (int64_t j = 0; j < self->cells->count; j++)
-            if (self->columns[j].kind != MRC_KIND_DROP) *to++ = from[j];
+        for (int64_t j = 0; j < count; j++)
+            if (self->columns[j].kind != MRC_KIND_DROP) *to++ = finish_cell(&self->finals[j], from[j]);
     }
     *x = mrc_view(x->data, x->rows, used, MERCER_F32);
 }
@@ -381,7 +413,7 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
     MRC_TRY(check_names(self));
     MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));
     MRC_TRY(print_all(self, left_out, missing, out));
-    compact(self);
+    finish_cells(self);
     return MERCER_OK;
 }
 
@@ -397,6 +429,7 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     MRC_OWNED(free_lists) finder self = {.cells = cells, .context = cells->context};
     *out = NULL;
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.finals, cells->count, sizeof *self.finals, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
     return find(&self, left_out, missing, out);
 }

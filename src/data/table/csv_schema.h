@@ -3,7 +3,7 @@
 #ifndef MRC_DATA_TABLE_CSV_SCHEMA_H
 #define MRC_DATA_TABLE_CSV_SCHEMA_H
 
-#include "data/table/csv_cells.h"
+#include "data/table/cells/csv_cells.h"
 
 /* Everything about the columns of one table that is being read. */
 typedef struct mrc_column_set {

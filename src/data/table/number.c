@@ -5,7 +5,8 @@
  * A text is  d1 d2 ... dk * 10^e.  Three ways, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
- *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers
+ *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; before the
+ *                                          division a product with 1 / 5^-e, unless its error could decide
  *   otherwise                              the same with integers of as many bits as it takes
  *
  * The last two leave the first 64 bits of the result, whether anything is left behind them, and a power of two;
@@ -55,6 +56,62 @@ static uint64_t normalise(uint64_t bits, int64_t *exponent)
     return bits << shift;
 }
 
+/* 2^(63 + b) / 5^e for e = 1 .. 27 and b bits of 5^e, cut to an integer of 64 bits. */
+const uint64_t mrc_shares_of_five[28] = {
+    0,
+    0xccccccccccccccccu,
+    0xa3d70a3d70a3d70au,
+    0x83126e978d4fdf3bu,
+    0xd1b71758e219652bu,
+    0xa7c5ac471b478423u,
+    0x8637bd05af6c69b5u,
+    0xd6bf94d5e57a42bcu,
+    0xabcc77118461cefcu,
+    0x89705f4136b4a597u,
+    0xdbe6fecebdedd5beu,
+    0xafebff0bcb24aafeu,
+    0x8cbccc096f5088cbu,
+    0xe12e13424bb40e13u,
+    0xb424dc35095cd80fu,
+    0x901d7cf73ab0acd9u,
+    0xe69594bec44de15bu,
+    0xb877aa3236a4b449u,
+    0x9392ee8e921d5d07u,
+    0xec1e4a7db69561a5u,
+    0xbce5086492111aeau,
+    0x971da05074da7beeu,
+    0xf1c90080baf72cb1u,
+    0xc16d9a0095928a27u,
+    0x9abe14cd44753b52u,
+    0xf79687aed3eec551u,
+    0xc612062576589ddau,
+    0x9e74d1b791e07e48u,
+};
+
+const int64_t mrc_bits_of_five[28] = {1,  3,  5,  7,  10, 12, 14, 17, 19, 21, 24, 26, 28, 31,
+                                      33, 35, 38, 40, 42, 45, 47, 49, 52, 54, 56, 59, 61, 63};
+
+const uint64_t mrc_powers_of_ten[20] = {1u,
+                                        10u,
+                                        100u,
+                                        1000u,
+                                        10000u,
+                                        100000u,
+                                        1000000u,
+                                        10000000u,
+                                        100000000u,
+                                        1000000000u,
+                                        10000000000u,
+                                        100000000000u,
+                                        1000000000000u,
+                                        10000000000000u,
+                                        100000000000000u,
+                                        1000000000000000u,
+                                        10000000000000000u,
+                                        100000000000000000u,
+                                        1000000000000000000u,
+                                        10000000000000000000u};
+
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 wide;
 
@@ -100,9 +157,31 @@ static double assemble_wide(wide number, int64_t exponent, bool sticky)
     return assemble((uint64_t)(number >> shift), exponent + shift, sticky || rest != 0);
 }
 
+/*
+ * number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table, and its whole part
+ * `top`. Both are cut off, so that the true quotient is in [top, top + 2). False if that holds a point half-way between
+ * two doubles.
+ */
+static bool divide_fast(uint64_t number, int e, double *value)
+{
+    int zeros = __builtin_clzll(number), bits = (int)mrc_bits_of_five[e];
+    uint64_t top = (uint64_t)((wide)(number << zeros) * mrc_shares_of_five[e] >> 64);
+    int drop = 10 + (int)(top >> 63); /* bits beyond the 53 of a double */
+    uint64_t kept = top >> drop, half = UINT64_C(1) << (drop - 1), rest = top & (2 * half - 1);
+    if (rest <= half && rest + 2 > half) return false;
+    kept += rest > half;
+    /* kept 2^(drop + 1 - bits - e - zeros), far from the ends of the range; 2^53 carries into the exponent */
+    uint64_t exponent = (uint64_t)(1075 + drop + 1 - bits - e - zeros);
+    uint64_t pattern = (exponent << 52) + kept - (UINT64_C(1) << 52);
+    memcpy(value, &pattern, sizeof pattern);
+    return true;
+}
+
 static double convert_wide(uint64_t number, int e)
 {
+    double value;
     if (e >= 0) return assemble_wide((wide)number * powers_of_five[e], e, false);
+    if (divide_fast(number, -e, &value)) return value;
     int64_t exponent = e - 64;
     uint64_t bits = normalise(number, &exponent); /* so that the quotient has at least 64 bits */
     wide shifted = (wide)bits << 64, quotient = shifted / powers_of_five[-e];
@@ -221,6 +300,10 @@ bool mrc_decimal(uint64_t digits, int64_t e, double *value)
 {
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+#ifdef __SIZEOF_INT128__
+    /* Of numbers of 16 digits about half are below 2^53: a branch on that is guessed wrong. */
+    if (digits >= UINT64_C(1000000000000000) && e < 0 && e >= -27 && divide_fast(digits, (int)-e, value)) return true;
+#endif
     if (digits <= UINT64_C(1) << 53 && e >= -22 && e <= 22) {
         *value = e < 0 ? (double)digits / powers_of_ten[-e] : (double)digits * powers_of_ten[e];
         return true;

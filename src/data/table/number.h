@@ -19,4 +19,9 @@ mrc_number mrc_read_number(const char *text, const char *end, double *value);
 /* digits * 10^exponent, rounded in the same way; false if it takes more arithmetic than 128 bits. */
 bool mrc_decimal(uint64_t digits, int64_t exponent, double *value);
 
+/* For powers e of ten: 2^(63 + b) / 5^e for b bits of 5^e, cut to an integer, from e = 1 on; b; 10^e. */
+extern const uint64_t mrc_shares_of_five[28];
+extern const int64_t mrc_bits_of_five[28];
+extern const uint64_t mrc_powers_of_ten[20];
+
 #endif

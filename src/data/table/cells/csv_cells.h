@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The second walk over a table: cells, targets and weights of its records. */
-#ifndef MRC_DATA_TABLE_CSV_CELLS_H
-#define MRC_DATA_TABLE_CSV_CELLS_H
+/*
+ * data/table/cells: the second walk over a table: cells, targets and weights of its records.
+ *
+ * csv_marks.h finds where fields end, plain_number.h reads decimals, csv_records.c walks over records, csv_cells.c says
+ * what becomes of a cell.
+ */
+#ifndef MRC_DATA_TABLE_CELLS_CSV_CELLS_H
+#define MRC_DATA_TABLE_CELLS_CSV_CELLS_H
 
+#include "data/schema/recent.h"
 #include "data/schema/schema.h"
+#include "data/table/cells/csv_marks.h"
+#include "data/table/cells/plain_numbers.h"
 #include "data/table/csv_table.h"
 
 /* Where the parts of a record go. */
@@ -21,6 +29,11 @@ typedef struct mrc_sink {
     int64_t left_out, left_line;
     const char *released;       /* up to where pages of the file were given back; NULL when another file begins */
     struct mrc_action *actions; /* (columns) what happens to a cell; owned */
+    mrc_recent *names;          /* targets that are names, by their numbers; owned */
+    int64_t *sides, side_count; /* columns that are no features and not passed over; owned */
+    mrc_marks marks;
+    mrc_take_numbers take_numbers;
+    bool plain; /* no number means that there is no value */
 } mrc_sink;
 
 mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *layout);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Short words that were seen lately, as numbers of 64 bits, so that one look finds them without a hash of bytes. */
+#ifndef MRC_DATA_SCHEMA_RECENT_H
+#define MRC_DATA_SCHEMA_RECENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* So many bytes behind the first of a word must be readable when it is looked for. */
+enum { MRC_RECENT_PLACES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
+
+typedef struct mrc_recent_word {
+    uint64_t bytes[MRC_RECENT_BYTES / 8]; /* the first lowest, 0 behind the last */
+    int32_t length;                       /* 0: none */
+    int32_t number;
+} mrc_recent_word;
+
+/* A word has two places that are neighbours; the one that comes takes the place of the one that was noted before. */
+typedef struct mrc_recent {
+    mrc_recent_word words[MRC_RECENT_PLACES];
+} mrc_recent;
+
+static inline uint64_t mrc_recent_place(const uint64_t bytes[MRC_RECENT_BYTES / 8])
+{
+    uint64_t mixed = bytes[0] ^ bytes[1] * UINT64_C(0x9e3779b97f4a7c15);
+    mixed ^= (bytes[2] ^ bytes[3] * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xa0761d6478bd642f);
+    return mixed * UINT64_C(0xd6e8feb86659fd93) >> 56;
+}
+
+/* The first `length` of eight bytes. */
+static inline uint64_t mrc_first_bytes(uint64_t word, int64_t length)
+{
+    static const uint64_t masks[] = {
+        0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, 0xffffffffffffffff};
+    return word & masks[length];
+}
+
+static inline bool mrc_recent_is(const mrc_recent_word *word, const uint64_t bytes[MRC_RECENT_BYTES / 8],
+                                 int64_t length)
+{
+    return (((word->bytes[0] ^ bytes[0]) | (word->bytes[1] ^ bytes[1])) |
+            ((word->bytes[2] ^ bytes[2]) | (word->bytes[3] ^ bytes[3]))) == 0 &&
+           word->length == (int32_t)length;
+}
+
+/* The number of a word of at least one byte; MRC_RECENT_NONE: it is not there. MRC_RECENT_BYTES can be read. */
+static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text, int64_t length)
+{
+    uint64_t bytes[MRC_RECENT_BYTES / 8] = {0};
+    if (length > MRC_RECENT_BYTES) return MRC_RECENT_NONE;
+    memcpy(bytes, text, 16);
+    bytes[0] = mrc_first_bytes(bytes[0], length < 8 ? length : 8);
+    bytes[1] = mrc_first_bytes(bytes[1], length < 8 ? 0 : length < 16 ? length - 8 : 8);
+    if (length > 16) {
+        memcpy(bytes + 2, text + 16, 16);
+        bytes[2] = mrc_first_bytes(bytes[2], length < 24 ? length - 16 : 8);
+        bytes[3] = mrc_first_bytes(bytes[3], length < 24 ? 0 : length - 24);
+    }
+    uint64_t place = mrc_recent_place(bytes);
+    const mrc_recent_word *word = &recent->words[place];
+    if (mrc_recent_is(word, bytes, length)) return word->number;
+    word = &recent->words[place ^ 1];
+    return mrc_recent_is(word, bytes, length) ? word->number : MRC_RECENT_NONE;
+}
+
+/* A word that was not there has been seen: it has this number. Words that are empty or too long are not kept. */
+static inline void mrc_recent_note(mrc_recent *recent, const char *text, int64_t length, int64_t number)
+{
+    mrc_recent_word word = {.length = (int32_t)length, .number = (int32_t)number};
+    if (length == 0 || length > MRC_RECENT_BYTES) return;
+    memcpy(word.bytes, text, (size_t)length);
+    mrc_recent_word *place = &recent->words[mrc_recent_place(word.bytes)];
+    recent->words[(place - recent->words) ^ 1] = *place;
+    *place = word;
+}
+
+#endif

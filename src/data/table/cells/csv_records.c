@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records of a table.
+ *
+ * Where a piece of text has no quotes, the ends of its fields are found first (csv_marks.h), and then its cells are read
+ * column by column: all of one kind after the other. Records with quotes and those at the end of the file are split by
+ * mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column has had lately (recent.h);
+ * what else a cell may be goes the general way, mrc_cell_read.
+ *
+ * The result is as if records were read one after the other: columns do not know of each other, but that a missing
+ * target leaves the row out, so targets are read first; and of the cells that are wrong the first one is told about.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/table/cells/csv_actions.h"
+#include "data/table/cells/plain_number.h"
+#include "data/table/cells/plain_numbers.h"
+
+enum { FEW_BYTES = 48, PIECE_ROWS = 1024 }; /* bytes that fast ways may look at */
+
+static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
+{
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
+                    "%s: line %lld has %s columns than the first line, which has %lld", self->input->path,
+                    (long long)line, fewer ? "fewer" : "more", (long long)self->columns);
+}
+
+static float *cells_of(const mrc_sink *to, int64_t row)
+{
+    return to->cells ? (float *)mrc_row(&to->cells->x, row - to->base) : NULL;
+}
+
+static void end_record(mrc_sink *to, bool left_out, int64_t line)
+{
+    to->rows += !left_out;
+    if (left_out && to->left_out++ == 0) to->left_line = line;
+}
+
+/* ---- Fast ways ----------------------------------------------------------------------------------------------- */
+
+/* Where a text stands. */
+typedef struct place {
+    const char *begin; /* of the file */
+    int64_t line;
+    char decimal; /* the other sign that a decimal point may be */
+} place;
+
+static place place_of(const mrc_table *self, const mrc_csv *csv)
+{
+    return (place){(const char *)self->input->data, csv->line, csv->separator == ';' ? ',' : '.'};
+}
+
+static inline bool take_number(mrc_cell_column *column, const char *text, int64_t length, const place *at, float *cell)
+{
+    double value;
+    if (length == 0 && !column->strict) {
+        *cell = mrc_note_gap(column);
+        return true;
+    }
+    if (length == 0 || !mrc_plain_number(text, length, at->decimal, at->begin, &value)) return false;
+    *cell = mrc_cell_number(column, value);
+    return true;
+}
+
+static inline bool take_word(mrc_cell_column *column, const char *text, int64_t length, float *cell)
+{
+    int32_t number = length == 0 ? MRC_GAP_NUMBER : MRC_RECENT_NONE;
+    if (length > 0 && column->levels.recent) number = mrc_recent_find(column->levels.recent, text, length);
+    if (number == MRC_RECENT_NONE) return false;
+    *cell = number < 0 ? mrc_note_no_word(column) : (float)number;
+    return true;
+}
+
+/* A plain decimal, or the name of a class that was there before. */
+static inline bool take_target(const mrc_sink *to, const char *text, int64_t length, const place *at,
+                               mercer_status *status)
+{
+    double value;
+    if (length == 0) return false;
+    if (to->plain && mrc_plain_number(text, length, at->decimal, at->begin, &value)) {
+        *status = mrc_targets_number(to->targets, value, at->line);
+        return true;
+    }
+    int32_t number = to->targets->too_many ? MRC_RECENT_NONE : mrc_recent_find(to->names, text, length);
+    if (number < 0) return false;
+    *status = mrc_targets_again(to->targets, number);
+    return true;
+}
+
+/* A cell that is a plain decimal, a word that was there lately, or empty. False, and nothing has happened, if it is
+   anything else. FEW_BYTES can be read. */
+static bool take_cell(const mrc_sink *to, const struct mrc_action *action, const char *text, int64_t length,
+                      const place *at, float *cells, mercer_status *status)
+{
+    *status = MERCER_OK;
+    switch (action->act) {
+        case ACT_PASS: return true;
+        case ACT_WORD: return take_word(action->column, text, length, &cells[action->place]);
+        case ACT_NUMBER: return to->plain && take_number(action->column, text, length, at, &cells[action->place]);
+        case ACT_TARGET: return take_target(to, text, length, at, status);
+        default: return false;
+    }
+}
+
+/* ---- One record ---------------------------------------------------------------------------------------------- */
+
+/* A record with quotes, or at the end of the file, or one that has not as many fields as it should. */
+static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *to)
+{
+    place at = place_of(self, csv);
+    float *cells = cells_of(to, to->rows);
+    int64_t line = csv->line;
+    bool left_out = false;
+    for (int64_t column = 0; column < self->columns; column++) {
+        mrc_csv_field field;
+        mercer_status status;
+        mrc_csv_next(csv, &field); /* the first walk has seen that it is well-formed */
+        at.line = field.quoted ? field.line : line;
+        bool fast = !field.escaped && csv->end - field.text > FEW_BYTES;
+        if (!fast || !take_cell(to, &to->actions[column], field.text, field.length, &at, cells, &status))
+            status = mrc_cell_read(self, csv, to, column, &field, cells, &left_out);
+        MRC_TRY(status);
+        if (field.last != (column == self->columns - 1)) return fail_columns(self, line, field.last);
+    }
+    end_record(to, left_out, line);
+    return MERCER_OK;
+}
+
+/* ---- Many records ---------------------------------------------------------------------------------------------- */
+
+/* Records whose fields end at known places. */
+typedef struct piece {
+    const mrc_table *table;
+    const mrc_csv *csv;
+    mrc_sink *to;
+    const char *base;
+    const uint32_t *ends; /* (rows, columns) from base; ends[-1] is that of the record before */
+    int64_t rows, columns;
+    int64_t line, first_row;    /* of the first record: its line, the row that it becomes */
+    int32_t places[PIECE_ROWS]; /* (rows) the row that each becomes, from first_row on */
+    place at;
+    mrc_eight_numbers numbers[PIECE_ROWS / 8]; /* of a column */
+    int64_t failed_row, failed_column;         /* the first cell that is wrong; -1: none */
+} piece;
+
+static inline const char *field_of(const piece *self, int64_t row, int64_t column, int64_t *length)
+{
+    const uint32_t *end = self->ends + row * self->columns + column;
+    uint32_t begin = end[-1] + 1;
+    *length = (int64_t)*end - begin;
+    return self->base + begin;
+}
+
+/* The general way of a cell. */
+static mercer_status read_general(const piece *self, int64_t row, int64_t column, bool *left_out)
+{
+    int64_t length;
+    const char *text = field_of(self, row, column, &length);
+    bool last = column == self->columns - 1;
+    mrc_csv_field field = {.text = text, .length = length, .line = self->line + row, .last = last};
+    if (last && length > 0 && text[length - 1] == '\r') field.length--;
+    float *cells = cells_of(self->to, self->first_row + self->places[row]);
+    return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, left_out);
+}
+
+/* Remembers the first cell that is wrong, in the order of a text. Columns are read in any order; of a column nothing is
+   read behind it. */
+static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
+{
+    if (status == MERCER_ERROR_MEMORY) return status;
+    if (self->failed_row < 0 || row < self->failed_row || (row == self->failed_row && column < self->failed_column)) {
+        self->failed_row = row;
+        self->failed_column = column;
+    }
+    return MERCER_OK;
+}
+
+/* Plain decimals of a column into self->numbers; `of`: what is known of it, or NULL. */
+static void take_numbers(piece *self, int64_t column, int64_t rows, const mrc_cell_column *of)
+{
+    const mrc_fields fields = {.base = self->base,
+                               .begin = self->at.begin,
+                               .ends = self->ends + column,
+                               .stride = self->columns,
+                               .decimal = self->at.decimal,
+                               .origin = of ? of->origin : 0,
+                               .off = of ? of->off : 0};
+    self->to->take_numbers(&fields, rows, self->numbers);
+}
+
+/* The target of a record, which is a number if it is a plain one. */
+static mercer_status read_target(piece *self, int64_t row, int64_t column, bool *left_out)
+{
+    const mrc_eight_numbers *numbers = &self->numbers[row / 8];
+    mrc_sink *to = self->to;
+    if (numbers->plain >> row % 8 & 1)
+        return mrc_targets_number(to->targets, numbers->values[row % 8], self->line + row);
+    int64_t length;
+    const char *text = field_of(self, row, column, &length);
+    int32_t number = MRC_RECENT_NONE;
+    if (column == self->columns - 1 && length > 0 && text[length - 1] == '\r') length--;
+    if (length > 0 && !to->targets->too_many) number = mrc_recent_find(to->names, text, length);
+    return number >= 0 ? mrc_targets_again(to->targets, number) : read_general(self, row, column, left_out);
+}
+
+/* Targets, weights and keys, record by record: whether one is missing says which row the next record becomes. */
+static mercer_status read_sides(piece *self, const struct mrc_action *actions)
+{
+    mrc_sink *to = self->to;
+    const int64_t *sides = to->sides;
+    for (int64_t i = 0; i < (self->rows + 7) / 8; i++) self->numbers[i].plain = 0;
+    for (int64_t k = 0; k < to->side_count && to->plain; k++)
+        if (actions[sides[k]].act == ACT_TARGET) take_numbers(self, sides[k], self->rows, NULL);
+    for (int64_t row = 0; row < self->rows; row++) {
+        bool left_out = false;
+        self->places[row] = (int32_t)(to->rows - self->first_row);
+        for (int64_t k = 0; k < to->side_count; k++) {
+            bool target = actions[sides[k]].act == ACT_TARGET; /* there is one at most */
+            mercer_status status =
+                target ? read_target(self, row, sides[k], &left_out) : read_general(self, row, sides[k], &left_out);
+            if (status) return note_wrong(self, row, sides[k], status);
+        }
+        end_record(to, left_out, self->line + row);
+    }
+    return MERCER_OK;
+}
+
+/* A cell that the loops below leave over. False: nothing more is read of the column. */
+static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *status)
+{
+    bool left_out = false;
+    *status = read_general(self, row, column, &left_out);
+    if (!*status) return self->to->actions[column].act != ACT_PASS;
+    *status = note_wrong(self, row, column, *status);
+    return false;
+}
+
+/* Cells of a column: that of the row places[i] is cells[i stride]. */
+typedef struct column_cells {
+    float *first;
+    int64_t stride;
+} column_cells;
+
+static column_cells cells_of_column(const piece *self, int64_t cell)
+{
+    const mercer_matrix *x = &self->to->cells->x;
+    int64_t row = self->first_row - self->to->base;
+    return (column_cells){(float *)mrc_row(x, row) + cell, (float *)mrc_row(x, 1) - (float *)mrc_row(x, 0)};
+}
+
+/* Eight numbers of a column, or fewer, one after the other. False: nothing more is read of it. */
+static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, column_cells cells, mercer_status *status)
+{
+    mrc_cell_column *column = self->to->actions[index].column;
+    const mrc_eight_numbers *numbers = &self->numbers[row / 8];
+    unsigned empty = column->strict ? 0 : numbers->empty;
+    for (int64_t k = 0; row < end; row++, k++) {
+        if ((numbers->plain | empty) >> k & 1) {
+            cells.first[self->places[row] * cells.stride] = mrc_cell_number(column, numbers->values[k]);
+            column->gaps += empty >> k & 1;
+        } else if (!read_over(self, row, index, status)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
+{
+    const struct mrc_action *action = &self->to->actions[index];
+    const column_cells cells = cells_of_column(self, action->place);
+    mercer_status status = MERCER_OK;
+    take_numbers(self, index, rows, action->column);
+    for (int64_t row = 0; row < rows; row += 8) {
+        const mrc_eight_numbers *numbers = &self->numbers[row / 8];
+        if (numbers->plain == 0xff && numbers->over == 0) {
+            const int32_t *places = self->places + row;
+            for (int k = 0; k < 8; k++) cells.first[places[k] * cells.stride] = numbers->cells[k];
+        } else if (!keep_each(self, index, row, mrc_min(row + 8, rows), cells, &status)) {
+            break;
+        }
+    }
+    return status;
+}
+
+static mercer_status read_words(piece *self, int64_t index, int64_t rows)
+{
+    const struct mrc_action *action = &self->to->actions[index];
+    const column_cells cells = cells_of_column(self, action->place);
+    mercer_status status = MERCER_OK;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t length;
+        const char *text = field_of(self, row, index, &length);
+        if (take_word(action->column, text, length, &cells.first[self->places[row] * cells.stride])) continue;
+        if (!read_over(self, row, index, &status)) break;
+    }
+    return status;
+}
+
+static mercer_status read_others(piece *self, int64_t column, int64_t rows)
+{
+    mercer_status status = MERCER_OK;
+    for (int64_t row = 0; row < rows; row++)
+        if (!read_over(self, row, column, &status)) break;
+    return status;
+}
+
+static mercer_status read_piece(piece *self)
+{
+    const struct mrc_action *actions = self->to->actions;
+    self->first_row = self->to->rows;
+    self->failed_row = -1;
+    MRC_TRY(read_sides(self, actions));
+    int64_t rows = self->failed_row < 0 ? self->rows : self->failed_row + 1;
+    for (int64_t column = 0; column < self->columns; column++) {
+        mercer_status status = MERCER_OK;
+        switch (actions[column].act) {
+            case ACT_NUMBER:
+                status = self->to->plain ? read_numbers(self, column, rows) : read_others(self, column, rows);
+                break;
+            case ACT_WORD: status = read_words(self, column, rows); break;
+            case ACT_BOOLEAN:
+            case ACT_DATE: status = read_others(self, column, rows); break;
+            default: break;
+        }
+        MRC_TRY(status);
+    }
+    if (self->failed_row < 0) return MERCER_OK;
+    bool left_out = false;
+    return read_general(self, self->failed_row, self->failed_column, &left_out); /* its message, once more */
+}
+
+/* Records from csv->at on, as far as they are plain; how many that is. */
+static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t most, int64_t *done)
+{
+    int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));
+    const uint32_t *ends = to->marks.ends;
+    piece part = {.table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = place_of(self, csv)};
+    for (*done = 0; *done < records; *done += part.rows) {
+        part.rows = mrc_min(records - *done, PIECE_ROWS);
+        part.ends = ends + *done * columns;
+        part.line = csv->line;
+        MRC_TRY(read_piece(&part));
+        csv->line += part.rows;
+    }
+    if (records > 0) csv->at += ends[records * columns - 1] + 1;
+    return MERCER_OK;
+}
+
+mercer_status mrc_records_read(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t count)
+{
+    if (!to->released) to->released = csv->at;
+    while (count > 0) {
+        int64_t done;
+        MRC_TRY(read_marked(self, csv, to, count, &done));
+        if (done == 0) MRC_TRY(read_record(self, csv, to));
+        count -= mrc_max(done, 1);
+        mrc_input_release(self->input, &to->released, csv->at);
+    }
+    return MERCER_OK;
+}
+
+void mrc_records_skip(mrc_csv *csv, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        mrc_csv_field field;
+        do mrc_csv_next(csv, &field);
+        while (!field.last);
+    }
+}

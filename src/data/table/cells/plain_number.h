@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plain decimals such as -12.5, eight bytes at a time.
+ *
+ * A word of eight bytes holds the first byte of a text in its lowest bits. Digits are moved to its upper end, zeros put
+ * in front of them, and all eight joined by three products. So hardly a branch depends on how long a number is.
+ */
+#ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
+#define MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
+
+#include "data/table/number.h"
+
+#include <string.h>
+
+/* So many bytes before a number of more than eight, and behind the first byte of every one, must be readable. */
+enum { MRC_PLAIN_BEFORE = 24, MRC_PLAIN_BEHIND = 32 };
+
+static const uint64_t mrc_all_ones = 0x0101010101010101u, mrc_all_zeros = 0x3030303030303030u; /* 1; the digit 0 */
+
+static inline uint64_t mrc_load_word(const char *at)
+{
+    uint64_t word;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = 0;
+    for (int i = 0; i < 8; i++) word |= (uint64_t)(unsigned char)at[i] << 8 * i;
+#else
+    memcpy(&word, at, sizeof word);
+#endif
+    return word;
+}
+
+/* The highest bit of the first byte that is `c`, and perhaps of later ones. */
+static inline uint64_t mrc_find_byte(uint64_t word, char c)
+{
+    uint64_t off = word ^ (mrc_all_ones * (unsigned char)c);
+    return (off - mrc_all_ones) & ~off & (mrc_all_ones << 7);
+}
+
+static inline bool mrc_all_digits(uint64_t word)
+{
+    const uint64_t high = mrc_all_ones * 0xf0;
+    return ((word & high) | ((word + mrc_all_ones * 6) & high) >> 4) == mrc_all_ones * 0x33;
+}
+
+/* Eight decimal digits as a number: pairs, fours, all. */
+static inline uint64_t mrc_join_digits(uint64_t digits)
+{
+    digits = (digits & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
+    digits = (digits & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
+    return (digits & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
+}
+
+/* The first `count` of eight bytes, behind zeros; the last `count`, likewise. */
+static inline uint64_t mrc_first_digits(uint64_t word, int64_t count)
+{
+    return word << 4 * (8 - count) << 4 * (8 - count) | mrc_all_zeros >> 4 * count >> 4 * count;
+}
+
+static inline uint64_t mrc_last_digits(uint64_t word, int64_t count)
+{
+    uint64_t front = ~UINT64_C(0) >> 4 * count >> 4 * count;
+    return (word & ~front) | (mrc_all_zeros & front);
+}
+
+/* Where the first point is, in bits; 64: nowhere. */
+static inline int mrc_point_place(uint64_t word, char decimal)
+{
+    uint64_t points = mrc_find_byte(word, '.') | mrc_find_byte(word, decimal);
+    return points ? __builtin_ctzll(points) - 7 : 64;
+}
+
+/* 1 to 8 bytes, the sign left out: their digits as a number, and how many stand behind the point. */
+static inline bool mrc_short_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
+{
+    uint64_t word = mrc_first_digits(mrc_load_word(text), count);
+    *fraction = 0;
+    if (!mrc_all_digits(word)) {
+        int place = mrc_point_place(word, decimal);
+        if (place == 64 || count == 1) return false;
+        uint64_t before = (UINT64_C(1) << place) - 1;
+        word = (word & ~(before << 8 | 0xff)) | (word & before) << 8 | '0'; /* the point is taken out */
+        if (!mrc_all_digits(word)) return false;
+        *fraction = 7 - place / 8;
+    }
+    *digits = mrc_join_digits(word);
+    return true;
+}
+
+/* 9 to 24 bytes: up to 19 digits with a point behind at most 7 of them, or none at all. */
+static inline bool mrc_long_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
+{
+    uint64_t word = mrc_load_word(text);
+    int place = mrc_point_place(word, decimal);
+    int64_t before = place < 64 ? place / 8 : 0, rest = count - before - (place < 64);
+    if (before + rest > 19) return false;
+    const char *end = text + count;
+    uint64_t head = mrc_first_digits(word, before), low = mrc_last_digits(mrc_load_word(end - 8), rest < 8 ? rest : 8),
+             middle = mrc_last_digits(mrc_load_word(end - 16), rest < 8    ? 0
+                                                               : rest < 16 ? rest - 8
+                                                                           : 8),
+             high = mrc_last_digits(mrc_load_word(end - 24), rest < 16 ? 0 : rest - 16);
+    if (!mrc_all_digits(head) || !mrc_all_digits(low) || !mrc_all_digits(middle) || !mrc_all_digits(high)) return false;
+    uint64_t tail = (mrc_join_digits(high) * 100000000u + mrc_join_digits(middle)) * 100000000u + mrc_join_digits(low);
+    *digits = mrc_join_digits(head) * mrc_powers_of_ten[rest] + tail;
+    *fraction = place < 64 ? rest : 0;
+    return true;
+}
+
+/*
+ * The whole of a text that is a plain decimal, with a point or `decimal` in it or not; false if it is anything else, or
+ * takes more than this. It is not empty. `begin`: from there on bytes can be read.
+ */
+static inline bool mrc_plain_number(const char *text, int64_t length, char decimal, const char *begin, double *value)
+{
+    static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    static const double signs[] = {1, -1}; /* a branch would be guessed wrong every other time */
+    unsigned negative = *text == '-';
+    int64_t fraction;
+    uint64_t digits;
+    text += negative;
+    length -= negative;
+    if (length >= 1 && length <= 8) {
+        if (!mrc_short_digits(text, length, decimal, &digits, &fraction)) return false;
+        *value = (double)(int64_t)digits / powers[fraction] * signs[negative];
+        return true;
+    }
+    if (length < 1 || length > 24 || text - begin < MRC_PLAIN_BEFORE) return false;
+    if (!mrc_long_digits(text, length, decimal, &digits, &fraction)) return false;
+    double size = 0;
+    if (digits > 0 && !mrc_decimal(digits, -fraction, &size)) return false;
+    *value = size * signs[negative];
+    return true;
+}
+
+#endif

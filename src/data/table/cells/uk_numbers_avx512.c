@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plain decimals of a column, eight records at once: each is a word of 64 bits, the first byte lowest, and all that
+ * plain_number.h does with such a word is done with eight. Numbers of more than eight bytes go there.
+ *
+ * Digits are integers below 10^8 and powers of ten are exact, so that the one division is the one rounding.
+ */
+#include "data/table/cells/plain_number.h"
+#include "data/table/cells/plain_numbers.h"
+
+#include <immintrin.h>
+
+/* Digits of eight words, of which the first is worth most: pairs, fours, all. */
+static inline __m512i join(__m512i digits)
+{
+    __m512i pairs = _mm512_maddubs_epi16(digits, _mm512_set1_epi16(0x010a));
+    __m512i fours = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x00010064));
+    return _mm512_add_epi64(_mm512_mul_epu32(fours, _mm512_set1_epi64(10000)), _mm512_srli_epi64(fours, 32));
+}
+
+/* Bytes that are a point become 0xff, all others 0. */
+static inline __m512i find_points(__m512i word, char decimal)
+{
+    __mmask64 points = _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8('.'));
+    return _mm512_movm_epi8(points | _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(decimal)));
+}
+
+/* 10^(7 - k) for a point at byte k, given 2^(8 k); the exponent of that has k - 1 in three of its bits. */
+static inline __m512d power_of(__m512i lowest)
+{
+    const __m512d powers = _mm512_setr_pd(1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1e0, 1e7);
+    __m512i exponent = _mm512_castpd_si512(_mm512_cvtepu64_pd(lowest));
+    return _mm512_permutexvar_pd(_mm512_srli_epi64(exponent, 55), powers);
+}
+
+/* Words (8) with their lengths, to values; which of the lanes are plain. Lengths are at most 8. */
+static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __m512d *values)
+{
+    const __m512i zeros = _mm512_set1_epi8('0'), bits = _mm512_set1_epi64(64), one = _mm512_set1_epi64(1);
+    __mmask8 negative =
+        _mm512_cmpeq_epi64_mask(_mm512_and_si512(word, _mm512_set1_epi64(0xff)), _mm512_set1_epi64('-'));
+    word = _mm512_mask_srli_epi64(word, negative, word, 8);
+    __m512i count = _mm512_mask_sub_epi64(length, negative, length, one), used = _mm512_slli_epi64(count, 3);
+    word = _mm512_or_si512(_mm512_sllv_epi64(word, _mm512_sub_epi64(bits, used)), _mm512_srlv_epi64(zeros, used));
+    __m512i points = find_points(word, decimal);
+    __mmask8 pointed = _mm512_test_epi64_mask(points, points);
+    __m512i lowest = _mm512_and_si512(points, _mm512_sub_epi64(_mm512_setzero_si512(), points));
+    __m512i before = _mm512_sub_epi64(lowest, one); /* bytes in front of the point, which move by one */
+    __m512i moved = _mm512_or_si512(_mm512_slli_epi64(_mm512_and_si512(word, before), 8), _mm512_set1_epi64('0'));
+    __m512i behind = _mm512_or_si512(_mm512_slli_epi64(before, 8), _mm512_set1_epi64(0xff));
+    word = _mm512_mask_or_epi64(word, pointed, moved, _mm512_andnot_si512(behind, word));
+    __m512i digits = _mm512_sub_epi8(word, zeros);
+    __m512i wrong = _mm512_movm_epi8(_mm512_cmpgt_epu8_mask(digits, _mm512_set1_epi8(9)));
+    __m512d power = _mm512_mask_blend_pd(pointed, _mm512_set1_pd(1), power_of(lowest));
+    __m512d value = _mm512_div_pd(_mm512_cvtepi64_pd(join(digits)), power);
+    *values = _mm512_mask_xor_pd(value, negative, value, _mm512_set1_pd(-0.0));
+    __mmask8 any = _mm512_cmpgt_epi64_mask(count, _mm512_setzero_si512());
+    __mmask8 alone = pointed & _mm512_cmpeq_epi64_mask(count, one); /* a point without a digit */
+    return _mm512_testn_epi64_mask(wrong, wrong) & any & (__mmask8)~alone;
+}
+
+/* The last `count` of eight bytes, behind zeros. */
+static inline __m512i last_digits(__m512i word, __m512i count)
+{
+    __m512i front = _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64(count, 3));
+    return _mm512_or_si512(_mm512_andnot_si512(front, word), _mm512_and_si512(front, _mm512_set1_epi8('0')));
+}
+
+static inline __m512i clamp(__m512i number, int64_t most)
+{
+    return _mm512_min_epi64(_mm512_max_epi64(number, _mm512_setzero_si512()), _mm512_set1_epi64(most));
+}
+
+/* The upper halves of products of 64 bits. */
+static inline __m512i multiply_high(__m512i a, __m512i b)
+{
+    const __m512i low = _mm512_set1_epi64(0xffffffff);
+    __m512i high_a = _mm512_srli_epi64(a, 32), high_b = _mm512_srli_epi64(b, 32);
+    __m512i cross = _mm512_mul_epu32(high_a, b), other = _mm512_mul_epu32(a, high_b);
+    __m512i carry = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
+    carry = _mm512_add_epi64(_mm512_add_epi64(carry, _mm512_and_si512(cross, low)), _mm512_and_si512(other, low));
+    __m512i sum = _mm512_add_epi64(_mm512_mul_epu32(high_a, high_b), _mm512_srli_epi64(cross, 32));
+    return _mm512_add_epi64(_mm512_add_epi64(sum, _mm512_srli_epi64(other, 32)), _mm512_srli_epi64(carry, 32));
+}
+
+/* The exponents of two of integers above 0, 0 to 63. The bits that could be rounded up are taken away before. */
+static inline __m512i log_two(__m512i number)
+{
+    __m512i lead = _mm512_andnot_si512(_mm512_srli_epi64(number, 1), number);
+    __m512i pattern = _mm512_castpd_si512(_mm512_cvtepu64_pd(lead));
+    return _mm512_sub_epi64(_mm512_srli_epi64(pattern, 52), _mm512_set1_epi64(1023));
+}
+
+/* digits / 10^fraction as in mrc_decimal, with digits above 0 and fractions of 1 to 19; the lanes in which that is
+   decided. */
+static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
+{
+    const __m512i one = _mm512_set1_epi64(1);
+    __m512i zeros = _mm512_sub_epi64(_mm512_set1_epi64(63), log_two(digits));
+    __m512i share = _mm512_i64gather_epi64(fraction, mrc_shares_of_five, 8);
+    __m512i bits = _mm512_i64gather_epi64(fraction, mrc_bits_of_five, 8);
+    __m512i top = multiply_high(_mm512_sllv_epi64(digits, zeros), share);
+    __m512i drop = _mm512_add_epi64(_mm512_set1_epi64(10), _mm512_srli_epi64(top, 63));
+    __m512i kept = _mm512_srlv_epi64(top, drop), half = _mm512_sllv_epi64(one, _mm512_sub_epi64(drop, one));
+    __m512i rest = _mm512_sub_epi64(top, _mm512_sllv_epi64(kept, drop));
+    __mmask8 up = _mm512_cmpgt_epi64_mask(rest, half);
+    __mmask8 open = (__mmask8)~up & _mm512_cmpgt_epi64_mask(_mm512_add_epi64(rest, _mm512_set1_epi64(2)), half);
+    kept = _mm512_mask_add_epi64(kept, up, kept, one);
+    __m512i exponent = _mm512_sub_epi64(_mm512_set1_epi64(1076), _mm512_add_epi64(bits, zeros));
+    exponent = _mm512_add_epi64(exponent, _mm512_sub_epi64(drop, fraction));
+    kept = _mm512_sub_epi64(kept, _mm512_set1_epi64(INT64_C(1) << 52));
+    *values = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_slli_epi64(exponent, 52), kept));
+    return (__mmask8)~open;
+}
+
+/* The fields of these lanes, of 9 to 24 bytes behind a sign: see mrc_long_digits. The lanes that are plain and done. */
+static __mmask8 take_long(const char *base, __m512i first, __m512i length, char decimal, __mmask8 lanes,
+                          __m512d *values)
+{
+    const __m512i zeros = _mm512_set1_epi8('0'), one = _mm512_set1_epi64(1), none = _mm512_setzero_si512();
+    const __m512i million = _mm512_set1_epi64(100000000), nine = _mm512_set1_epi8(9);
+    __m512i end = _mm512_add_epi64(first, length);
+    __m512i word = _mm512_mask_i64gather_epi64(none, lanes, first, base, 1);
+    __mmask8 negative =
+        _mm512_cmpeq_epi64_mask(_mm512_and_si512(word, _mm512_set1_epi64(0xff)), _mm512_set1_epi64('-'));
+    __m512i count = _mm512_mask_sub_epi64(length, negative, length, one);
+    word = _mm512_mask_i64gather_epi64(word, lanes & negative, first, base + 1, 1);
+    __m512i points = find_points(word, decimal);
+    __mmask8 pointed = _mm512_test_epi64_mask(points, points);
+    __m512i lowest = _mm512_and_si512(points, _mm512_sub_epi64(none, points));
+    __m512i before = _mm512_maskz_srli_epi64(pointed, log_two(lowest), 3);
+    __m512i rest = _mm512_sub_epi64(count, before);
+    rest = _mm512_mask_sub_epi64(rest, pointed, rest, one);
+    __m512i used = _mm512_slli_epi64(before, 3);
+    __m512i head = _mm512_or_si512(_mm512_sllv_epi64(word, _mm512_sub_epi64(_mm512_set1_epi64(64), used)),
+                                   _mm512_srlv_epi64(zeros, used));
+    __mmask8 fits = lanes & _mm512_cmpgt_epi64_mask(count, _mm512_set1_epi64(8)) &
+                    _mm512_cmplt_epi64_mask(count, _mm512_set1_epi64(25)) &
+                    _mm512_cmplt_epi64_mask(_mm512_add_epi64(before, rest), _mm512_set1_epi64(20));
+    __m512i low = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 8, 1);
+    __m512i middle = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 16, 1);
+    __m512i high = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 24, 1);
+    head = _mm512_sub_epi8(head, zeros);
+    low = _mm512_sub_epi8(last_digits(low, clamp(rest, 8)), zeros);
+    middle = _mm512_sub_epi8(last_digits(middle, clamp(_mm512_sub_epi64(rest, _mm512_set1_epi64(8)), 8)), zeros);
+    high = _mm512_sub_epi8(last_digits(high, clamp(_mm512_sub_epi64(rest, _mm512_set1_epi64(16)), 8)), zeros);
+    __mmask64 digits_wrong = _mm512_cmpgt_epu8_mask(head, nine) | _mm512_cmpgt_epu8_mask(low, nine) |
+                             _mm512_cmpgt_epu8_mask(middle, nine) | _mm512_cmpgt_epu8_mask(high, nine);
+    __m512i wrong = _mm512_movm_epi8(digits_wrong);
+    fits &= _mm512_testn_epi64_mask(wrong, wrong);
+    __m512i tail = _mm512_add_epi64(_mm512_mul_epu32(join(high), million), join(middle));
+    tail = _mm512_add_epi64(_mm512_mullo_epi64(tail, million), join(low));
+    __m512i power = _mm512_mask_i64gather_epi64(one, fits, rest, mrc_powers_of_ten, 8);
+    __m512i digits = _mm512_add_epi64(_mm512_mullo_epi64(join(head), power), tail);
+    __mmask8 divided = pointed & fits & _mm512_test_epi64_mask(digits, digits);
+    __m512d quotient, value = _mm512_cvtepu64_pd(digits);
+    __mmask8 done =
+        divide(_mm512_mask_mov_epi64(one, divided, digits), _mm512_mask_mov_epi64(one, divided, rest), &quotient);
+    value = _mm512_mask_mov_pd(value, divided, quotient);
+    *values = _mm512_mask_xor_pd(value, negative, value, _mm512_set1_pd(-0.0));
+    return fits & ((__mmask8)~divided | done);
+}
+
+/* Lanes that are left over, one after the other. */
+static void take_each(const mrc_fields *self, const uint32_t *end, unsigned lanes, mrc_eight_numbers *out)
+{
+    for (; lanes; lanes &= lanes - 1) {
+        int k = __builtin_ctz(lanes);
+        uint32_t first = end[k * self->stride - 1] + 1;
+        bool plain = mrc_plain_number(self->base + first, (int64_t)end[k * self->stride] - first, self->decimal,
+                                      self->begin, &out->values[k]);
+        out->plain |= (uint8_t)(plain << k);
+    }
+}
+
+/* The values as floats. */
+static inline void round_values(const mrc_fields *self, mrc_eight_numbers *out)
+{
+    __m512d moved = _mm512_sub_pd(_mm512_loadu_pd(out->values), _mm512_set1_pd(self->origin));
+    __m256 cells = _mm512_cvtpd_ps(moved);
+    __m512d off = _mm512_abs_pd(_mm512_sub_pd(_mm512_cvtps_pd(cells), moved));
+    _mm256_storeu_ps(out->cells, cells);
+    out->over = _mm512_cmp_pd_mask(off, _mm512_set1_pd(self->off), _CMP_GT_OQ);
+}
+
+void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
+{
+    const __m512i lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), eight = _mm512_set1_epi64(8);
+    const __m512i steps = _mm512_mullo_epi64(lane, _mm512_set1_epi64(self->stride * (int64_t)sizeof *self->ends));
+    const uint32_t *end = self->ends;
+    int64_t i = 0;
+    for (; i + 8 <= rows; i += 8, out++, end += 8 * self->stride) {
+        __m512i pairs = _mm512_i64gather_epi64(steps, end - 1, 1); /* the end before, and the end */
+        __m512i first = _mm512_and_si512(_mm512_add_epi64(pairs, _mm512_set1_epi64(1)), _mm512_set1_epi64(0xffffffff));
+        __m512i length = _mm512_sub_epi64(_mm512_srli_epi64(pairs, 32), first);
+        __m512i word = _mm512_i64gather_epi64(first, self->base, 1);
+        __mmask8 more = _mm512_cmpgt_epi64_mask(length, eight), empty = _mm512_testn_epi64_mask(length, length);
+        __m512d values, others;
+        __mmask8 plain = take_words(word, _mm512_min_epi64(length, eight), self->decimal, &values) & (__mmask8)~more;
+        if (more && self->base + (uint32_t)(end[-1] + 1) - self->begin >= MRC_PLAIN_BEFORE) {
+            __mmask8 done = take_long(self->base, first, length, self->decimal, more, &others);
+            values = _mm512_mask_mov_pd(values, done, others);
+            plain |= done;
+            more &= (__mmask8)~done;
+        }
+        _mm512_storeu_pd(out->values, _mm512_mask_blend_pd(empty, values, _mm512_set1_pd(__builtin_nan(""))));
+        out->plain = plain;
+        out->empty = empty;
+        if (more) take_each(self, end, more, out);
+        round_values(self, out);
+    }
+    mrc_fields rest = *self;
+    rest.ends = end;
+    if (i < rows) mrc_uk_numbers_scalar(&rest, rows - i, out);
+}
