@@ -1,108 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Marks: 64 bytes of text make a word of 64 bits for each character that is looked for, one bit for each byte.
- *
- * SSE2 belongs to every x86-64; other processors take eight bytes at a time. Both give the same bits.
- */
+/* Marks of a piece of text: how much of it is looked at, and how many records that is. */
 #include "data/table/cells/csv_marks.h"
 
 #include "core/memory.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-enum { BLOCK = 64, FIRST_BYTES = 1 << 15, MOST_BYTES = 1 << 22, LEAST_ROOM = 1 << 14, FEW_RECORDS = 16 };
+enum { FIRST_BYTES = 1 << 14, MOST_BYTES = 1 << 22, LEAST_ROOM = 1 << 14, FEW_RECORDS = 16 };
 
 mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
 {
-    int64_t room = mrc_max(2 * columns, LEAST_ROOM) + BLOCK;
-    *out = (mrc_marks){.room = room, .bytes = FIRST_BYTES};
+    int64_t room = mrc_max(2 * columns, LEAST_ROOM) + MRC_MARK_BLOCK + MRC_MARK_SPARE;
+    *out = (mrc_marks){.room = room, .bytes = FIRST_BYTES, .list = mrc_uk_marks_scalar};
+#if defined(MERCER_X86)
+    if (scope->context->isa >= MRC_ISA_AVX512) out->list = mrc_uk_marks_avx512;
+#endif
     MRC_TRY(mrc_scope_alloc(scope, &out->lines, room, sizeof *out->lines, "records of a table"));
     MRC_TRY(mrc_scope_alloc(scope, &out->ends, room + 1, sizeof *out->ends, "fields of a table"));
     *out->ends++ = UINT32_MAX;
     return MERCER_OK;
 }
-
-/* Bits for the bytes that separate fields, that end lines, and that are quotes. */
-typedef struct marked {
-    uint64_t splits, lines, quotes;
-} marked;
-
-#ifdef __SSE2__
-static inline uint64_t bits_of(__m128i found, int i)
-{
-    return (uint64_t)(uint32_t)_mm_movemask_epi8(found) << 16 * i;
-}
-
-static inline marked find_marks(const char *at, char separator)
-{
-    marked found = {0, 0, 0};
-    for (int i = 0; i < BLOCK / 16; i++) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
-        found.splits |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(separator)), i);
-        found.lines |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), i);
-        found.quotes |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), i);
-    }
-    return found;
-}
-
-/* Bits for line ends; *low: for all characters up to a space. */
-static inline uint64_t find_lines(const char *at, uint64_t *low)
-{
-    uint64_t lines = *low = 0;
-    for (int i = 0; i < BLOCK / 16; i++) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
-        lines |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), i);
-        *low |= bits_of(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes), i);
-    }
-    return lines;
-}
-#else
-static inline marked find_marks(const char *at, char separator)
-{
-    marked found = {0, 0, 0};
-    for (int i = 0; i < BLOCK; i++) {
-        found.splits |= (uint64_t)(at[i] == separator) << i;
-        found.lines |= (uint64_t)(at[i] == '\n') << i;
-        found.quotes |= (uint64_t)(at[i] == '"') << i;
-    }
-    return found;
-}
-
-static inline uint64_t find_lines(const char *at, uint64_t *low)
-{
-    uint64_t lines = *low = 0;
-    for (int i = 0; i < BLOCK; i++) {
-        lines |= (uint64_t)(at[i] == '\n') << i;
-        *low |= (uint64_t)((unsigned char)at[i] <= ' ') << i;
-    }
-    return lines;
-}
-#endif
-
-static inline int count_bits(uint64_t word)
-{
-    word -= word >> 1 & 0x5555555555555555u;
-    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
-    return (int)(((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
-}
-
-/* The places of the bits, some at a time: a loop over single ones would be left at a place that nobody can guess. There
-   is room for `some` more than there are bits. */
-static inline uint32_t *list_bits(uint32_t *to, uint64_t word, uint32_t base, int some)
-{
-    int count = count_bits(word);
-    uint32_t *next = to + count;
-    for (int done = 0; done == 0 || done < count; done += some)
-        for (int i = 0; i < some; i++) {
-            *to++ = base + (uint32_t)__builtin_ctzll(word | UINT64_C(1) << 63);
-            word &= word - 1;
-        }
-    return next;
-}
-
-/* ---- Fields -------------------------------------------------------------------------------------------------- */
 
 /* How many records have as many fields as they should: the last one ends its line, and no other does. */
 static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields, int64_t columns)
@@ -115,39 +30,12 @@ static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields,
 
 int64_t mrc_marks_find(mrc_marks *self, const mrc_csv *csv, int64_t columns, int64_t apart)
 {
-    enum { SOME_ENDS = 8, SOME_LINES = 4 };
-    int64_t left = csv->end - csv->at - apart, bytes = mrc_min(left, self->bytes), at = 0;
-    uint32_t *ends = self->ends, *lines = self->lines;
-    bool quoted = false;
+    int64_t left = csv->end - csv->at - apart;
+    const uint32_t *full = self->ends + self->room - MRC_MARK_BLOCK - MRC_MARK_SPARE;
+    mrc_mark_lists to = {self->ends, self->lines, full, false};
     if (!csv->separator) return 0;
-    for (; bytes - at >= BLOCK && ends - self->ends < self->room - BLOCK - SOME_ENDS && !quoted; at += BLOCK) {
-        marked found = find_marks(csv->at + at, csv->separator);
-        quoted = found.quotes != 0;
-        uint64_t before = (found.quotes & (0 - found.quotes)) - 1; /* all bits, without a quote */
-        ends = list_bits(ends, (found.splits | found.lines) & before, (uint32_t)at, SOME_ENDS);
-        lines = list_bits(lines, found.lines & before, (uint32_t)at, SOME_LINES);
-    }
-    int64_t records = count_whole(self, lines - self->lines, ends - self->ends, columns);
-    if (records < FEW_RECORDS && !quoted && self->bytes < mrc_min(left, MOST_BYTES)) self->bytes *= 2;
+    self->list(csv->at, mrc_min(left, self->bytes), csv->separator, &to);
+    int64_t records = count_whole(self, to.lines - self->lines, to.ends - self->ends, columns);
+    if (records < FEW_RECORDS && !to.quoted && self->bytes < mrc_min(left, MOST_BYTES)) self->bytes *= 2;
     return records;
-}
-
-/* ---- Lines --------------------------------------------------------------------------------------------------- */
-
-bool mrc_marks_lines(const char *at, const char *stop, int64_t *count)
-{
-    bool begins = false;
-    *count = 0;
-    for (; stop - at >= BLOCK; at += BLOCK) {
-        uint64_t low, lines = find_lines(at, &low);
-        if ((lines << 1 | (uint64_t)begins) & low) return false;
-        begins = lines >> 63;
-        *count += count_bits(lines);
-    }
-    for (; at < stop; at++) {
-        if (begins && (unsigned char)*at <= ' ') return false;
-        begins = *at == '\n';
-        *count += begins;
-    }
-    return true;
 }

@@ -4,6 +4,7 @@
 #define MRC_DATA_TABLE_CELLS_CSV_MARKS_H
 
 #include "core/memory.h"
+#include "data/table/cells/mark_kernels.h"
 #include "data/table/csv_parse.h"
 
 typedef struct mrc_marks {
@@ -11,6 +12,7 @@ typedef struct mrc_marks {
     uint32_t *lines; /* (room) those that are line ends */
     int64_t room;
     int64_t bytes; /* a piece of text has so many */
+    void (*list)(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
 } mrc_marks;
 
 mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns);
@@ -22,6 +24,6 @@ int64_t mrc_marks_find(mrc_marks *marks, const mrc_csv *csv, int64_t columns, in
 
 /* Line ends from at to before stop. False, and *count means nothing, if a line begins there with a space, a control
    character or its end. */
-bool mrc_marks_lines(const char *at, const char *stop, int64_t *count);
+bool mrc_uk_lines_scalar(const char *at, const char *stop, int64_t *count);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct mrc_fields {
 /* Eight rows of it: their values as doubles and, less the origin, as floats, NaN where a field is empty; a bit for each
    that is a plain decimal, for each that is empty, and for each that rounding has changed by more than `off`. */
 typedef struct mrc_eight_numbers {
-    double values[8];
+    _Alignas(64) double values[8];
     float cells[8];
     uint8_t plain, empty, over;
 } mrc_eight_numbers;

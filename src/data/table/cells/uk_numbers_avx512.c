@@ -10,6 +10,23 @@
 
 #include <immintrin.h>
 
+/* Eight words of 64 bits at base + at[0], base + at[1], ... Gathers do the same and take longer. */
+static inline __m512i load_eight(const void *base, const uint64_t at[8])
+{
+    uint64_t word[8];
+    for (int k = 0; k < 8; k++) memcpy(&word[k], (const char *)base + at[k], sizeof word[k]);
+    return _mm512_set_epi64((int64_t)word[7], (int64_t)word[6], (int64_t)word[5], (int64_t)word[4], (int64_t)word[3],
+                            (int64_t)word[2], (int64_t)word[1], (int64_t)word[0]);
+}
+
+/* The entries of a table of 64-bit numbers. */
+static inline __m512i look_up(const void *table, __m512i places)
+{
+    _Alignas(64) uint64_t at[8];
+    _mm512_store_si512(at, _mm512_slli_epi64(places, 3));
+    return load_eight(table, at);
+}
+
 /* Digits of eight words, of which the first is worth most: pairs, fours, all. */
 static inline __m512i join(__m512i digits)
 {
@@ -97,8 +114,8 @@ static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
 {
     const __m512i one = _mm512_set1_epi64(1);
     __m512i zeros = _mm512_sub_epi64(_mm512_set1_epi64(63), log_two(digits));
-    __m512i share = _mm512_i64gather_epi64(fraction, mrc_shares_of_five, 8);
-    __m512i bits = _mm512_i64gather_epi64(fraction, mrc_bits_of_five, 8);
+    __m512i share = look_up(mrc_shares_of_five, fraction);
+    __m512i bits = look_up(mrc_bits_of_five, fraction);
     __m512i top = multiply_high(_mm512_sllv_epi64(digits, zeros), share);
     __m512i drop = _mm512_add_epi64(_mm512_set1_epi64(10), _mm512_srli_epi64(top, 63));
     __m512i kept = _mm512_srlv_epi64(top, drop), half = _mm512_sllv_epi64(one, _mm512_sub_epi64(drop, one));
@@ -117,14 +134,16 @@ static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
 static __mmask8 take_long(const char *base, __m512i first, __m512i length, char decimal, __mmask8 lanes,
                           __m512d *values)
 {
+    _Alignas(64) uint64_t at[8];
     const __m512i zeros = _mm512_set1_epi8('0'), one = _mm512_set1_epi64(1), none = _mm512_setzero_si512();
-    const __m512i million = _mm512_set1_epi64(100000000), nine = _mm512_set1_epi8(9);
+    const __m512i eighth = _mm512_set1_epi64(100000000), nine = _mm512_set1_epi8(9);
     __m512i end = _mm512_add_epi64(first, length);
-    __m512i word = _mm512_mask_i64gather_epi64(none, lanes, first, base, 1);
+    _mm512_store_si512(at, first);
+    __m512i word = load_eight(base, at), second = load_eight(base + 1, at);
     __mmask8 negative =
         _mm512_cmpeq_epi64_mask(_mm512_and_si512(word, _mm512_set1_epi64(0xff)), _mm512_set1_epi64('-'));
     __m512i count = _mm512_mask_sub_epi64(length, negative, length, one);
-    word = _mm512_mask_i64gather_epi64(word, lanes & negative, first, base + 1, 1);
+    word = _mm512_mask_mov_epi64(word, negative, second);
     __m512i points = find_points(word, decimal);
     __mmask8 pointed = _mm512_test_epi64_mask(points, points);
     __m512i lowest = _mm512_and_si512(points, _mm512_sub_epi64(none, points));
@@ -137,9 +156,10 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     __mmask8 fits = lanes & _mm512_cmpgt_epi64_mask(count, _mm512_set1_epi64(8)) &
                     _mm512_cmplt_epi64_mask(count, _mm512_set1_epi64(25)) &
                     _mm512_cmplt_epi64_mask(_mm512_add_epi64(before, rest), _mm512_set1_epi64(20));
-    __m512i low = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 8, 1);
-    __m512i middle = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 16, 1);
-    __m512i high = _mm512_mask_i64gather_epi64(zeros, fits, end, base - 24, 1);
+    _mm512_store_si512(at, end);
+    __m512i low = load_eight(base - 8, at);
+    __m512i middle = load_eight(base - 16, at);
+    __m512i high = load_eight(base - 24, at);
     head = _mm512_sub_epi8(head, zeros);
     low = _mm512_sub_epi8(last_digits(low, clamp(rest, 8)), zeros);
     middle = _mm512_sub_epi8(last_digits(middle, clamp(_mm512_sub_epi64(rest, _mm512_set1_epi64(8)), 8)), zeros);
@@ -148,9 +168,9 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
                              _mm512_cmpgt_epu8_mask(middle, nine) | _mm512_cmpgt_epu8_mask(high, nine);
     __m512i wrong = _mm512_movm_epi8(digits_wrong);
     fits &= _mm512_testn_epi64_mask(wrong, wrong);
-    __m512i tail = _mm512_add_epi64(_mm512_mul_epu32(join(high), million), join(middle));
-    tail = _mm512_add_epi64(_mm512_mullo_epi64(tail, million), join(low));
-    __m512i power = _mm512_mask_i64gather_epi64(one, fits, rest, mrc_powers_of_ten, 8);
+    __m512i tail = _mm512_add_epi64(_mm512_mul_epu32(join(high), eighth), join(middle));
+    tail = _mm512_add_epi64(_mm512_mullo_epi64(tail, eighth), join(low));
+    __m512i power = look_up(mrc_powers_of_ten, clamp(rest, 19));
     __m512i digits = _mm512_add_epi64(_mm512_mullo_epi64(join(head), power), tail);
     __mmask8 divided = pointed & fits & _mm512_test_epi64_mask(digits, digits);
     __m512d quotient, value = _mm512_cvtepu64_pd(digits);
@@ -159,6 +179,17 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     value = _mm512_mask_mov_pd(value, divided, quotient);
     *values = _mm512_mask_xor_pd(value, negative, value, _mm512_set1_pd(-0.0));
     return fits & ((__mmask8)~divided | done);
+}
+
+/* The values, and what they are as floats. */
+static inline void keep(const mrc_fields *self, __m512d values, mrc_eight_numbers *out)
+{
+    __m512d moved = _mm512_sub_pd(values, _mm512_set1_pd(self->origin));
+    __m256 cells = _mm512_cvtpd_ps(moved);
+    __m512d off = _mm512_abs_pd(_mm512_sub_pd(_mm512_cvtps_pd(cells), moved));
+    _mm512_store_pd(out->values, values);
+    _mm256_store_ps(out->cells, cells);
+    out->over = _mm512_cmp_pd_mask(off, _mm512_set1_pd(self->off), _CMP_GT_OQ);
 }
 
 /* Lanes that are left over, one after the other. */
@@ -171,45 +202,39 @@ static void take_each(const mrc_fields *self, const uint32_t *end, unsigned lane
                                       self->begin, &out->values[k]);
         out->plain |= (uint8_t)(plain << k);
     }
-}
-
-/* The values as floats. */
-static inline void round_values(const mrc_fields *self, mrc_eight_numbers *out)
-{
-    __m512d moved = _mm512_sub_pd(_mm512_loadu_pd(out->values), _mm512_set1_pd(self->origin));
-    __m256 cells = _mm512_cvtpd_ps(moved);
-    __m512d off = _mm512_abs_pd(_mm512_sub_pd(_mm512_cvtps_pd(cells), moved));
-    _mm256_storeu_ps(out->cells, cells);
-    out->over = _mm512_cmp_pd_mask(off, _mm512_set1_pd(self->off), _CMP_GT_OQ);
+    keep(self, _mm512_load_pd(out->values), out);
 }
 
 void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
 {
-    const __m512i lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), eight = _mm512_set1_epi64(8);
-    const __m512i steps = _mm512_mullo_epi64(lane, _mm512_set1_epi64(self->stride * (int64_t)sizeof *self->ends));
-    const uint32_t *end = self->ends;
+    const __m512i eight = _mm512_set1_epi64(8);
+    const mrc_fields fields = *self;
+    const uint32_t *end = fields.ends;
+    uint64_t steps[8];
+    for (uint64_t k = 0; k < 8; k++) steps[k] = k * (uint64_t)fields.stride * sizeof *end;
     int64_t i = 0;
-    for (; i + 8 <= rows; i += 8, out++, end += 8 * self->stride) {
-        __m512i pairs = _mm512_i64gather_epi64(steps, end - 1, 1); /* the end before, and the end */
+    for (; i + 8 <= rows; i += 8, out++, end += 8 * fields.stride) {
+        uint64_t at[8];
+        for (int k = 0; k < 8; k++) at[k] = (uint32_t)(end[k * fields.stride - 1] + 1);
+        __m512i pairs = load_eight(end - 1, steps); /* the end before, and the end */
         __m512i first = _mm512_and_si512(_mm512_add_epi64(pairs, _mm512_set1_epi64(1)), _mm512_set1_epi64(0xffffffff));
         __m512i length = _mm512_sub_epi64(_mm512_srli_epi64(pairs, 32), first);
-        __m512i word = _mm512_i64gather_epi64(first, self->base, 1);
+        __m512i word = load_eight(fields.base, at);
         __mmask8 more = _mm512_cmpgt_epi64_mask(length, eight), empty = _mm512_testn_epi64_mask(length, length);
         __m512d values, others;
-        __mmask8 plain = take_words(word, _mm512_min_epi64(length, eight), self->decimal, &values) & (__mmask8)~more;
-        if (more && self->base + (uint32_t)(end[-1] + 1) - self->begin >= MRC_PLAIN_BEFORE) {
-            __mmask8 done = take_long(self->base, first, length, self->decimal, more, &others);
+        __mmask8 plain = take_words(word, _mm512_min_epi64(length, eight), fields.decimal, &values) & (__mmask8)~more;
+        if (more && fields.base + (uint32_t)(end[-1] + 1) - fields.begin >= MRC_PLAIN_BEFORE) {
+            __mmask8 done = take_long(fields.base, first, length, fields.decimal, more, &others);
             values = _mm512_mask_mov_pd(values, done, others);
             plain |= done;
             more &= (__mmask8)~done;
         }
-        _mm512_storeu_pd(out->values, _mm512_mask_blend_pd(empty, values, _mm512_set1_pd(__builtin_nan(""))));
         out->plain = plain;
         out->empty = empty;
-        if (more) take_each(self, end, more, out);
-        round_values(self, out);
+        keep(&fields, _mm512_mask_blend_pd(empty, values, _mm512_set1_pd(__builtin_nan(""))), out);
+        if (more) take_each(&fields, end, more, out);
     }
-    mrc_fields rest = *self;
+    mrc_fields rest = fields;
     rest.ends = end;
     if (i < rows) mrc_uk_numbers_scalar(&rest, rows - i, out);
 }

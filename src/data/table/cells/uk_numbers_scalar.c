@@ -7,21 +7,27 @@
 
 void mrc_uk_numbers_scalar(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
 {
-    const uint32_t *end = self->ends;
+    const mrc_fields fields = *self;
+    const uint32_t *end = fields.ends;
     for (int64_t i = 0; i < rows; i += 8, out++) {
-        out->plain = out->empty = out->over = 0;
-        for (int64_t k = 0; k < 8 && i + k < rows; k++, end += self->stride) {
+        unsigned plain = 0, empty = 0, over = 0;
+        for (int64_t k = 0; k < 8 && i + k < rows; k++, end += fields.stride) {
             uint32_t first = end[-1] + 1;
             int64_t length = (int64_t)*end - first;
-            const char *text = self->base + first;
-            out->values[k] = (double)NAN;
-            bool plain = length > 0 && mrc_plain_number(text, length, self->decimal, self->begin, &out->values[k]);
-            double moved = out->values[k] - self->origin;
-            out->cells[k] = (float)moved;
-            out->plain |= (uint8_t)(plain << k);
-            out->empty |= (uint8_t)((length == 0) << k);
-            out->over |= (uint8_t)((fabs((double)out->cells[k] - moved) > self->off) << k);
+            double value = (double)NAN;
+            bool fine =
+                length > 0 && mrc_plain_number(fields.base + first, length, fields.decimal, fields.begin, &value);
+            double moved = value - fields.origin;
+            float cell = (float)moved;
+            out->values[k] = value;
+            out->cells[k] = cell;
+            plain |= (unsigned)fine << k;
+            empty |= (unsigned)(length == 0) << k;
+            over |= (unsigned)(fabs((double)cell - moved) > fields.off) << k;
         }
+        out->plain = (uint8_t)plain;
+        out->empty = (uint8_t)empty;
+        out->over = (uint8_t)over;
     }
 }
 
