@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""read_tables.py [--quick] [--json]: reading tables, by Mercer (one thread) and by pandas' C reader, in one run.
+"""read_tables.py [--quick] [--json]: reading tables, by Mercer, by pandas' C reader and by polars, one thread each, in one run.
 
-Tables of 20 columns are written to a temporary folder: short and long numbers, words among numbers, gaps. Each is read
-with both, best of several runs; MB/s are those of the text, seconds those of the processor (both use one). Mercer finds the schema and makes features (float32); pandas
-makes a frame with its own types. The two must agree in the numbers.
+Tables of 20 columns (short and long numbers, words among numbers, gaps) are written to a temporary folder, and the raw tables
+of MERCER_DATA, if they are there, unpacked into it. Each is read with all in turns; MB/s are those of the plain text, seconds those of
+the processor, medians of the rounds. Mercer finds the schema and makes features (float32; a column of 0 and 1 for each level of a
+category); pandas and polars make frames with their own types. Mercer and pandas must agree in the numbers.
 """
 
+import glob
+import gzip
 import os
+import shutil
+import statistics
 import sys
 import tempfile
 import time
 
 import common
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 def tables(rows, rng):
@@ -31,13 +38,46 @@ def tables(rows, rng):
         yield name, pandas.DataFrame({**columns, "target": rng.normal(0, 1, rows).round(4)})
 
 
-def best(read, repeats):
-    seconds = []
+def write_all(options, rows, folder):
+    """Name and path of each table."""
+    import numpy as np
+
+    for name, frame in tables(rows, np.random.default_rng(0)):
+        if options.filter in name:
+            path = os.path.join(folder, "table.csv")
+            frame.to_csv(path, index=False)
+            yield name, path
+    for packed in sorted(glob.glob(os.path.join(options.data or "", "tables", "*_train.csv.gz"))):
+        name = os.path.basename(packed).split("_train")[0]
+        if options.filter in name:
+            path = os.path.join(folder, f"{name}.csv")
+            with gzip.open(packed) as source, open(path, "wb") as to:
+                shutil.copyfileobj(source, to)
+            yield name, path
+
+
+def rounds(readers, repeats):
+    """The median of each reader's seconds, who take turns, and what each has read."""
+    seconds, results = {name: [] for name in readers}, {}
     for _ in range(repeats):
-        start = time.process_time()
-        result = read()
-        seconds.append(time.process_time() - start)
-    return min(seconds), result
+        for name, read in readers.items():
+            results[name] = None
+            start = time.process_time()
+            results[name] = read()
+            seconds[name].append(time.process_time() - start)
+    return {name: statistics.median(list_) for name, list_ in seconds.items()}, results
+
+
+def check(name, samples, frame):
+    """A first column of numbers is the same in both."""
+    import numpy as np
+
+    first = frame.columns[0]
+    if frame[first].dtype.kind not in "if":
+        return
+    column = frame[first].to_numpy(np.float32)
+    known = ~np.isnan(column)
+    assert samples.shape[0] == len(frame) and np.array_equal(samples[known, 0], column[known]), name
 
 
 def main():
@@ -46,28 +86,29 @@ def main():
         return 77
     os.environ.setdefault("MERCER_LIBRARY", os.path.join(options.build, "libmercer.so"))
     sys.path.insert(0, os.path.join(common.ROOT, "python"))
-    import numpy as np
     import pandas
     from mercer import Dataset
 
-    rows, repeats = (2000, 2) if options.quick else (200_000, 5)
-    for name, frame in tables(rows, np.random.default_rng(0)):
-        if options.filter not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "table.csv")
-            frame.to_csv(path, index=False)
+    try:
+        import polars
+    except ImportError:
+        polars = None
+    rows, repeats = (2000, 3) if options.quick else (200_000, 9)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in write_all(options, rows, folder):
             size = os.path.getsize(path) / 1e6
-            ours, data = best(lambda: Dataset(path, target="target", n_jobs=1), repeats)
-            theirs, read = best(lambda: pandas.read_csv(path), repeats)
-        x = data.read()[0]
-        column = read["f0"].to_numpy(np.float32)
-        known = ~np.isnan(column)
-        assert x.shape[0] == rows and np.array_equal(x[known, 0], column[known]), name
-        entry = {"name": name, "rows": rows, "megabytes": size, "features": x.shape[1], "mercer": size / ours, "pandas": size / theirs}
-        entry["ratio"] = theirs / ours
-        form = [("name", "<20"), ("megabytes", "8.1f"), ("features", "5d"), ("mercer", "8.0f"), ("pandas", "8.0f"), ("ratio", "6.2f")]
-        common.report(options, entry, form)
+            readers = {"mercer": lambda: Dataset(path, target="target", n_jobs=1), "pandas": lambda: pandas.read_csv(path)}
+            if polars:
+                readers["polars"] = lambda: polars.read_csv(path)
+            seconds, read = rounds(readers, repeats)
+            samples = read["mercer"].read()[0]
+            check(name, samples, read["pandas"])
+            entry = {"bench": "read_tables", "case": name, "megabytes": size, "features": samples.shape[1]}
+            entry.update({reader: size / seconds[reader] if reader in seconds else None for reader in ("mercer", "pandas", "polars")})
+            entry.update({"over_pandas": seconds["pandas"] / seconds["mercer"]})
+            entry.update({"over_polars": seconds["polars"] / seconds["mercer"] if polars else None})
+            form = [("case", "<20"), ("megabytes", "8.1f"), ("features", "5d"), ("mercer", "8.0f"), ("pandas", "8.0f"), ("polars", "8.0f")]
+            common.report(options, entry, form + [("over_pandas", "8.2f"), ("over_polars", "8.2f")])
     return 0
 
 

@@ -170,10 +170,49 @@ static void test_bad_text(void **state)
     refuse("inf 1:1\n", MERCER_ERROR_DATA, "line 1: the target is infinite");
 }
 
+static char warned[512];
+
+static void keep_warning(void *user, mercer_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* Values that floats do not tell apart are told about, by the first index. */
+static void test_coarse_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says; /* NULL: nothing */
+    } cases[] = {{"1 1:0.5 2:1700000001\n2 1:1 2:1700000050\n", "index 2: numbers such as 1700000050 are rounded"},
+                 {"1 2:1000000.001\n2 2:1000000.002\n", "index 2: numbers such as 1000000.00"},
+                 {"1 2:1000000.001\n2 1:3\n3 2:1000000.002\n", NULL}, /* 0 is a value, too: the range is wide */
+                 {"1 1:0.1\n2 1:0.1\n", NULL},
+                 {"1 1:0.1 3:12.345\n2 1:0.2\n3 1:16777216\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_context_options with = MERCER_INIT(mercer_context_options);
+        mercer_context *listening;
+        mercer_dataset *data;
+        with.log = keep_warning;
+        with.log_level = MERCER_LOG_WARNING;
+        assert_succeeds(NULL, mercer_context_create(&listening, &with));
+        mercer_dataset_options options = data_options(text_file("x.svm", cases[i].text), NULL);
+        warned[0] = 0;
+        assert_succeeds(listening, mercer_dataset_open(&data, listening, &options));
+        if (cases[i].says)
+            assert_that(strstr(warned, cases[i].says) != NULL, "case %zu: '%s'", i, warned);
+        else
+            assert_string_equal(warned, "");
+        mercer_dataset_free(data);
+        mercer_context_free(listening);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),   cmocka_unit_test(test_recognised),
-                                       cmocka_unit_test(test_options), cmocka_unit_test(test_memory),
-                                       cmocka_unit_test(test_claims),  cmocka_unit_test(test_bad_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),        cmocka_unit_test(test_recognised),
+                                       cmocka_unit_test(test_options),      cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_claims),       cmocka_unit_test(test_bad_text),
+                                       cmocka_unit_test(test_coarse_values)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -4,6 +4,10 @@
  *
  * Indices ascend. They count from 1, or from 0 if a 0 occurs anywhere in the files. A first walk checks everything and
  * finds the number of rows and features, so that memory is taken (or refused) before it is filled; a second one reads.
+ *
+ * Values become floats. Nothing is taken away from them before, as from columns of tables (data/schema/origin.c): a
+ * feature that a row does not name is 0, and would not stay 0. Features whose values floats do not tell apart are told
+ * about: where rounding changed a value by more than 2^-17 of the feature's range, or a number beyond 2^24.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -13,11 +17,19 @@
 #include <math.h>
 #include <string.h>
 
+/* What rounding to float has changed at most in a feature, and of which value. */
+typedef struct rounding {
+    double off, value;
+    double first; /* value that was there */
+    bool any, varies;
+} rounding;
+
 typedef struct sparse {
     mrc_reading *reading;
     const mrc_input *input; /* the file that is being read */
     int64_t records;        /* of it and those before */
     int64_t least, largest; /* indices that occur */
+    rounding *rounded;      /* (features), while values are kept */
 } sparse;
 
 typedef struct words {
@@ -63,6 +75,17 @@ static bool parse_index(const char *at, const char *end, int64_t *index)
     return *index < INT64_C(1) << 31;
 }
 
+static void keep_value(sparse *self, const sink *to, int64_t feature, double value)
+{
+    to->row[feature] = (float)value;
+    double off = fabs((double)to->row[feature] - value);
+    rounding *of = &self->rounded[feature];
+    if (off > of->off) of->off = off, of->value = value;
+    if (!of->any) of->first = value;
+    of->varies = of->varies || value != of->first;
+    of->any = true;
+}
+
 static mercer_status read_pair(sparse *self, int64_t line, words word, const sink *to, int64_t *previous)
 {
     const char *colon = memchr(word.at, ':', (size_t)(word.end - word.at));
@@ -80,7 +103,7 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     if (kind != MRC_NUMBER) return fail_word(self, line, word, "has no number as its value");
     self->least = mrc_min(self->least, index);
     self->largest = mrc_max(self->largest, index);
-    if (to->row) to->row[index - to->base] = (float)value;
+    if (to->row) keep_value(self, to, index - to->base, value);
     return MERCER_OK;
 }
 
@@ -171,6 +194,37 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
     return mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows);
 }
 
+/* The values of a feature lie so near each other that floats do not tell them apart. */
+static bool is_coarse(const mercer_matrix *x, int64_t feature, rounding of)
+{
+    const double least_range = 0x1p17, whole_numbers = 0x1p24, small = 0x1p-102;
+    double low = INFINITY, high = -INFINITY;
+    if (of.off == 0 || !of.varies || fabs(of.value) < small) return false;
+    if (fabs(of.value) > whole_numbers) return true;
+    for (int64_t i = 0; i < x->rows && !(high - low >= of.off * least_range); i++) {
+        double value = (double)((const float *)mrc_row(x, i))[feature];
+        low = fmin(low, value);
+        high = fmax(high, value);
+    }
+    return high - low < of.off * least_range;
+}
+
+static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base)
+{
+    int64_t first = -1, count = 0;
+    for (int64_t j = 0; j < x->cols; j++) {
+        if (!is_coarse(x, j, self->rounded[j])) continue;
+        if (count++ == 0) first = j;
+    }
+    if (count == 0) return;
+    double value = self->rounded[first].value;
+    mrc_log(self->reading->input->context, MERCER_LOG_WARNING,
+            "%s: index %lld: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to "
+            "it (%lld features have such); subtract what they have in common, leave them out, or give f64 samples in "
+            "an npy file",
+            self->reading->name, (long long)(first + base), value, (double)(float)value, (long long)count);
+}
+
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     const mrc_input *input = reading->input;
@@ -188,7 +242,11 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
                         "%s: index %lld is beyond the %lld features asked for (indices count from %lld)", reading->name,
                         (long long)self.largest, (long long)features, (long long)base);
     MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
-    return walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL);
+    MRC_SCOPE(scope, input->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.rounded, dataset->x.cols, sizeof *self.rounded, "features"));
+    MRC_TRY(walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL));
+    warn_coarse(&self, &dataset->x, base);
+    return MERCER_OK;
 }
 
 /* The second word has a colon after digits. (Targets have been taken for text before this is asked.) */

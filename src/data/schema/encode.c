@@ -21,43 +21,74 @@
 #include <stdio.h>
 #include <string.h>
 
-static void encode_category(const mrc_column *column, float cell, float *to)
+/* Rows that are encoded together, column by column, while they are in the cache. */
+enum { BLOCK_ROWS = 16 };
+
+typedef struct block {
+    const float *cells; /* of the first row, in the column that comes next */
+    float *features;    /* of the first row */
+    int64_t rows, cells_stride, features_stride;
+    bool gaps[BLOCK_ROWS]; /* (rows) which have numbers filled in */
+    double filled[BLOCK_ROWS][MRC_GAPS_COLUMNS];
+} block;
+
+static void encode_category(const mrc_column *column, const block *self)
 {
     int64_t last = column->level_count + column->other;
-    if (isnan(cell) && column->missing > 0) to[last] = 1;
-    if (cell >= 0 && (int64_t)cell < last) to[(int64_t)cell] = 1;
+    const float *cells = self->cells;
+    float *to = self->features + column->first;
+    for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
+        if (isnan(*cells) && column->missing > 0) to[last] = 1;
+        if (*cells >= 0 && (int64_t)*cells < last) to[(int64_t)*cells] = 1;
+    }
 }
 
-static void encode_value(const mrc_column *column, float cell, const double *filled, float *to)
+static void encode_values(const mrc_column *column, const block *self)
 {
-    double value = !isnan(cell) ? (double)cell : filled && column->gap >= 0 ? filled[column->gap] : column->mean;
-    int64_t at = 0;
-    to[at++] = (float)value;
-    if (column->kind == MRC_KIND_DATE) {
-        double sine, cosine;
-        mrc_date_season(value + column->origin, &sine, &cosine);
-        to[at++] = (float)sine;
-        to[at++] = (float)cosine;
+    const float *cells = self->cells;
+    float *to = self->features + column->first;
+    bool date = column->kind == MRC_KIND_DATE;
+    for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
+        double value = (double)*cells;
+        if (isnan(*cells)) value = self->gaps[i] && column->gap >= 0 ? self->filled[i][column->gap] : column->mean;
+        to[0] = (float)value;
+        if (date) {
+            double sine, cosine;
+            mrc_date_season(value + column->origin, &sine, &cosine);
+            to[1] = (float)sine;
+            to[2] = (float)cosine;
+        }
+        if (column->missing > 0) to[date ? 3 : 1] = isnan(*cells) ? 1 : 0;
     }
-    if (column->missing > 0) to[at] = isnan(cell) ? 1 : 0;
+}
+
+static void encode_block(const mrc_schema *self, block *part)
+{
+    for (int64_t i = 0; i < part->rows; i++)
+        part->gaps[i] =
+            self->gaps.count > 0 && mrc_gaps_values(&self->gaps, part->cells + i * part->cells_stride, part->filled[i]);
+    memset(part->features, 0, (size_t)(part->rows * part->features_stride) * sizeof *part->features);
+    for (int64_t c = 0; c < self->count; c++) {
+        const mrc_column *column = &self->columns[c];
+        if (column->kind == MRC_KIND_DROP) continue;
+        if (column->kind == MRC_KIND_CATEGORY)
+            encode_category(column, part);
+        else
+            encode_values(column, part);
+        part->cells++;
+    }
 }
 
 void mrc_schema_encode(const mrc_schema *self, const mercer_matrix *cells, const mercer_matrix *x)
 {
-    double filled[MRC_GAPS_COLUMNS];
-    for (int64_t i = 0; i < cells->rows; i++) {
-        const float *from = (const float *)mrc_row(cells, i);
-        float *to = (float *)mrc_row(x, i);
-        bool gaps = self->gaps.count > 0 && mrc_gaps_values(&self->gaps, from, filled);
-        memset(to, 0, (size_t)self->features * sizeof *to);
-        for (int64_t c = 0; c < self->count; c++) {
-            const mrc_column *column = &self->columns[c];
-            if (column->kind == MRC_KIND_DROP) continue;
-            if (column->kind == MRC_KIND_CATEGORY)
-                encode_category(column, *from++, to + column->first);
-            else
-                encode_value(column, *from++, gaps ? filled : NULL, to + column->first);
-        }
+    block part;
+    part.cells_stride = cells->cols;
+    part.features_stride = self->features;
+    for (int64_t i = 0; i < cells->rows; i += BLOCK_ROWS) {
+        part.rows = mrc_min(cells->rows - i, BLOCK_ROWS);
+        part.cells = (const float *)mrc_row(cells, i);
+        part.features = (float *)mrc_row(x, i);
+        encode_block(self, &part);
     }
 }
 

@@ -153,14 +153,9 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 /* Numbers z of a row, in deviations from their means: those that are missing, 0 until then, become their mean given the
    others, P_mm z_m = -P_mo z_o, by a Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. Sums over all
    numbers are four chains, which are added up in order. */
-void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, double *z)
+static void fill(int64_t count, const double *precision, const int64_t *gaps, int64_t m, double *z)
 {
     double factor[MRC_GAPS_COLUMNS * (MRC_GAPS_COLUMNS + 1) / 2], v[MRC_GAPS_COLUMNS];
-    int64_t gaps[MRC_GAPS_COLUMNS + 1], m = 0;
-    for (int64_t i = 0; i < count; i++) {
-        gaps[m] = i;
-        m += missing[i];
-    }
     for (int64_t a = 0; a < m; a++) {
         const double *row = precision + gaps[a] * count;
         double *to = factor + a * (a + 1) / 2, chains[4] = {0};
@@ -185,20 +180,34 @@ void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, 
     }
 }
 
+void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, double *z)
+{
+    int64_t gaps[MRC_GAPS_COLUMNS + 1], m = 0;
+    for (int64_t i = 0; i < count; i++) {
+        gaps[m] = i;
+        m += missing[i];
+    }
+    fill(count, precision, gaps, m, z);
+}
+
 bool mrc_gaps_values(const mrc_gaps *self, const float *cells, double *values)
 {
-    bool missing[MRC_GAPS_COLUMNS];
     double z[MRC_GAPS_COLUMNS];
-    int any = 0;
+    int64_t gaps[MRC_GAPS_COLUMNS + 1], m = 0;
     for (int64_t i = 0; i < self->count; i++) {
         values[i] = (double)cells[self->cells[i]];
-        missing[i] = isnan(values[i]);
-        any |= missing[i];
+        gaps[m] = i;
+        m += isnan(values[i]) ? 1 : 0;
     }
-    if (!any) return false;
-    for (int64_t i = 0; i < self->count; i++) z[i] = missing[i] ? 0 : (values[i] - self->mean[i]) * self->factor[i];
-    mrc_fill_gaps(self->count, self->precision, missing, z);
-    for (int64_t i = 0; i < self->count; i++)
-        if (missing[i]) values[i] = fmin(fmax(self->mean[i] + self->deviation[i] * z[i], -FLT_MAX), FLT_MAX);
+    if (m == 0) return false;
+    for (int64_t i = 0; i < self->count; i++) {
+        double deviations = (values[i] - self->mean[i]) * self->factor[i];
+        z[i] = isnan(values[i]) ? 0 : deviations;
+    }
+    fill(self->count, self->precision, gaps, m, z);
+    for (int64_t k = 0; k < m; k++) {
+        int64_t i = gaps[k];
+        values[i] = fmin(fmax(self->mean[i] + self->deviation[i] * z[i], -FLT_MAX), FLT_MAX);
+    }
     return true;
 }

@@ -44,24 +44,36 @@ static inline bool mrc_recent_is(const mrc_recent_word *word, const uint64_t byt
            word->length == (int32_t)length;
 }
 
-/* The number of a word of at least one byte; MRC_RECENT_NONE: it is not there. MRC_RECENT_BYTES can be read. */
-static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text, int64_t length)
+/* The number of a word of 17 to MRC_RECENT_BYTES bytes. */
+static inline int32_t mrc_recent_find_long(const mrc_recent *recent, const char *text, int64_t length)
 {
-    uint64_t bytes[MRC_RECENT_BYTES / 8] = {0};
-    if (length > MRC_RECENT_BYTES) return MRC_RECENT_NONE;
-    memcpy(bytes, text, 16);
-    bytes[0] = mrc_first_bytes(bytes[0], length < 8 ? length : 8);
-    bytes[1] = mrc_first_bytes(bytes[1], length < 8 ? 0 : length < 16 ? length - 8 : 8);
-    if (length > 16) {
-        memcpy(bytes + 2, text + 16, 16);
-        bytes[2] = mrc_first_bytes(bytes[2], length < 24 ? length - 16 : 8);
-        bytes[3] = mrc_first_bytes(bytes[3], length < 24 ? 0 : length - 24);
-    }
+    uint64_t bytes[MRC_RECENT_BYTES / 8];
+    memcpy(bytes, text, sizeof bytes);
+    bytes[2] = mrc_first_bytes(bytes[2], length < 24 ? length - 16 : 8);
+    bytes[3] = mrc_first_bytes(bytes[3], length < 24 ? 0 : length - 24);
     uint64_t place = mrc_recent_place(bytes);
     const mrc_recent_word *word = &recent->words[place];
     if (mrc_recent_is(word, bytes, length)) return word->number;
     word = &recent->words[place ^ 1];
     return mrc_recent_is(word, bytes, length) ? word->number : MRC_RECENT_NONE;
+}
+
+/* The number of a word of at least one byte; MRC_RECENT_NONE: it is not there. MRC_RECENT_BYTES can be read. */
+static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text, int64_t length)
+{
+    if (length > 16) return length > MRC_RECENT_BYTES ? MRC_RECENT_NONE : mrc_recent_find_long(recent, text, length);
+    uint64_t bytes[MRC_RECENT_BYTES / 8] = {0};
+    memcpy(bytes, text, 16);
+    bytes[0] = mrc_first_bytes(bytes[0], length < 8 ? length : 8);
+    bytes[1] = mrc_first_bytes(bytes[1], length < 8 ? 0 : length - 8);
+    uint64_t place = mrc_recent_place(bytes);
+    const mrc_recent_word *word = &recent->words[place];
+    uint64_t differs =
+        (word->bytes[0] ^ bytes[0]) | (word->bytes[1] ^ bytes[1]) | (uint64_t)(word->length ^ (int32_t)length);
+    if (differs == 0) return word->number;
+    word = &recent->words[place ^ 1];
+    differs = (word->bytes[0] ^ bytes[0]) | (word->bytes[1] ^ bytes[1]) | (uint64_t)(word->length ^ (int32_t)length);
+    return differs == 0 ? word->number : MRC_RECENT_NONE;
 }
 
 /* A word that was not there has been seen: it has this number. Words that are empty or too long are not kept. */

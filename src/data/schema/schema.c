@@ -325,10 +325,13 @@ static inline float finish_cell(const final_cells *final, float cell)
 static void finish_cells(finder *self)
 {
     mercer_matrix *x = &self->cells->x;
-    int64_t used = 0, count = self->cells->count;
-    for (int64_t j = 0; j < count; j++) used += self->columns[j].kind != MRC_KIND_DROP;
+    int64_t used = 0, changed = 0, count = self->cells->count;
+    for (int64_t j = 0; j < count; j++) {
+        used += self->columns[j].kind != MRC_KIND_DROP;
+        changed += self->finals[j].levels != NULL;
+    }
     float *to = x->data;
-    if (!self->held) return;
+    if (!self->held || (used == count && changed == 0)) return;
     for (int64_t i = 0; i < x->rows; i++) {
         const float *from = (const float *)mrc_row(x, i);
         for (int64_t j = 0; j < count; j++)

@@ -273,9 +273,11 @@ static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
     take_numbers(self, index, rows, action->column);
     for (int64_t row = 0; row < rows; row += 8) {
         const mrc_eight_numbers *numbers = &self->numbers[row / 8];
-        if (numbers->plain == 0xff && numbers->over == 0) {
+        unsigned empty = action->column->strict ? 0 : numbers->empty;
+        if ((numbers->plain | empty) == 0xff && numbers->over == 0) {
             const int32_t *places = self->places + row;
             for (int k = 0; k < 8; k++) cells.first[places[k] * cells.stride] = numbers->cells[k];
+            action->column->gaps += __builtin_popcount(empty);
         } else if (!keep_each(self, index, row, mrc_min(row + 8, rows), cells, &status)) {
             break;
         }
@@ -335,6 +337,7 @@ static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *
 {
     int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));
     const uint32_t *ends = to->marks.ends;
+    if (records > 8 && records < most) records -= records % 8; /* what is left over comes with the next ones */
     piece part = {.table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = place_of(self, csv)};
     for (*done = 0; *done < records; *done += part.rows) {
         part.rows = mrc_min(records - *done, PIECE_ROWS);

@@ -70,7 +70,8 @@ static inline int mrc_point_place(uint64_t word, char decimal)
 }
 
 /* 1 to 8 bytes, the sign left out: their digits as a number, and how many stand behind the point. */
-static inline bool mrc_short_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
+static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
+                                                                   uint64_t *digits, int64_t *fraction)
 {
     uint64_t word = mrc_first_digits(mrc_load_word(text), count);
     *fraction = 0;
@@ -106,28 +107,38 @@ static inline bool mrc_long_digits(const char *text, int64_t count, char decimal
     return true;
 }
 
+/* The same as a number, without its sign: away from the loops over short ones. */
+static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t count, char decimal, double *size)
+{
+    uint64_t digits;
+    int64_t fraction;
+    *size = 0;
+    if (!mrc_long_digits(text, count, decimal, &digits, &fraction)) return false;
+    return digits == 0 || mrc_decimal(digits, -fraction, size);
+}
+
 /*
  * The whole of a text that is a plain decimal, with a point or `decimal` in it or not; false if it is anything else, or
  * takes more than this. It is not empty. `begin`: from there on bytes can be read.
  */
-static inline bool mrc_plain_number(const char *text, int64_t length, char decimal, const char *begin, double *value)
+static inline __attribute__((always_inline)) bool mrc_plain_number(const char *text, int64_t length, char decimal,
+                                                                   const char *begin, double *value)
 {
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
     static const double signs[] = {1, -1}; /* a branch would be guessed wrong every other time */
     unsigned negative = *text == '-';
-    int64_t fraction;
-    uint64_t digits;
+    double size;
     text += negative;
     length -= negative;
     if (length >= 1 && length <= 8) {
+        int64_t fraction;
+        uint64_t digits;
         if (!mrc_short_digits(text, length, decimal, &digits, &fraction)) return false;
-        *value = (double)(int64_t)digits / powers[fraction] * signs[negative];
-        return true;
+        size = (double)(int64_t)digits / powers[fraction];
+    } else if (length < 1 || length > 24 || text - begin < MRC_PLAIN_BEFORE ||
+               !mrc_long_number(text, length, decimal, &size)) {
+        return false;
     }
-    if (length < 1 || length > 24 || text - begin < MRC_PLAIN_BEFORE) return false;
-    if (!mrc_long_digits(text, length, decimal, &digits, &fraction)) return false;
-    double size = 0;
-    if (digits > 0 && !mrc_decimal(digits, -fraction, &size)) return false;
     *value = size * signs[negative];
     return true;
 }
