@@ -23,6 +23,15 @@ static mrc_act act_of(mrc_kind kind)
     return acts[kind];
 }
 
+mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
+{
+#if defined(MERCER_X86)
+    if (isa >= MRC_ISA_AVX512) return mrc_uk_numbers_avx512;
+#endif
+    (void)isa;
+    return mrc_uk_numbers_scalar;
+}
+
 /* Whether none of the words could be a number. */
 static bool are_no_numbers(const mrc_missing *missing)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of a column one after the other, and which code reads them. */
+/* Numbers of a column one after the other. */
 #include "data/table/cells/plain_number.h"
 #include "data/table/cells/plain_numbers.h"
 
@@ -37,13 +37,4 @@ void mrc_uk_numbers_scalar(const mrc_fields *self, int64_t rows, mrc_eight_numbe
         take_all(*self, '.', rows, out);
     else
         take_all(*self, self->decimal, rows, out);
-}
-
-mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
-{
-#if defined(MERCER_X86)
-    if (isa >= MRC_ISA_AVX512) return mrc_uk_numbers_avx512;
-#endif
-    (void)isa;
-    return mrc_uk_numbers_scalar;
 }
