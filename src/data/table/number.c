@@ -5,8 +5,8 @@
  * A text is  d1 d2 ... dk * 10^e.  Three ways, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
- *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; before the
- *                                          division a product with 1 / 5^-e, unless its error could decide
+ *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; before
+ *                                          that a product with 1 / 5^-e, unless its error could decide
  *   otherwise                              the same with integers of as many bits as it takes
  *
  * The last two leave the first 64 bits of the result, whether anything is left behind them, and a power of two;
@@ -158,9 +158,9 @@ static double assemble_wide(wide number, int64_t exponent, bool sticky)
 }
 
 /*
- * number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table, and its whole part
- * `top`. Both are cut off, so that the true quotient is in [top, top + 2). False if that holds a point half-way between
- * two doubles.
+ * number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table, and its whole
+ * part `top`. Both are cut off, so that the true quotient is in [top, top + 2). False if that holds a point half-way
+ * between two doubles.
  */
 static bool divide_fast(uint64_t number, int e, double *value)
 {

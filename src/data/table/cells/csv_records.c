@@ -2,10 +2,10 @@
 /*
  * Records of a table.
  *
- * Where a piece of text has no quotes, the ends of its fields are found first (csv_marks.h), and then its cells are read
- * column by column: all of one kind after the other. Records with quotes and those at the end of the file are split by
- * mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column has had lately (recent.h);
- * what else a cell may be goes the general way, mrc_cell_read.
+ * Where a piece of text has no quotes, the ends of its fields are found first (csv_marks.h), and then its cells are
+ * read column by column: all of one kind after the other. Records with quotes and those at the end of the file are
+ * split by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column has had lately
+ * (recent.h); what else a cell may be goes the general way, mrc_cell_read.
  *
  * The result is as if records were read one after the other: columns do not know of each other, but that a missing
  * target leaves the row out, so targets are read first; and of the cells that are wrong the first one is told about.
