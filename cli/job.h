@@ -4,6 +4,7 @@
 #define MERCER_CLI_JOB_H
 
 #include "data.h"
+#include "terminal/timeline.h"
 
 typedef struct cli_job {
     const cli_values *v;
@@ -15,6 +16,7 @@ typedef struct cli_job {
     mercer_fitting *fitting;
     mercer_fit_report fit;    /* what is known of it by now */
     mercer_dataset_info info; /* of the samples that are trained on */
+    cli_timeline timeline;    /* of the command */
 } cli_job;
 
 /* Options that can be checked without data: kernel and number of centers; how they are chosen. Exit code. */

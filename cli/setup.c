@@ -243,7 +243,11 @@ int cli_job_open(cli_job *job)
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
     int labelled = training || strcmp(command, "tune") == 0;
+    cli_timeline_next(&job->timeline, "context");
     CLI_TRY(cli_context(v, &job->context));
+    cli_timeline_end(&job->timeline);
+    cli_timeline_context(&job->timeline, job->context);
+    cli_timeline_next(&job->timeline, "reading data");
     /* Centers need targets only to be balanced over classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));

@@ -2,14 +2,17 @@
 /*
  * The command bench: how fast this machine is, or with "gpu" a GPU of it. Products K(X, Z) W, X (m, d), Z (p, d),
  * W (p, c), beside X Z' alone by the machine's own library in the same run; copies between host and device; and a
- * training on computed digits with its phases. Products count 2 m p (d + c) operations, on a GPU 2 m p d, as X Z' does.
+ * training on computed digits with its phases. With --phases instead: a timeline of a whole training, of the context to
+ * the file, by each kind of solver. Products count 2 m p (d + c) operations, on a GPU 2 m p d, as X Z' does.
  */
 #include "commands/commands.h"
 #include "data.h"
+#include "terminal/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct bench_shape {
     const char *arithmetic, *kernel;
@@ -131,9 +134,31 @@ static int measure_products(const bench *self)
 
 CLI_RELEASE(drop_trainer, mercer_trainer, mercer_trainer_free)
 
+static int watch_phases(void *user, const mercer_progress *progress)
+{
+    cli_timeline_progress(user, progress);
+    return 0;
+}
+
+/* Classes of the centers, and a file that does not stay. */
+static int use_model(mercer_context *context, mercer_model *model, const mercer_matrix *Z, cli_timeline *line)
+{
+    const char *folder = getenv("TMPDIR");
+    CLI_OWNED(cli_drop) int32_t *labels = cli_allocate(Z->rows, sizeof *labels);
+    CLI_OWNED(cli_drop) char *path =
+        cli_format("%s/mercer-bench-%ld.mercer", folder != NULL && *folder != '\0' ? folder : "/tmp", (long)getpid());
+    mercer_save_options options = {.struct_size = sizeof options};
+    cli_timeline_next(line, "evaluation");
+    CLI_TRY(cli_check(context, mercer_model_classify(model, labels, Z)));
+    cli_timeline_next(line, "writing the model");
+    mercer_status status = mercer_model_save(model, path, &options);
+    unlink(path);
+    return cli_check(context, status);
+}
+
 /* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
 static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
-                        mercer_report *report, mercer_plan *plan)
+                        mercer_report *report, mercer_plan *plan, cli_timeline *line)
 {
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
     CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
@@ -148,14 +173,22 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     mercer_matrix Z = mercer_matrix_view(memory, p, 784, MERCER_U8);
     centers.seed = stream.seed = options.seed = seed;
     options.classification = MERCER_ON, options.solver = solver;
+    if (cli_flag(v, "phases"))
+        options.progress = watch_phases, options.progress_user = line, options.progress_seconds = 1e9;
+    cli_timeline_next(line, "computing samples");
     CLI_TRY(cli_check(context, mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed)));
+    cli_timeline_next(line, "choosing centers");
     CLI_TRY(cli_check(context, mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL)));
     CLI_TRY(cli_check(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2550")));
     CLI_TRY(cli_check(context, mercer_model_create(&model, context, &kernel, &Z, 10, (mercer_dtype)0)));
     CLI_TRY(cli_check(context, mercer_source_from_dataset(&source, dataset, &stream)));
     CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
+    cli_timeline_next(line, "set-up: the rest");
     CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
     *plan = *report->plan, report->plan = plan; /* the model goes */
+    cli_timeline_report(line, report);
+    if (cli_flag(v, "phases")) CLI_TRY(use_model(context, model, &Z, line));
+    cli_timeline_end(line);
     return CLI_OK;
 }
 
@@ -188,18 +221,44 @@ static void show_training(const bench *self, const mercer_report *r, int64_t row
                    r->epochs, 1e-9 * rate);
 }
 
-static int measure_training(const bench *self)
+static int measure_training(const bench *self, const char *solver, cli_timeline *line)
 {
     int64_t rows = self->gpu ? 100000 : 20000, p = self->gpu ? 20000 : 2000;
     if (cli_flag(self->v, "quick")) rows /= self->gpu ? 10 : 5, p /= self->gpu ? 10 : 4;
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    cli_timeline_next(line, "context");
     CLI_TRY(open_context(self, "fast", &context));
+    cli_timeline_end(line);
+    cli_timeline_context(line, context);
     CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
-    const char *solver = self->gpu ? "ep4" : NULL; /* the one with phases */
-    CLI_TRY(train_digits(self->v, context, solver, rows, p, report, plan));
+    CLI_TRY(train_digits(self->v, context, solver, rows, p, report, plan, line));
     show_training(self, report, rows, p);
+    return CLI_OK;
+}
+
+/* One training after the other: the first finds the device asleep, and libraries that have loaded nothing yet. */
+static int measure_phases(bench *self)
+{
+    static const char *const solvers[] = {"ep4", "ep4", "cg", "direct"};
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
+        cli_timeline line = {0};
+        CLI_TRY(measure_training(self, solvers[i], &line));
+        json_t *last = json_array_get(self->results, json_array_size(self->results) - 1);
+        json_object_set_new(last, "timeline", cli_timeline_json(&line));
+        cli_table *table = cli_table_new(3, "lrr");
+        cli_table_cell(table, "%s, %s", solvers[i], i == 0 ? "the first training of the process" : "a further one");
+        cli_table_cell(table, " "), cli_table_cell(table, " ");
+        cli_table_line(table);
+        cli_timeline_table(&line, table);
+        if (!cli_flag(self->v, "json")) {
+            cli_table_print(table, stdout);
+            printf("\n");
+        } else {
+            cli_table_free(table);
+        }
+    }
     return CLI_OK;
 }
 
@@ -210,16 +269,21 @@ static int run(bench *self)
     mercer_context *context = NULL;
     mercer_context_info info = {.struct_size = sizeof info};
     char isa[256] = "";
+    int phases = cli_flag(self->v, "phases");
+    if (phases) CLI_TRY(measure_phases(self)); /* before any context is made: its first one is the process' first */
     CLI_TRY(open_context(self, "fast", &context));
     if (mercer_context_query(context, &info) == MERCER_OK) snprintf(isa, sizeof isa, "%s", info.isa);
     mercer_context_free(context);
-    CLI_TRY(measure_products(self));
-    CLI_TRY(measure_training(self));
+    cli_timeline line = {0};
+    if (!phases) CLI_TRY(measure_products(self));
+    if (!phases) CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU the one with phases */
     if (cli_flag(self->v, "json"))
         return cli_print_json(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                         self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads, "results",
                                         json_incref(self->results)));
-    printf("mercer %s, %s, %s, %d threads\n\n", mercer_version(), info.backend, isa, info.threads);
+    printf("mercer %s, %s, %s, %d threads\n", mercer_version(), info.backend, isa, info.threads);
+    if (phases) return CLI_OK;
+    printf("\n");
     cli_table_print(self->products, stdout), self->products = NULL;
     printf("\n");
     cli_table_print(self->phases, stdout), self->phases = NULL;

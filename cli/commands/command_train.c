@@ -162,7 +162,9 @@ static int fit(run *r)
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(cli_folder_begin(r->folder, r->v));
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
+    cli_timeline_next(&r->job.timeline, "set-up: the rest");
     mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
+    if (status == MERCER_OK) cli_timeline_report(&r->job.timeline, &r->report);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
     if (status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r)); /* while members were trained */
@@ -205,29 +207,40 @@ static json_t *rounds_json(const mercer_fit_report *report)
                      "errors", errors);
 }
 
+static json_t *summary_json(const run *r, const cli_metrics *metrics, double seconds)
+{
+    json_t *object = cli_summary_json(&r->report, metrics, seconds);
+    json_object_set_new(object, "timeline", cli_timeline_json(&r->job.timeline));
+    return object;
+}
+
 static int finish(run *r)
 {
     const cli_job *job = &r->job;
     int code = CLI_OK;
+    cli_timeline_next(&r->job.timeline, "writing the model");
     CLI_TRY(save_model(r));
+    cli_timeline_next(&r->job.timeline, "evaluation");
     if (job->fit.validation != NULL)
         CLI_TRY(cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
                              &r->metrics));
     const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
+    cli_timeline_next(&r->job.timeline, "log");
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, job->fit.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
     if (cli_log_is_kept(r->log) && cli_comm() == NULL)
         cli_log_importance(r->log, job->fit.model, metrics != NULL ? job->fit.validation : job->fit.train);
-    cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
+    cli_timeline_end(&r->job.timeline);
+    cli_log_event(r->log, "summary", summary_json(r, metrics, seconds));
     if (r->folder != NULL) {
         r->folder->finished = 1;
         code = cli_folder_write(r->folder, r->v);
     }
     cli_show_summary(job, &r->report, metrics, seconds);
     if (code != CLI_OK || !cli_flag(r->v, "json")) return code;
-    json_t *object = cli_summary_json(&r->report, metrics, seconds);
+    json_t *object = summary_json(r, metrics, seconds);
     json_object_set_new(object, "output", cli_json_text(cli_text(r->v, "output")));
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
@@ -245,12 +258,14 @@ static int run_steps(run *r)
     cli_job_init(&r->job, r->v);
     attach(r);
     CLI_TRY(cli_job_open(&r->job));
+    cli_timeline_next(&r->job.timeline, "splitting data");
     CLI_TRY(cli_job_begin(&r->job));
     /* Not before the data are there: a run that never begins leaves earlier logs alone. */
     CLI_TRY(cli_log_open(&r->log, cli_text(r->v, "log")));
     r->watch.log = r->log;
     if (r->folder != NULL) CLI_TRY(check_fingerprints(r));
     CLI_TRY(check_signals(r));
+    cli_timeline_next(&r->job.timeline, "bandwidth, centers, plan");
     CLI_TRY(fit(r));
     if (r->report.stopped != 2) return finish(r);
     cli_log_event(r->log, "interrupted",

@@ -249,6 +249,8 @@ static const cli_option written[] = {
      "print one JSON object on stdout and nothing else there"},
     {"quick", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH | CLI_DEMO, 0, "General",
      "smaller sizes, a few seconds"},
+    {"phases", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH, 0, "General",
+     "where every second of a training goes, from the context to the file, instead of products"},
 
     {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
      "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; "

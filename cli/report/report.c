@@ -44,6 +44,7 @@ static void make_sections(report_page *self, const report_run *run)
     report_spectrum(self, run);
     report_residuals(self, run);
     report_phases(self, run);
+    report_timeline(self, run);
     report_options(self, run);
 }
 

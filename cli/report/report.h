@@ -66,6 +66,7 @@ const char *report_text(const json_t *object, const char *name);
 void report_headline(report_page *self, const report_run *run);    /* report_headline.c */
 void report_plan(report_page *self, const report_run *run);        /* report_plan.c */
 void report_phases(report_page *self, const report_run *run);      /* report_plan.c */
+void report_timeline(report_page *self, const report_run *run);    /* the same */
 void report_options(report_page *self, const report_run *run);     /* report_plan.c */
 void report_curves(report_page *self, const report_run *run);      /* report_curves.c */
 void report_spectrum(report_page *self, const report_run *run);    /* report_curves.c */

@@ -121,7 +121,7 @@ void report_plan(report_page *self, const report_run *run)
 
 /* ---- Phases -------------------------------------------------------------------------------------------------- */
 
-enum { MOST_PHASES = 16 };
+enum { MOST_PHASES = 16, MOST_SPANS = 64 };
 
 static const char *phase_words(const char *name)
 {
@@ -174,6 +174,31 @@ void report_phases(report_page *self, const report_run *run)
     report_open(self, "phases", "Time", "Where the time of training went.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Time per phase", names, values, count);
+    phase_table(&self->body, names, values, count, total);
+    page_add(&self->body, "</figure>\n");
+    report_close(self);
+}
+
+/* What the command did one after the other, the longest spans as a bar, all of them as a table. */
+void report_timeline(report_page *self, const report_run *run)
+{
+    const char *names[MOST_SPANS];
+    double values[MOST_SPANS], total = 0;
+    size_t count = 0, i;
+    json_t *span, *spans = json_object_get(run->summary, "timeline");
+    json_array_foreach(spans, i, span)
+    {
+        double time = report_number(span, "seconds");
+        const char *name = report_text(span, "name");
+        if (!name || !isfinite(time) || !(time > 0) || count == MOST_SPANS) continue;
+        names[count] = name;
+        values[count++] = time;
+        total += time;
+    }
+    if (count == 0) return;
+    report_open(self, "timeline", "Timeline", "What the command did, one after the other.", NULL);
+    page_add(&self->body, "<figure>\n");
+    svg_stacked_bar(&self->body, "Seconds of the command", names, values, count);
     phase_table(&self->body, names, values, count, total);
     page_add(&self->body, "</figure>\n");
     report_close(self);

@@ -156,6 +156,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
     keep_if_asked(watch);
+    cli_timeline_progress(&watch->job->timeline, p);
     if (p->phase != NULL) {
         draw_setup(watch, p);
         return cli_signal() != 0;

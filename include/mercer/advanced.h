@@ -35,6 +35,8 @@ typedef struct mercer_context_info {
     int64_t bytes_peak; /* the most that was ever held */
     int device;         /* the number of its GPU; -1: it computes on the processor */
     void *stream;       /* of a GPU: the cudaStream_t that its work goes to, borrowed; NULL: none */
+    /* Seconds that making the context took: until its GPU could be used, and to load and start cuBLAS and cuSOLVER. */
+    double device_seconds, library_seconds;
 } mercer_context_info;
 
 /* What the context decided and what it uses. */

@@ -39,7 +39,7 @@ batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
 allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
-context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q device=i stream=p
+context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q device=i stream=p device_seconds=d library_seconds=d
 kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
 kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=center_callback progress_user=p comm=p total_centers=q

@@ -100,6 +100,8 @@ mercer_status mercer_context_query(mercer_context *context, mercer_context_info 
                                .isa = can.isa,
                                .device = can.memory == MRC_HOST ? -1 : context->backend->device,
                                .stream = can.stream,
+                               .device_seconds = can.device_seconds,
+                               .library_seconds = can.library_seconds,
                                .threads = context->threads,
                                .bytes_now = context->bytes_now,
                                .bytes_peak = context->bytes_peak};

@@ -119,6 +119,7 @@ typedef struct mrc_capabilities {
     bool float_factors;      /* cholesky and triangular_solve take f32, too */
     uint64_t place;          /* the same for those that share a device's memory, whatever its number; 0: the host's */
     void *stream;            /* that its work goes to, for callers who have streams of their own; NULL: none */
+    double device_seconds, library_seconds; /* that create took to reach the device, and for its libraries */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -205,8 +206,11 @@ struct mrc_backend_ops {
        Cholesky factor; the upper triangle is set to 0, and is not read. MERCER_ERROR_NUMERIC, naming the row, if it is
        not positive definite. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
-    /* Inverse (n, n) f64 = (L L')^-1, both triangles, of a Cholesky factor in f64. */
-    mercer_status (*factor_inverse)(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse);
+    /* A (k n, n) f64 holds k symmetric positive definite matrices one below the other, of which the upper triangles are
+       not read: each becomes its inverse, both triangles. least (k): the smallest squared pivot of each one's Cholesky
+       factor; where that is not positive (0, or NaN) there is none, and what the matrix becomes is not defined. room:
+       as large as A, no gaps between rows. */
+    mercer_status (*invert)(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least);
     /* B (n, c) of the type of L becomes L^-1 B, or L^-T B. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);

@@ -399,11 +399,23 @@ static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *t
     return MERCER_OK;
 }
 
-static mercer_status default_factor_inverse(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse)
+static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room,
+                                    double *least)
 {
-    MRC_TRY(mrc_set_identity(backend, inverse));
-    MRC_TRY(backend->ops->triangular_solve(backend, l, false, inverse));
-    return backend->ops->triangular_solve(backend, l, true, inverse);
+    int64_t n = a->cols;
+    for (int64_t first = 0; first < a->rows; first += n, least++) {
+        mercer_matrix l = mrc_rows(a, first, n), inverse = mrc_rows(room, first, n);
+        mercer_status status = backend->ops->cholesky(backend, &l);
+        *least = status == MERCER_OK ? INFINITY : 0;
+        if (status == MERCER_ERROR_NUMERIC) continue;
+        MRC_TRY(status);
+        for (int64_t i = 0; i < n; i++) *least = fmin(*least, mrc_load(&l, i, i) * mrc_load(&l, i, i));
+        MRC_TRY(mrc_set_identity(backend, &inverse));
+        MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &inverse));
+        MRC_TRY(backend->ops->triangular_solve(backend, &l, true, &inverse));
+        MRC_TRY(backend->ops->copy(backend, &l, &inverse));
+    }
+    return MERCER_OK;
 }
 
 /* clang-format off */
@@ -411,7 +423,7 @@ static mercer_status default_factor_inverse(mrc_backend *backend, const mercer_m
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
     X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
     X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) \
-    X(factor_inverse) X(row_losses) X(scan) X(affine)
+    X(invert) X(row_losses) X(scan) X(affine)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)

@@ -140,7 +140,9 @@ void mrc_trainer_tell(void *user, const char *what, double share)
     if (!job->announces || !options->progress || !(options->progress_seconds > 0)) return;
     job->announces = !ready;
     if (same && now - self->last_shown < options->progress_seconds) return;
-    mercer_progress progress = progress_of(self, now);
+    /* What a device still does belongs to the phase that ends. A failure of it shows in what follows. */
+    if (!same) (void)job->backend->ops->sync(job->backend);
+    mercer_progress progress = progress_of(self, same ? now : mrc_seconds());
     progress.pass_samples = job->pass_rows;
     progress.phase = what, progress.phase_share = share;
     snprintf(self->phase, sizeof self->phase, "%s", what);

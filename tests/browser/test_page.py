@@ -16,7 +16,7 @@ import fixture  # noqa: E402 (the line above must come first)
 import page  # noqa: E402
 
 MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build/mercer"
-SECTIONS = {"curves", "plan", "spectrum", "residuals", "phases", "confusion", "predictions", "options"}
+SECTIONS = {"curves", "plan", "spectrum", "residuals", "phases", "timeline", "confusion", "predictions", "options"}
 
 
 class Reports(unittest.TestCase):

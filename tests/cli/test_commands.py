@@ -60,6 +60,9 @@ class Train(Case):
         self.assertEqual(set(summary["phases"]), {"setup", "forward", "gradient", "projection", "validation"})
         for key in "accuracy mse train_loss seconds peak_bytes flops stopped".split():
             self.assertIn(key, summary)
+        spans = {span["name"]: span["seconds"] for span in summary["timeline"]}
+        self.assertLessEqual({"context", "reading data", "steps: predictions", "writing the model", "evaluation"}, set(spans))
+        self.assertGreaterEqual(sum(spans.values()), summary["seconds"] - 0.05)
         spectrum = [event for event in events if event["event"] == "spectrum"]
         self.assertEqual(len(spectrum), 1)
         self.assertEqual(len(spectrum[0]["values"]), spectrum[0]["eigenpairs"] + 1)
@@ -350,6 +353,23 @@ class Others(Case):
         found = self.answer("bench", "--quick")
         self.assertEqual({result["what"] for result in found["results"]}, {"product", "training"})
         self.assertTrue(all(result["seconds"] > 0 for result in found["results"]))
+
+    def test_bench_phases(self):
+        """Each kind of solver says where its seconds went, and the timeline has those of the report and more."""
+        found = self.answer("bench", "--quick", "--phases")["results"]
+        self.assertEqual([result["solver"] for result in found], ["ep4", "ep4", "cg", "direct"])
+        for result in found:
+            spans = {span["name"]: span["seconds"] for span in result["timeline"]}
+            self.assertLessEqual({"context", "computing samples", "choosing centers", "evaluation", "writing the model"}, set(spans))
+            self.assertTrue(any(name.startswith("set-up: ") for name in spans))
+            self.assertGreater(result["set-up"], 0)
+            self.assertGreater(result["forward"] + result["gradient"], 0)
+            self.assertGreater(sum(spans.values()), result["seconds"])
+            steps = sum(seconds for name, seconds in spans.items() if name.startswith("steps"))
+            self.assertGreater(steps, 0)
+            self.assertLess(steps, result["seconds"])
+        self.assertGreater(found[2]["projection"], 0)  # cg: solves with its preconditioner
+        self.assertGreater(found[3]["projection"], 0)  # direct
 
     def test_odd_names(self):
         self.make_npy()

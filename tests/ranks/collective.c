@@ -179,7 +179,7 @@ static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
                   right = mrc_view(h + first * C, rows, C, MERCER_F64);
     theta.data = calloc((size_t)(rows * C) + 1, sizeof(double));
     mrc_projector_options options = {
-        .nystrom = 20, .eigenpairs = 5, .passes = 2, .block = 7, .gamma = 0.9, .store = true};
+        .nystrom = 20, .eigenpairs = 5, .passes = 2, .block = 7, .gamma = 0.9, .store = true, .sampled = true};
     int64_t before = context->bytes_now;
     mercer_status status = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2");
     if (status == MERCER_OK)

@@ -226,35 +226,53 @@ static void not_definite_on(mrc_backend *backend)
     }
 }
 
+/* |A X - I|, the largest entry. */
+static double inverse_error(const mercer_matrix *a, const mercer_matrix *x)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->rows; j++) {
+            double sum = i == j ? -1 : 0;
+            for (int64_t k = 0; k < a->rows; k++) sum += mrc_load(a, i, k) * mrc_load(x, k, j);
+            worst = fmax(worst, fabs(sum));
+        }
+    return worst;
+}
+
 /*
- * (L L')^-1, however it is made: with X = A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and
- * |L|; the matrices are lifted by 1/2, so |A^-1| <= 2 and |A| <= its trace. The upper triangle of L is not read.
+ * Inverses of three matrices at once, of which the second is not positive definite. However they are made: with X =
+ * A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and |L|; the matrices are lifted by 1/2, so
+ * |A^-1| <= 2 and |A| <= its trace. The upper triangles are not read. The smallest squared pivot is no smaller than the
+ * least eigenvalue, 1/2, and no larger than the first pivot, A_00.
  */
 static void inverse_on(mrc_backend *backend)
 {
-    static const int64_t some[] = {1, 2, 31, 32, 33, 64, 97, 200};
+    enum { COUNT = 3, BAD = 1 };
+    static const int64_t some[] = {1, 2, 31, 63, 64, 65, 128, 150, 200};
     for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
         int64_t n = some[s];
-        mercer_matrix a = positive_definite(n, MERCER_F64), l = positive_definite(n, MERCER_F64),
-                      x = data_matrix(n, n, n + 3, MERCER_F64);
-        double trace = 0, worst = 0;
-        assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+        mercer_matrix a = positive_definite(n, MERCER_F64), x = data_matrix(COUNT * n, n, n + 3, MERCER_F64),
+                      room = data_matrix(COUNT * n, n, n, MERCER_F64);
+        double trace = 0, least[COUNT];
+        set_sentinels(&x);
         for (int64_t i = 0; i < n; i++) {
             trace += mrc_load(&a, i, i);
-            for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN);
+            for (int64_t j = 0; j < n; j++)
+                for (int k = 0; k < COUNT; k++)
+                    mrc_store(&x, k * n + i, j, j > i ? NAN : (k + 1) * mrc_load(&a, i, j) * (k == BAD ? -1 : 1));
         }
-        set_sentinels(&x);
-        assert_succeeds(backend->context, backend->ops->factor_inverse(backend, &l, &x));
-        assert_true(sentinels_intact(&x) && sentinels_intact(&l));
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) {
-                double sum = i == j ? -1 : 0;
-                for (int64_t k = 0; k < n; k++) sum += mrc_load(&a, i, k) * mrc_load(&x, k, j);
-                worst = fmax(worst, fabs(sum));
-            }
-        double bound = gamma_of(4 * (double)n, 0x1p-53) * 2 * trace * sqrt((double)n);
-        assert_that(worst <= bound, "n = %d: |A X - I| = %g, bound %g", (int)n, worst, bound);
-        free(a.data), free(l.data), free(x.data);
+        assert_succeeds(backend->context, backend->ops->invert(backend, &x, &room, least));
+        assert_true(sentinels_intact(&x));
+        for (int k = 0; k < COUNT; k += 2) {
+            mercer_matrix one = mrc_rows(&x, k * n, n);
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t j = 0; j < n; j++) mrc_store(&one, i, j, (k + 1) * mrc_load(&one, i, j));
+            double worst = inverse_error(&a, &one), bound = gamma_of(4 * (double)n, 0x1p-53) * 2 * trace * sqrt(n);
+            assert_that(worst <= bound, "n = %d: |A X - I| = %g, bound %g", (int)n, worst, bound);
+            assert_true(least[k] >= 0.499 * (k + 1) && least[k] <= 1.001 * (k + 1) * mrc_load(&a, 0, 0));
+        }
+        assert_false(least[BAD] > 0);
+        free(a.data), free(x.data), free(room.data);
     }
 }
 

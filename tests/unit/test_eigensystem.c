@@ -93,13 +93,14 @@ static void test_block_method(void **state)
         mercer_matrix a = mrc_view(k.a, s, s, MERCER_F64), v = mrc_view(got.a, s, r, MERCER_F64);
         mercer_matrix w = mrc_view(again.a, s, r, MERCER_F64);
         dense kept = dense_copy(k);
-        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, false));
-        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, false));
+        double left;
+        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, false, &left));
+        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, false, &left));
         assert_memory_equal(kept.a, k.a, (size_t)(s * s) * sizeof(double));
         assert_memory_equal(values, twice, (size_t)r * sizeof(double));
         assert_memory_equal(got.a, again.a, (size_t)(s * r) * sizeof(double));
         check_pairs(k, values, got, 1e-7 + (double)s * U, cases[i].kernel);
-        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 6, false));
+        assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 6, false, &left));
         mercer_matrix full = mrc_view(all.a, s, s, MERCER_F64), scratch = mrc_view(kept.a, s, s, MERCER_F64);
         assert_succeeds(context, context->backend->ops->eigen_top(context->backend, &scratch, s, expected, &full));
         check_pairs(k, expected, all, (double)s * 4 * U, "LAPACK");
@@ -126,11 +127,11 @@ static void test_rough_pairs(void **state)
     bench self;
     open_bench(&self, "laplace:bandwidth=3", S, D);
     dense k = scaled_kernel(&self), got = dense_new(S, R), again = dense_new(S, R), all = dense_new(S, S);
-    double values[R], twice[R], *expected = calloc(S, sizeof *expected);
+    double left, values[R], twice[R], *expected = calloc(S, sizeof *expected);
     mercer_matrix a = mrc_view(k.a, S, S, MERCER_F64), v = mrc_view(got.a, S, R, MERCER_F64),
                   w = mrc_view(again.a, S, R, MERCER_F64), full = mrc_view(all.a, S, S, MERCER_F64);
-    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, true));
-    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, true));
+    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, true, &left));
+    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, true, &left));
     assert_memory_equal(values, twice, sizeof values);
     assert_memory_equal(got.a, again.a, (size_t)(S * R) * sizeof(double));
     dense kv = dense_times(false, false, k, got), gram = dense_times(true, false, got, got), kept = dense_copy(k);
@@ -158,9 +159,9 @@ static void low_rank(bool sparse)
     if (sparse) /* rank 5 without rounding to hide it: five rows that are not 0 */
         memset(mrc_row(&self.data.x, 5), 0, (size_t)((s - 5) * 5) * sizeof(double));
     dense k = scaled_kernel(&self), got = dense_new(s, r);
-    double values[12];
+    double left, values[12];
     mercer_matrix a = mrc_view(k.a, s, s, MERCER_F64), v = mrc_view(got.a, s, r, MERCER_F64);
-    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, false));
+    assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, false, &left));
     dense first = dense_new(s, 5);
     for (int64_t i = 0; i < s; i++)
         for (int64_t j = 0; j < 5; j++) AT(first, i, j) = AT(got, i, j);

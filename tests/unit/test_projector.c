@@ -33,7 +33,7 @@ static void test_residual(void **state)
         for (int kind = 0; kind < KINDS; kind++) {
             for (int store = 0; store < 2; store++) {
                 mrc_projector_options one = options_of(1), many = options_of(6);
-                one.store = many.store = store;
+                one.store = many.store = one.sampled = many.sampled = store;
                 double early = gain_after(&self, kind, &one), late = gain_after(&self, kind, &many);
                 assert_that(early > 0 && late > early * (1 - 1e-5), "%s: gain %g after 1 pass, %g after 6", kinds[kind],
                             early, late);
@@ -133,7 +133,7 @@ static void test_sizes(void **state)
                 open_problem(&self, &s, NULL);
                 mrc_projector_options options = options_of(2);
                 options.nystrom = others[o][0], options.eigenpairs = others[o][1], options.block = others[o][2];
-                options.store = v & 1;
+                options.store = options.sampled = v & 1;
                 for (int kind = 0; kind < KINDS; kind++) assert_true(once(&self, kind, &options, "sizes").residual < 2);
                 close_problem(&self);
             }
@@ -213,7 +213,7 @@ static void test_ill_conditioned(void **state)
         for (int kind = 0; kind < KINDS; kind++)
             for (int store = 0; store < 2; store++) {
                 mrc_projector_options options = options_of(5);
-                options.store = store;
+                options.store = options.sampled = store;
                 mrc_projection report = once(&self, kind, &options, s.kernel);
                 double worst = kind == EP2 ? 2 : kind == PCG ? 0.2 : 1e-2;
                 assert_that(report.residual < worst, "%s %s %s: residual %g", s.kernel, mrc_dtype_name(s.real),

@@ -15,7 +15,7 @@ static void test_order(void **state)
     for (int kind = 0; kind < KINDS; kind++)
         for (int store = 0; store < 2; store++) {
             mrc_projector_options options = options_of(2);
-            options.store = store;
+            options.store = options.sampled = store;
             once(&self, kind, &options, "order");
             mrc_backend_registry[0]->copy(self.backend, &first, &self.theta);
             mrc_projector *projector;
@@ -69,7 +69,7 @@ static void test_allocation_failures(void **state)
         problem self;
         open_problem(&self, &s, &allocator);
         mrc_projector_options options = options_of(1);
-        options.store = kind % 2;
+        options.store = options.sampled = kind % 2;
         once(&self, kind / 2, &options, "warm"); /* the backend's scratch stays */
         int64_t before = self.context.bytes_now;
         mercer_status status = MERCER_ERROR_MEMORY;
@@ -103,6 +103,7 @@ static void test_bytes(void **state)
         open_problem(&self, &s, NULL);
         mrc_projector_options options = options_of(1);
         options.nystrom = 300, options.eigenpairs = 60, options.block = 150, options.store = v & 1;
+        options.sampled = !options.store; /* inverses together are for devices */
         int64_t size = mrc_dtype_size(s.real);
         mrc_problem sizes = {.p = s.p, .d = s.d, .c = s.c, .real_size = size, .point_size = size, .shards = 1};
         mrc_cost made, each;

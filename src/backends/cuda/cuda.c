@@ -7,6 +7,7 @@
  */
 #include "backends/cuda/cuda.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -65,6 +66,7 @@ static uint64_t place_of(const struct cudaDeviceProp *properties)
 static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 {
     struct cudaDeviceProp properties;
+    double since = mrc_seconds();
     MRC_TRY(find_device(backend, &cuda->device));
     MRC_CUDA_TRY(backend, cudaSetDevice(cuda->device));
     MRC_CUDA_TRY(backend, cudaGetDeviceProperties(&properties, cuda->device));
@@ -86,6 +88,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     MRC_TRY(mrc_cuda_make_room(backend));
     MRC_TRY(mrc_cuda_open_staging(backend));
+    mrc_lap(&since, &cuda->device_seconds);
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
     if (cuda->libraries.cublasCreate_v2(&cuda->blas) != CUBLAS_STATUS_SUCCESS ||
         cuda->libraries.cublasSetStream_v2(cuda->blas, cuda->stream) != CUBLAS_STATUS_SUCCESS)
@@ -93,6 +96,8 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     if (cuda->libraries.cusolverDnCreate(&cuda->solver) != CUSOLVER_STATUS_SUCCESS ||
         cuda->libraries.cusolverDnSetStream(cuda->solver, cuda->stream) != CUSOLVER_STATUS_SUCCESS)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuSOLVER could not be started on %s", cuda->name);
+    mrc_cuda_start_warming(backend);
+    mrc_lap(&since, &cuda->library_seconds);
     return MERCER_OK;
 }
 
@@ -100,6 +105,8 @@ static void destroy(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->stream) mrc_cuda_select(backend); /* else there is no such device, and nothing that belongs to it */
+    atomic_store(&cuda->ending, true);
+    mrc_background_stop(cuda->warming);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     mrc_cuda_close_staging(backend);
     mrc_cuda_release_all(backend);
@@ -131,7 +138,9 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .bandwidth = 3e12,
                               .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .place = mrc_cuda_of(backend)->place,
-                              .stream = mrc_cuda_of(backend)->stream};
+                              .stream = mrc_cuda_of(backend)->stream,
+                              .device_seconds = mrc_cuda_of(backend)->device_seconds,
+                              .library_seconds = mrc_cuda_of(backend)->library_seconds};
 }
 
 const mrc_backend_ops mrc_cuda_backend = {.api_version = MRC_BACKEND_API,

@@ -12,6 +12,9 @@
 #include "backends/backend.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/libraries.h"
+#include "core/threads/background.h"
+
+#include <stdatomic.h>
 
 enum { MRC_CUDA_NAME = 320 };
 
@@ -54,6 +57,9 @@ typedef struct mrc_cuda {
     mrc_cuda_libraries libraries;
     cublasHandle_t blas;
     cusolverDnHandle_t solver;
+    mrc_background *warming; /* a thread that has the libraries load what they will need; or NULL */
+    atomic_bool ending;      /* told to it */
+    double device_seconds, library_seconds;
     mrc_cuda_block *blocks; /* what alloc gave out */
     int64_t count, room;
     /* Scratch of the running operation: pieces of one block; a call that outgrows it gets further blocks, and when
@@ -89,7 +95,7 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, kernel_eval) X(cuda, nearest_rows)                                                              \
     X(cuda, kernel_diagonal) X(cuda, work_bytes)                       /* diagonal.c, footprint.c */ \
     X(cuda, gemm) X(cuda, eigen_top) X(cuda, cholesky) X(cuda, triangular_solve)      /* cuda_dense.c */     \
-    X(cuda, factor_inverse)                                                           /* cuda_inverse.c */   \
+    X(cuda, invert)                                                                   /* cuda_inverse.c */   \
     X(cuda, gather_rows) X(cuda, scatter_add_rows) X(cuda, axpby) X(cuda, scale_rows) /* cuda_vectors.c */   \
     X(cuda, scale_columns) X(cuda, symmetrise) X(cuda, column_dots) X(cuda, column_mean) X(cuda, row_sqnorms) \
     X(cuda, affine) X(cuda, draw_normals) X(cuda, row_losses)                                              \
@@ -135,6 +141,12 @@ void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mer
    when they return. */
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+
+/* ---- warming.c -------------------------------------------------------------------------------------------------- */
+
+/* Begins in a thread, while the host reads and packs: what libraries load when a function is first called. Nothing waits
+   for it, and nothing fails with it. */
+void mrc_cuda_start_warming(mrc_backend *backend);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 

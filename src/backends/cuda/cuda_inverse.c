@@ -1,85 +1,127 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * (L L')^-1 = M' M, M = L^-1, by matrix products.
+ * Inverses of symmetric positive definite matrices, several of a size at a time, by matrix products.
  *
- *   M of blocks of 32 rows          triangular.cu
- *   of twice as many rows, again and again:
- *       [ L_11      ]-1   [      M_11              ]
- *       [ L_21 L_22 ]   = [ -M_22 L_21 M_11   M_22 ]        all pairs of a size in one batch
+ *   A = [ A_11 .    ]   M_11 = L_11^-1               of the upper half, in the same way; up to 64 rows: triangular.cu
+ *       [ A_21 A_22 ]   L_21 = A_21 M_11'            where M_21 will be
+ *                       A_22 <- A_22 - L_21 L_21'
+ *                       M_22 = L_22^-1               of the lower half
+ *                       M_21 = -M_22 (L_21 M_11)
+ *   A^-1 = M' M          strips of rows of the lower triangle, each from M's first row that is not 0; then the mirror
  *
- * Cost: n^3 (1/3 + 2) flops; triangular solves with a unit matrix do fewer and take several times as long. Scratch:
- * 5/4 n^2 doubles.
+ * Cost: n^3 (4/3 + about 1/2) flops each, nearly all of them in batches of large products: potrf and triangular solves
+ * do fewer and take several times as long. Scratch: a quarter of the matrices.
  */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 
-/* count products C = alpha A B of (rows, depth) (depth, cols), row-major; the next ones lie `step` elements on. */
-typedef struct batch {
-    int64_t rows, cols, depth, count;
-    double alpha;
-    const double *a, *b;
-    double *c;
-    int64_t a_ld, b_ld, c_ld, a_step, b_step, c_step;
-} batch;
+#include <math.h>
 
-static mercer_status multiply(mrc_backend *backend, const batch *job)
+enum { STRIPS = 8 };
+
+/* A place in the first of the matrices, row-major; the same one of the next lies `step` elements on. */
+typedef struct place {
+    double *at;
+    int64_t ld, step;
+} place;
+
+typedef struct inverse_job {
+    mrc_backend *backend;
+    place a, m;
+    double *room; /* for products of a quarter of the matrices' size */
+    int64_t n, count;
+    double *least; /* (count) on the device */
+} inverse_job;
+
+static place inside(place matrix, int64_t row, int64_t column)
 {
-    static const double zero = 0;
-    mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (job->count == 0) return MERCER_OK;
+    matrix.at += row * matrix.ld + column;
+    return matrix;
+}
+
+/* C = alpha op(A) op(B) + beta C (rows, cols), for each of the matrices. */
+typedef struct product {
+    int64_t rows, cols, depth;
+    double alpha, beta;
+    place a, b, c;
+    bool transpose_a, transpose_b;
+} product;
+
+static mercer_status multiply(const inverse_job *job, const product *p)
+{
+    mrc_cuda *cuda = mrc_cuda_of(job->backend);
     cublasStatus_t status = cuda->libraries.cublasGemmStridedBatchedEx_64(
-        cuda->blas, CUBLAS_OP_N, CUBLAS_OP_N, job->cols, job->rows, job->depth, &job->alpha, job->b, CUDA_R_64F,
-        job->b_ld, job->b_step, job->a, CUDA_R_64F, job->a_ld, job->a_step, &zero, job->c, CUDA_R_64F, job->c_ld,
-        job->c_step, job->count, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT);
+        cuda->blas, p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->cols,
+        p->rows, p->depth, &p->alpha, p->b.at, CUDA_R_64F, p->b.ld, p->b.step, p->a.at, CUDA_R_64F, p->a.ld, p->a.step,
+        &p->beta, p->c.at, CUDA_R_64F, p->c.ld, p->c.step, job->count, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT);
     if (status == CUBLAS_STATUS_SUCCESS) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: products of triangles returned %d", (int)status);
+    return mrc_fail(job->backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product for inverses returned %d",
+                    (int)status);
 }
 
-/* M_21 of `count` pairs of blocks of w and `below` rows, the first of which begins at row `first`. */
-static mercer_status join(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *m, double *room,
-                          int64_t first, int64_t w, int64_t below, int64_t count)
+static int64_t upper_half(int64_t rows)
 {
-    const double *factor = (const double *)l->data + first * (l->ld + 1);
-    double *inverse = (double *)m->data + first * (m->ld + 1);
-    int64_t l_step = 2 * w * (l->ld + 1), m_step = 2 * w * (m->ld + 1);
-    batch right = {.rows = below, .cols = w, .depth = w, .count = count, .alpha = 1};
-    right.a = factor + w * l->ld, right.a_ld = l->ld, right.a_step = l_step;
-    right.b = inverse, right.b_ld = m->ld, right.b_step = m_step;
-    right.c = room, right.c_ld = w, right.c_step = w * below;
-    MRC_TRY(multiply(backend, &right));
-    batch left = {.rows = below, .cols = w, .depth = below, .count = count, .alpha = -1};
-    left.a = inverse + w * (m->ld + 1), left.a_ld = m->ld, left.a_step = m_step;
-    left.b = room, left.b_ld = w, left.b_step = w * below;
-    left.c = inverse + w * m->ld, left.c_ld = m->ld, left.c_step = m_step;
-    return multiply(backend, &left);
+    int64_t blocks = (rows + MRC_TRIANGULAR_BLOCK - 1) / MRC_TRIANGULAR_BLOCK;
+    return blocks > 1 ? (blocks + 1) / 2 * MRC_TRIANGULAR_BLOCK : rows;
 }
 
-mercer_status mrc_cuda_factor_inverse(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse)
+/* M of rows first .. first + rows - 1; halves, so that it is some ten calls deep at most. */
+static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
 {
-    static const double one = 1, zero = 0;
-    mrc_cuda *cuda = mrc_cuda_of(backend);
-    int64_t n = l->rows;
-    mercer_matrix factor, out, m;
-    double *room;
-    if (n == 0) return MERCER_OK;
-    MRC_CUDA_SCRATCH(backend);
-    MRC_TRY(mrc_cuda_read(backend, l, &factor));
-    MRC_TRY(mrc_cuda_write(backend, inverse, false, &out));
-    MRC_TRY(mrc_cuda_scratch(backend, &m, n, n, MERCER_F64));
-    MRC_TRY(mrc_cuda_push(backend, &room, (n * n / 4 + n) * 8));
-    MRC_TRY(mrc_cuda_clear(backend, &m));
-    MRC_CUDA_TRY(backend, mrc_launch_invert_diagonal(cuda->stream, factor, m.data, m.ld));
-    for (int64_t w = MRC_TRIANGULAR_BLOCK; w < n; w *= 2) {
-        int64_t pairs = n / (2 * w), rest = n - pairs * 2 * w;
-        MRC_TRY(join(backend, &factor, &m, room, 0, w, w, pairs));
-        if (rest > w) MRC_TRY(join(backend, &factor, &m, room, pairs * 2 * w, w, rest - w, 1));
+    int64_t upper = upper_half(rows), lower = rows - upper, second = first + upper;
+    place a = inside(job->a, first, first), m = inside(job->m, first, first);
+    if (lower == 0) {
+        MRC_CUDA_TRY(job->backend,
+                     mrc_launch_factor_block(mrc_cuda_of(job->backend)->stream, a.at, a.ld, a.step, m.at, m.ld, m.step,
+                                             (int)rows, job->count, job->least));
+        return MERCER_OK;
     }
-    cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-        cuda->blas, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &one, m.data, CUDA_R_64F, m.ld, m.data, CUDA_R_64F, m.ld, &zero,
-        out.data, CUDA_R_64F, out.ld, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: an inverse returned %d", (int)status);
-    return mrc_cuda_write_back(backend, inverse, &out);
+    place below = inside(job->m, second, first), product_room = {job->room, upper, upper * lower};
+    MRC_TRY(factor(job, first, upper));
+    product solve = {lower, upper, upper, 1, 0, inside(job->a, second, first), m, below, .transpose_b = true};
+    MRC_TRY(multiply(job, &solve));
+    product update = {lower, lower, upper, -1, 1, below, below, inside(job->a, second, second), .transpose_b = true};
+    MRC_TRY(multiply(job, &update));
+    MRC_TRY(factor(job, second, lower));
+    product right = {lower, upper, upper, 1, 0, below, m, product_room, .transpose_a = false};
+    MRC_TRY(multiply(job, &right));
+    product left = {lower, upper, lower, -1, 0, inside(job->m, second, second), product_room, below};
+    return multiply(job, &left);
+}
+
+/* The lower triangle of M' M, in the place of A. */
+static mercer_status square(const inverse_job *job)
+{
+    int64_t height = (job->n + STRIPS - 1) / STRIPS;
+    for (int64_t first = 0; first < job->n; first += height) {
+        int64_t rows = mrc_min(height, job->n - first);
+        product strip = {rows, first + rows, job->n - first, 1, 0, inside(job->m, first, first),
+                         inside(job->m, first, 0), inside(job->a, first, 0), .transpose_a = true};
+        MRC_TRY(multiply(job, &strip));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least)
+{
+    mercer_matrix all, m;
+    int64_t n = a->cols, count = n > 0 ? a->rows / n : 0, upper = upper_half(n);
+    inverse_job job = {.backend = backend, .n = n, .count = count};
+    if (count == 0) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_write(backend, a, true, &all));
+    MRC_TRY(mrc_cuda_write(backend, room, false, &m));
+    for (int64_t i = 0; i < count; i++) least[i] = INFINITY;
+    MRC_TRY(mrc_cuda_upload(backend, &job.least, least, count * 8));
+    MRC_TRY(mrc_cuda_push(backend, &job.room, (count * upper * (n - upper) + 1) * 8));
+    MRC_TRY(mrc_cuda_clear(backend, &m));
+    job.a = (place){all.data, all.ld, n * all.ld};
+    job.m = (place){m.data, m.ld, n * m.ld};
+    MRC_TRY(factor(&job, 0, n));
+    MRC_TRY(square(&job));
+    MRC_CUDA_TRY(backend, mrc_launch_mirror(mrc_cuda_of(backend)->stream, all));
+    MRC_TRY(mrc_cuda_download(backend, least, job.least, count * 8));
+    return mrc_cuda_write_back(backend, a, &all);
 }

@@ -7,7 +7,7 @@
  *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
  *                       or, for wide W, tiles                                                          half_tiles.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
- *   inverses of blocks  the inverse of a factor, and products of a quarter of its size                cuda_inverse.c
+ *   inverses of blocks  products of a quarter of the size of those that are made together              cuda_inverse.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
  *   batches             two slots, each on the device and page-locked on the host, a batch and targets stage.c
  *

@@ -18,8 +18,12 @@
  * theta_{q+1} on the Ritz vectors, couplings of rho_i theta_{q+1} / theta_i to the others, and among these what the
  * vectors miss of their directions: about rho_i^2 / theta_i each, which must be small beside theta_{q+1}. So the method
  * stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by ROUGH at most, by its square over the
- * relative gap in all likelihood. A round has two further blocks instead of three, and signs stay as they come. What
- * the preconditioner leaves (beta) is measured with the pairs as they are.
+ * relative gap in all likelihood. What the preconditioner leaves (beta) is measured with the pairs as they are.
+ *
+ * They come from subspace iteration, Q <- A Q orthonormalised, six times and then twice more for every round, with half
+ * as many columns again: a device multiplies so fast that what it waits for is the eigenproblem of Rayleigh-Ritz, which
+ * is (1.5 r, 1.5 r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100, Laplace:
+ * 1.04 after four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs stay as they come.
  *
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
@@ -31,28 +35,29 @@
 #include "core/numbers/random_normal.h"
 #include "solvers/operators/spd.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS = 4, ROUGH_BLOCKS = 3, ROUNDS = 20, FEWEST_EXTRA = 16 };
+enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 6, MORE_PRODUCTS = 2 };
 
 #define TOLERANCE   1e-7
 #define ROUGH       0.05
 #define ROUGH_FLOOR 1e-5 /* of theta_1: pairs below are not told from noise */
 
-static int64_t block_width(int64_t s, int64_t r)
+static int64_t block_width(int64_t s, int64_t r, bool rough)
 {
-    return mrc_min(s, r + mrc_max(FEWEST_EXTRA, r / 10));
+    return mrc_min(s, r + mrc_max(FEWEST_EXTRA, rough ? r / 2 : r / 10));
 }
 
 int64_t mrc_eigen_block_basis(int64_t s, int64_t r)
 {
-    return mrc_min(BLOCKS * block_width(s, r), s);
+    return mrc_min(BLOCKS * block_width(s, r, false), s);
 }
 
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r)
 {
-    int64_t b = block_width(s, r), all = mrc_eigen_block_basis(s, r);
+    int64_t b = block_width(s, r, false), all = mrc_eigen_block_basis(s, r);
     return 8 * (2 * s * all + s * b + 3 * all * all + 2 * b * b);
 }
 
@@ -70,6 +75,8 @@ typedef struct block_method {
     int64_t columns;             /* of the basis so far */
     uint64_t seed;
     bool rough;
+    bool once;       /* the basis is multiplied again: it need not be orthonormal to the last bit */
+    double residual; /* the largest of the last round, over theta_1 */
 } block_method;
 
 static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
@@ -129,6 +136,7 @@ static mercer_status orthonormalise(block_method *self, const mercer_matrix *nex
     MRC_TRY(clean(self));
     MRC_TRY(normalise_columns(self));
     MRC_TRY(orthonormalise_once(self, &self->w, next));
+    if (self->once) return MERCER_OK;
     MRC_TRY(self->backend->ops->copy(self->backend, &self->w, next));
     MRC_TRY(clean(self));
     return orthonormalise_once(self, &self->w, next);
@@ -164,6 +172,20 @@ static mercer_status grow_basis(block_method *self)
     return MERCER_OK;
 }
 
+/* Q becomes A Q, orthonormal, so many times. */
+static mercer_status multiply_basis(block_method *self, int products)
+{
+    mercer_matrix image = mrc_columns(&self->aq, 0, self->b);
+    for (int i = 0; i < products; i++) {
+        mrc_centers_tell(self->centers, "eigensystem", -1);
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &image));
+        self->columns = 0;
+        self->once = i + 1 < products;
+        MRC_TRY(append(self));
+    }
+    return MERCER_OK;
+}
+
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
 /* |A v_i - theta_i v_i| / theta_1, the largest; rough: / sqrt(theta_i theta_r). W serves for the differences. */
@@ -176,11 +198,12 @@ static mercer_status find_worst_residual(block_method *self, int64_t r, double *
     MRC_TRY(backend->ops->scale_columns(backend, &w, self->theta));
     MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));
     MRC_TRY(backend->ops->column_dots(backend, &w, &w, self->norms));
-    *worst = 0;
+    *worst = self->residual = 0;
     double least = fmax(self->theta[r - 1], ROUGH_FLOOR * self->theta[0]);
     for (int64_t j = 0; j < r; j++) {
         double size = self->rough ? sqrt(least * fmax(self->theta[j], least)) : self->theta[0];
         *worst = fmax(*worst, sqrt(self->norms[j]) / size);
+        self->residual = fmax(self->residual, sqrt(self->norms[j]) / fmax(self->theta[0], DBL_MIN));
     }
     return MERCER_OK;
 }
@@ -228,7 +251,7 @@ static mercer_status iterate(block_method *self, int64_t r)
     MRC_TRY(draw_start(self));
     MRC_TRY(append(self));
     for (int round = 0; round < ROUNDS; round++) {
-        MRC_TRY(grow_basis(self));
+        MRC_TRY(self->rough ? multiply_basis(self, round == 0 ? FIRST_PRODUCTS : MORE_PRODUCTS) : grow_basis(self));
         MRC_TRY(rayleigh_ritz(self));
         double worst;
         MRC_TRY(find_worst_residual(self, r, &worst));
@@ -239,10 +262,10 @@ static mercer_status iterate(block_method *self, int64_t r)
 }
 
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
-                              const mercer_matrix *vectors, uint64_t seed, bool rough)
+                              const mercer_matrix *vectors, uint64_t seed, bool rough, double *residual)
 {
     mrc_backend *backend = centers->backend;
-    int64_t s = k->rows, r = vectors->cols, b = block_width(s, r);
+    int64_t s = k->rows, r = vectors->cols, b = block_width(s, r, rough);
     block_method self = {.seed = seed,
                          .rough = rough,
                          .centers = centers,
@@ -250,7 +273,7 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
                          .a = k,
                          .s = s,
                          .b = b,
-                         .all = mrc_min((rough ? ROUGH_BLOCKS : BLOCKS) * b, s)};
+                         .all = rough ? b : mrc_min(BLOCKS * b, s)};
     struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
@@ -265,6 +288,7 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
             mrc_scope_matrix(&scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis"));
     MRC_TRY(iterate(&self, r));
     mercer_matrix first = mrc_columns(&self.q, 0, r), host;
+    *residual = self.residual;
     memcpy(values, self.theta, (size_t)r * sizeof *values);
     MRC_TRY(backend->ops->copy(backend, vectors, &first));
     if (rough) return MERCER_OK;

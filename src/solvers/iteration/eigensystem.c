@@ -105,7 +105,8 @@ static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sampl
     MRC_TRY(sample_matrix(centers, sample, k));
     mrc_centers_tell(centers, "eigensystem", -1);
     if (use_block_method(s, vectors->cols - 1)) {
-        MRC_TRY(mrc_eigen_block(centers, k, values, vectors, seed, is_rough(centers)));
+        MRC_TRY(mrc_eigen_block(centers, k, values, vectors, seed, is_rough(centers), residual));
+        if (is_rough(centers)) return MERCER_OK;
         return check_pairs(centers, k, vectors, values, residual);
     }
     MRC_TRY(centers->backend->ops->eigen_top(centers->backend, k, vectors->cols, values, vectors));
@@ -175,24 +176,41 @@ void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
 
 /* ---- beta and the step --------------------------------------------------------------------------------------- */
 
+/* taken (rows): sum_i D_i phi_i^2, where phi lies, which is scaled. */
+static mercer_status take_on_device(const mrc_eigensystem *system, mrc_backend *backend, const mercer_matrix *phi,
+                                    double *taken)
+{
+    double *roots;
+    MRC_SCOPE(scope, backend->context);
+    if (system->q == 0) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(&scope, &roots, system->q, sizeof *roots, "scaled eigenvectors"));
+    for (int64_t j = 0; j < system->q; j++) roots[j] = sqrt(system->d[j]);
+    MRC_TRY(backend->ops->scale_columns(backend, phi, roots));
+    return backend->ops->row_sqnorms(backend, phi, taken);
+}
+
 mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *centers, const mercer_matrix *fresh,
                                    mrc_step_rule rule, double *beta)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix phi, diagonal, own, f;
+    double *taken;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &phi, fresh->rows, system->q, centers->real, "Nystrom extension"));
     MRC_TRY(mrc_scope_matrix(&scope, backend, &diagonal, fresh->rows, 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &taken, fresh->rows, sizeof *taken, "Nystrom extension"));
     MRC_TRY(mrc_points_matmul(centers, fresh, &system->points, &system->vectors, &phi, false));
     MRC_TRY(backend->ops->kernel_diagonal(backend, centers->kernel, fresh, &diagonal));
     double top = 0, whole = 0;
+    if (is_rough(centers)) MRC_TRY(take_on_device(system, backend, &phi, taken));
     MRC_TRY(mrc_scope_open(&scope, backend, &diagonal, &own));
-    MRC_TRY(mrc_scope_open(&scope, backend, &phi, &f));
+    if (!is_rough(centers)) MRC_TRY(mrc_scope_open(&scope, backend, &phi, &f));
     for (int64_t i = 0; i < fresh->rows; i++) {
         double value = mrc_load(&own, i, 0);
         whole = fmax(whole, value);
-        for (int64_t j = 0; j < system->q; j++) value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
-        top = fmax(top, value);
+        for (int64_t j = 0; j < system->q && !is_rough(centers); j++)
+            value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
+        top = fmax(top, value - taken[i]);
     }
     /* Never above the plain diagonal, never so small that rounding decides. */
     *beta = rule == MRC_STEP_PRINTED ? fmax(whole, system->tail)

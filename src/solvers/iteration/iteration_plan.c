@@ -130,7 +130,7 @@ static void choose_projector_sizes(mrc_planner *self)
     if (printed) s = request->p >= 100000 ? 10000 : 2000;
     s = mrc_min(mrc_min(options->projector_nystrom > 0 ? options->projector_nystrom : s, request->p), mrc_max(1, most));
     int64_t q = printed ? s / PAIRS_PRINTED : request->p >= 50000 ? 1000 : 500;
-    int64_t q_most = self->plan->budget / 8 / mrc_max(1, 2 * request->p * self->problem.real_size);
+    int64_t q_most = self->plan->budget / 8 / mrc_max(1, (self->device ? 1 : 2) * request->p * self->problem.real_size);
     q = options->projector_eigenpairs > 0 ? options->projector_eigenpairs : mrc_min(q, mrc_max(1, q_most));
     int64_t block = mrc_min(self->device ? BLOCK_DEVICE : BLOCK_DEFAULT, (int64_t)sqrt(budget / 8 / 8));
     plan->projector_nystrom = s;
@@ -145,6 +145,7 @@ static void choose_projector_sizes(mrc_planner *self)
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
     if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
+    self->plan->projector_options.sampled = self->device;
     if (projector->keeps != MRC_KEEPS_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
                      (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,

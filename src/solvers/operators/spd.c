@@ -4,6 +4,7 @@
  *
  *   L L' = A + (shift + jitter) I        A (p, p) f64, symmetric positive semi-definite up to rounding
  *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4
+ *   or (L L')^-1 in its place, of several matrices at once where none of them needs a jitter
  *
  * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each try; 8 p^2 bytes, which the caller gives.
  *
@@ -35,14 +36,26 @@ static mercer_matrix diagonal_of(const mercer_matrix *a)
     return diagonal;
 }
 
-/* True if all pivots of the factor are well above rounding. pivots (p). */
-static mercer_status is_sound(mrc_centers *centers, const mercer_matrix *l, double mean, double *pivots, bool *sound)
+/* True if a squared pivot is well above rounding. */
+static bool is_sound(double squared, int64_t p, double mean)
 {
+    return squared > 0 && squared >= 4 * DBL_EPSILON * (double)p * mean;
+}
+
+/* L becomes its factor, or its inverse; *least: the smallest squared pivot, 0 if there is no factor. pivots (p). */
+static mercer_status factorise(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *pivots,
+                               double *least)
+{
+    mrc_backend *backend = centers->backend;
+    centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
+    if (job->room) return backend->ops->invert(backend, l, job->room, least);
+    *least = 0;
+    mercer_status status = backend->ops->cholesky(backend, l);
+    if (status != MERCER_OK) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
     mercer_matrix diagonal = diagonal_of(l), host = mrc_view(pivots, l->rows, 1, MERCER_F64);
-    MRC_TRY(centers->backend->ops->copy(centers->backend, &host, &diagonal));
-    *sound = true;
-    for (int64_t i = 0; i < l->rows; i++)
-        if (pivots[i] * pivots[i] < 4 * DBL_EPSILON * (double)l->rows * mean) *sound = false;
+    MRC_TRY(backend->ops->copy(backend, &host, &diagonal));
+    *least = INFINITY;
+    for (int64_t i = 0; i < l->rows; i++) *least = fmin(*least, pivots[i] * pivots[i]);
     return MERCER_OK;
 }
 
@@ -65,25 +78,20 @@ static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer
 static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                  const mercer_matrix *ones, double *pivots, double *relative, double *mean)
 {
-    mrc_backend *backend = centers->backend;
-    double first = 16 * DBL_EPSILON * (double)l->rows;
+    double first = 16 * DBL_EPSILON * (double)l->rows, least;
     *mean = 0;
     for (double rho = *relative;;) {
         if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
         MRC_TRY(form(centers, job, l, ones, rho, mean));
         mrc_centers_tell(centers, "factorisation", -1);
-        mercer_status status = backend->ops->cholesky(backend, l);
-        centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
-        bool sound = false;
-        if (status == MERCER_OK) MRC_TRY(is_sound(centers, l, *mean, pivots, &sound));
-        if (sound) {
+        MRC_TRY(factorise(centers, job, l, pivots, &least));
+        if (is_sound(least, l->rows, *mean)) {
             if (rho > *relative)
                 mrc_log(centers->context, MERCER_LOG_WARNING,
                         "%s is singular in double precision: %.1e of its mean diagonal was added", job->what, rho);
             *relative = rho;
             return MERCER_OK;
         }
-        if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
         rho = rho > 0 ? 10 * rho : first;
         if (rho > LARGEST_JITTER || !isfinite(*mean))
             return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
@@ -92,18 +100,24 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
     }
 }
 
+/* A column of rows ones, and room for as many numbers of the host. */
+static mercer_status make_ones(mrc_scope *scope, mrc_backend *backend, int64_t rows, mercer_matrix *ones,
+                               double **pivots)
+{
+    MRC_TRY(mrc_scope_matrix(scope, backend, ones, rows, 1, MERCER_F64, "a column of ones"));
+    MRC_TRY(mrc_scope_alloc(scope, pivots, rows, sizeof **pivots, "pivots"));
+    for (int64_t i = 0; i < rows; i++) (*pivots)[i] = 1;
+    mercer_matrix host = mrc_view(*pivots, rows, 1, MERCER_F64);
+    return backend->ops->copy(backend, ones, &host);
+}
+
 mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *relative,
                              double *mean)
 {
-    mrc_backend *backend = centers->backend;
     mercer_matrix ones;
     double unused, *pivots;
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(mrc_scope_matrix(&scope, backend, &ones, l->rows, 1, MERCER_F64, "a column of ones"));
-    MRC_TRY(mrc_scope_alloc(&scope, &pivots, l->rows, sizeof *pivots, "pivots"));
-    for (int64_t i = 0; i < l->rows; i++) pivots[i] = 1;
-    mercer_matrix host = mrc_view(pivots, l->rows, 1, MERCER_F64);
-    MRC_TRY(backend->ops->copy(backend, &ones, &host));
+    MRC_TRY(make_ones(&scope, centers->backend, l->rows, &ones, &pivots));
     return try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
 }
 
@@ -171,12 +185,49 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
     return MERCER_OK;
 }
 
-mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)
+/* K(B,B) = 0 (a linear kernel, points at 0) has no scale to shift by; any will do, since nothing fits. */
+static mercer_status describe(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor, mrc_spd *job)
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
-    /* K(B,B) = 0 (a linear kernel, points at 0) has no scale to shift by; any will do, since nothing fits. */
-    mrc_spd job = {.points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)"};
+    *job = (mrc_spd){.points = points,
+                     .shift = factor->trace > 0 ? 0 : 1,
+                     .what = "projection: K(Z,Z)",
+                     .room = factor->room};
+    return MERCER_OK;
+}
+
+static double total_shift(const mrc_spd *job, const mrc_factor *factor)
+{
+    return job->shift + factor->relative * factor->trace / (double)factor->l.rows;
+}
+
+mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)
+{
+    mrc_spd job;
+    MRC_TRY(describe(centers, points, factor, &job));
     MRC_TRY(mrc_spd_factor(centers, &job, &factor->l, &factor->relative, NULL));
-    factor->shift = job.shift + factor->relative * factor->trace / (double)points->rows;
+    factor->shift = total_shift(&job, factor);
+    return MERCER_OK;
+}
+
+mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const mercer_matrix *points, mrc_factor *factors,
+                                 const mercer_matrix *room, bool *sound)
+{
+    mercer_matrix ones, all = factors[0].l;
+    double *means, *least, *unused, n = (double)all.rows;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(make_ones(&scope, centers->backend, all.rows, &ones, &unused));
+    MRC_TRY(mrc_scope_alloc(&scope, &means, 2 * count, sizeof *means, "pivots"));
+    least = means + count;
+    for (int64_t i = 0; i < count; i++) {
+        mrc_spd job;
+        MRC_TRY(describe(centers, &points[i], &factors[i], &job));
+        MRC_TRY(form(centers, &job, &factors[i].l, &ones, factors[i].relative, &means[i]));
+        factors[i].shift = total_shift(&job, &factors[i]);
+    }
+    all.rows *= count;
+    MRC_TRY(centers->backend->ops->invert(centers->backend, &all, room, least));
+    centers->flops += (double)count * n * n * n / 3;
+    for (int64_t i = 0; i < count; i++) sound[i] = is_sound(least[i], factors[i].l.rows, means[i]);
     return MERCER_OK;
 }

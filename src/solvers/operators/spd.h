@@ -10,7 +10,8 @@ typedef struct mrc_spd {
     const mercer_matrix *points;
     const mercer_matrix *matrix;
     double shift;
-    const char *what; /* for messages */
+    const char *what;          /* for messages */
+    const mercer_matrix *room; /* (p, p) f64: L becomes (L L')^-1 instead; or NULL */
 } mrc_spd;
 
 /*
@@ -30,12 +31,17 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
 
 /* L L' = K(B,B) + shift I, the shift no larger than it must be. */
 typedef struct mrc_factor {
-    mercer_matrix l; /* (b, b) f64, of the caller */
+    mercer_matrix l;           /* (b, b) f64, of the caller */
+    const mercer_matrix *room; /* (b, b) f64 of the caller: l becomes (L L')^-1 instead; or NULL */
     double relative; /* in: least shift, relative to the mean of the diagonal; out: what was used */
     double shift;    /* the same, absolute */
     double trace;    /* of K(B,B): an upper bound of its norm */
 } mrc_factor;
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
+/* The inverses of several blocks of b points each in one go, with the shifts that are given and no others. The factors'
+   matrices lie one below the other, as room does. sound[i]: whether that was enough. */
+mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const mercer_matrix *points, mrc_factor *factors,
+                                 const mercer_matrix *room, bool *sound);
 /* The relative shift from which on a solution can be rounded to `real` without harm. */
 double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 /* True if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */

@@ -7,7 +7,11 @@
  *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, kept
  *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
  *
- * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has
+ * Where inverses are kept they are made several at a time, by one call of the backend; one that needs a shift is made
+ * again alone.
+ *
+ * Memory: a sorted copy of the centers, p d; 8 b^2, while inverses are made twice for each of those that are made
+ * together; inverses p b. On R ranks each has
  * its part of the sorted copy and every R-th inverse, and the rank that has the inverse of a block sends X (b, c) to
  * the others. All of them make all inverses: the shift that one block needs is the least of the next.
  *
@@ -25,7 +29,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { POWER_STEPS = 8 };
+enum { POWER_STEPS = 8, DRAWN = 4096 };
 
 static int64_t block_count(int64_t p, int64_t size)
 {
@@ -46,6 +50,12 @@ mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_i
     return (mrc_bytes){sorted, lists + (double)(8 * b * b)};
 }
 
+double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together)
+{
+    double b = (double)mrc_min(size, problem->p);
+    return 16 * b * b * (together ? MRC_BLOCKS_TOGETHER : 1) + 2 * b * (double)problem->real_size;
+}
+
 /* ---- The order ----------------------------------------------------------------------------------------------- */
 
 /* Which local shard a row of a field belongs to. */
@@ -56,10 +66,17 @@ static int shard_of(const mrc_centers *centers, int64_t row)
     return shard;
 }
 
+/* Centers first .. first + count - 1 of the order. */
+static void draw_order(const mrc_blocks *self, int64_t first, int64_t count, int64_t *ids)
+{
+    mrc_rng rng = {self->seed, MRC_RANDOM_PARTITION};
+    mrc_draw_centers(self->centers->context->threads, rng, self->centers->p, first, count, ids);
+}
+
 static mercer_status sort_rows(mrc_blocks *self)
 {
     mrc_centers *centers = self->centers;
-    int64_t rows = centers->z.rows, width = self->count + 1, id;
+    int64_t rows = centers->z.rows, width = self->count + 1, ids[DRAWN];
     MRC_TRY(mrc_alloc(centers->context, &self->order, rows, sizeof(int64_t), "the order of the centers"));
     MRC_TRY(mrc_alloc(centers->context, &self->place, rows, sizeof(int64_t), "places in blocks"));
     MRC_TRY(
@@ -69,8 +86,8 @@ static mercer_status sort_rows(mrc_blocks *self)
         /* The last bound counts the rows placed so far; it is the bound of the block that begins. */
         for (int k = 0; k < centers->shards && i % self->size == 0; k++)
             self->before[k * width + block] = self->before[k * width + self->count];
-        mrc_draw_centers(self->seed, MRC_RANDOM_PARTITION, centers->p, i, 1, &id);
-        int64_t row = id - centers->first;
+        if (i % DRAWN == 0) draw_order(self, i, mrc_min(DRAWN, centers->p - i), ids);
+        int64_t row = ids[i % DRAWN] - centers->first;
         if (row < 0 || row >= rows) continue;
         int shard = shard_of(centers, row);
         int64_t at = centers->shard[shard].offset + self->before[shard * width + self->count]++;
@@ -88,18 +105,20 @@ mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, c
         return MERCER_OK;
     }
     *out = mrc_rows(room, 0, rows);
-    mrc_draw_centers(self->seed, MRC_RANDOM_PARTITION, self->centers->p, first, rows, ids);
+    draw_order(self, first, rows, ids);
     return mrc_centers_collect(self->centers, NULL, ids, rows, out);
 }
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------ */
 
-/* The factor of a block with at least that relative shift, in self->factor. */
-static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, double least, mrc_factor *out)
+/* The factor of a block with at least that relative shift, in self->factor, or with room (b, b) f64 its inverse. */
+static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *room,
+                                  double least, mrc_factor *out)
 {
     self->shift = fmax(self->shift, least);
-    *out = (mrc_factor){.l = self->factor, .relative = self->shift};
-    out->l.rows = out->l.cols = points->rows;
+    *out = (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows),
+                        .room = room,
+                        .relative = self->shift};
     MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
     self->shift = out->relative; /* what one block needed the next will need */
     return MERCER_OK;
@@ -132,22 +151,53 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     }
 }
 
-static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
+/* Rounds an inverse to type real; *fits: whether that does no harm. */
+static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;
-    double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0, norm;
-    mercer_matrix wide = self->wide;
+    mercer_dtype real = self->sorted.real;
+    double norm;
+    mrc_count_product(&self->sorted, inverse->rows, inverse->rows, inverse->rows);
+    MRC_TRY(backend->ops->copy(backend, inverse, &factor->l));
+    MRC_TRY(mrc_matrix_norm(backend, inverse, &norm)); /* no smaller than the norm that counts */
+    if (mrc_factor_too_rough(factor, real, norm, 1)) MRC_TRY(estimate_norm(self, inverse, &norm));
+    *fits = !mrc_factor_too_rough(factor, real, norm, 1) ||
+            factor->relative >= mrc_factor_safe_shift(real, inverse->rows);
+    return MERCER_OK;
+}
+
+static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
+{
+    double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0;
+    mercer_matrix room = mrc_shaped(&self->room, points->rows, points->rows);
     mrc_factor factor;
-    wide.rows = wide.cols = points->rows;
+    bool fits;
     for (;; least = safe) {
-        MRC_TRY(factor_block(self, points, least, &factor));
-        MRC_TRY(backend->ops->factor_inverse(backend, &factor.l, &wide));
-        mrc_count_product(&self->sorted, wide.rows, wide.rows, wide.rows);
-        MRC_TRY(backend->ops->copy(backend, inverse, &wide));
-        MRC_TRY(estimate_norm(self, inverse, &norm));
-        if (!mrc_factor_too_rough(&factor, self->sorted.real, norm, 1) || factor.relative >= safe) return MERCER_OK;
+        MRC_TRY(factor_block(self, points, &room, least, &factor));
+        MRC_TRY(keep_inverse(self, &factor, inverse, &fits));
+        if (fits) return MERCER_OK;
         say_shifted(self, safe);
     }
+}
+
+/* The inverses of blocks of the same size. */
+static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer_matrix *points,
+                                   mercer_matrix *const *inverses)
+{
+    mrc_factor factors[MRC_BLOCKS_TOGETHER];
+    bool sound[MRC_BLOCKS_TOGETHER];
+    int64_t rows = points[0].rows;
+    if (count == 1) return invert_block(self, &points[0], inverses[0]);
+    mercer_matrix all = mrc_shaped(&self->factor, count * rows, rows),
+                  room = mrc_shaped(&self->room, count * rows, rows);
+    for (int64_t i = 0; i < count; i++)
+        factors[i] = (mrc_factor){.l = mrc_rows(&all, i * rows, rows), .relative = self->shift};
+    MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &room, sound));
+    for (int64_t i = 0; i < count; i++)
+        if (sound[i]) MRC_TRY(keep_inverse(self, &factors[i], inverses[i], &sound[i]));
+    for (int64_t i = 0; i < count; i++) /* these overwrite the others */
+        if (!sound[i]) MRC_TRY(invert_block(self, &points[i], inverses[i]));
+    return MERCER_OK;
 }
 
 static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *b,
@@ -158,7 +208,7 @@ static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *poin
     mrc_factor factor;
     MRC_TRY(mrc_matrix_norm(backend, b, &b_norm));
     for (;; least = safe) {
-        MRC_TRY(factor_block(self, points, least, &factor));
+        MRC_TRY(factor_block(self, points, NULL, least, &factor));
         MRC_TRY(backend->ops->copy(backend, wide, b));
         MRC_TRY(mrc_spd_solve(&self->sorted, &factor.l, wide));
         MRC_TRY(mrc_matrix_norm(backend, wide, &x_norm));
@@ -204,32 +254,56 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
+/* Whether the blocks are views of rows, and a device does better with several at a time. */
+static int64_t blocks_together(const mrc_blocks *self)
+{
+    mrc_backend *backend = self->centers->backend;
+    bool together = self->centers->all_shards == 1 && backend->ops->capabilities(backend).memory != MRC_HOST;
+    return together ? mrc_min(MRC_BLOCKS_TOGETHER, self->count) : 1;
+}
+
+/* Up to `most` blocks from `first` on, of the same size; *done: how many. other: for inverses that another rank keeps. */
+static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
+                               mercer_matrix *other, int64_t *done)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    int64_t rows = mrc_blocks_rows(self, first);
+    mercer_matrix points[MRC_BLOCKS_TOGETHER], *inverses[MRC_BLOCKS_TOGETHER];
+    for (*done = 0; *done < most && first + *done < self->count; ++*done) {
+        int64_t block = first + *done;
+        if (mrc_blocks_rows(self, block) != rows) break; /* the last block may be smaller */
+        mercer_matrix *to = keeper_of(self, block) == centers->comm->rank ? &self->inverses[block] : other;
+        if (to->rows != rows) {
+            mrc_matrix_destroy(backend, to);
+            MRC_TRY(mrc_matrix_create(backend, to, rows, rows, centers->real, "the inverse of a block"));
+        }
+        inverses[*done] = to;
+        MRC_TRY(mrc_blocks_points(self, block, ids, room, &points[*done]));
+    }
+    return invert_blocks(self, *done, points, inverses);
+}
+
 static mercer_status keep_inverses(mrc_blocks *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    int64_t *ids;
-    mercer_matrix room, other = {0}, points;
+    int64_t *ids, most = blocks_together(self), done;
+    mercer_matrix room, other = {0};
     mercer_status status = MERCER_OK;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(
         mrc_alloc_zero(centers->context, &self->inverses, self->count, sizeof *self->inverses, "the list of inverses"));
-    MRC_TRY(mrc_matrix_create(backend, &self->wide, self->size, self->size, MERCER_F64, "the inverse of a block"));
+    MRC_TRY(mrc_matrix_create(backend, &self->factor, most * self->size, self->size, MERCER_F64, "inverses of blocks"));
+    MRC_TRY(mrc_matrix_create(backend, &self->room, most * self->size, self->size, MERCER_F64, "inverses of blocks"));
     MRC_TRY(mrc_scope_alloc(&scope, &ids, self->size, sizeof *ids, "the numbers of a block"));
     MRC_TRY(mrc_scope_points(&scope, centers, &room, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
-    for (int64_t block = 0; block < self->count && status == MERCER_OK; block++) {
-        int64_t rows = mrc_blocks_rows(self, block);
+    for (int64_t block = 0; block < self->count && status == MERCER_OK; block += done) {
         mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
-        mercer_matrix *to = keeper_of(self, block) == centers->comm->rank ? &self->inverses[block] : &other;
-        if (to->rows != rows) {
-            mrc_matrix_destroy(backend, to); /* the last block may be smaller */
-            status = mrc_matrix_create(backend, to, rows, rows, centers->real, "the inverse of a block");
-        }
-        if (status == MERCER_OK) status = mrc_blocks_points(self, block, ids, &room, &points);
-        if (status == MERCER_OK) status = invert_block(self, &points, to);
+        status = keep_some(self, block, most, ids, &room, &other, &done);
     }
     mrc_matrix_destroy(backend, &other);
-    mrc_matrix_destroy(backend, &self->wide);
+    mrc_matrix_destroy(backend, &self->room);
     mrc_matrix_destroy(backend, &self->factor);
     return status;
 }
@@ -244,8 +318,8 @@ static mercer_status create(mrc_blocks *self, bool keep)
     MRC_TRY(backend->ops->gather_rows(backend, &self->z, &centers->z, self->order));
     self->sorted.z = self->z;
     MRC_TRY(mrc_points_pack(&self->sorted, &self->z, 0, self->z.rows));
-    MRC_TRY(mrc_matrix_create(backend, &self->factor, self->size, self->size, MERCER_F64, "the factor of a block"));
-    return keep ? keep_inverses(self) : MERCER_OK;
+    if (keep) return keep_inverses(self);
+    return mrc_matrix_create(backend, &self->factor, self->size, self->size, MERCER_F64, "the factor of a block");
 }
 
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
@@ -268,7 +342,7 @@ void mrc_blocks_destroy(mrc_blocks *self)
     for (int64_t block = 0; block < self->count && self->inverses; block++)
         mrc_matrix_destroy(centers->backend, &self->inverses[block]);
     mrc_free(centers->context, self->inverses);
-    mrc_matrix_destroy(centers->backend, &self->wide);
+    mrc_matrix_destroy(centers->backend, &self->room);
     mrc_matrix_destroy(centers->backend, &self->factor);
     mrc_points_forget(&self->sorted, &self->z);
     mrc_matrix_destroy(centers->backend, &self->z);

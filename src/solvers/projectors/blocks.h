@@ -7,6 +7,8 @@
 #include "solvers/operators/spd.h"
 #include "solvers/projectors/projector.h"
 
+enum { MRC_BLOCKS_TOGETHER = 4 }; /* inverses that a device makes at a time, at most */
+
 typedef struct mrc_blocks {
     mrc_centers *centers; /* as they were given */
     mrc_centers sorted;   /* the same, each shard's in the order of the blocks; fields of it are "sorted fields" */
@@ -17,7 +19,7 @@ typedef struct mrc_blocks {
     int64_t *place;             /* (rows) and row place[i] of its block */
     int64_t *before;            /* (shards, count + 1) how many rows of a shard stand in earlier blocks */
     double shift;               /* least relative shift of a block: rises when one turns out to need it */
-    mercer_matrix factor, wide; /* (size, size) f64 */
+    mercer_matrix factor, room; /* (size, size) f64; while inverses are made, of all that are made together */
     mercer_matrix *inverses;    /* (count) type real, if they are kept: on R ranks every R-th of them */
 } mrc_blocks;
 
@@ -28,6 +30,8 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
 void mrc_blocks_destroy(mrc_blocks *blocks);
 /* Bytes held, without the centers' own. */
 mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);
+/* And while inverses are made, of that many at a time, on top. */
+double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 
 /* The points of a block: a view where there is one shard, else collected in room (size, d), ids (size). */

@@ -20,27 +20,45 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- Samples of the centers ---------------------------------------------------------------------------------- */
 
-void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids)
+enum { DRAWN = 1024 }; /* by a thread at a time */
+
+typedef struct draw {
+    mrc_rng rng;
+    int64_t p, first, count, *ids;
+} draw;
+
+static void draw_piece(void *argument, int64_t piece, int worker)
 {
-    for (int64_t i = 0; i < count; i++) ids[i] = mrc_random_permutation((mrc_rng){seed, sequence}, p, first + i);
+    (void)worker;
+    const draw *self = argument;
+    int64_t end = mrc_min((piece + 1) * DRAWN, self->count);
+    for (int64_t i = piece * DRAWN; i < end; i++)
+        self->ids[i] = mrc_random_permutation(self->rng, self->p, self->first + i);
 }
 
-mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
+void mrc_draw_centers(int threads, mrc_rng rng, int64_t p, int64_t first, int64_t count, int64_t *ids)
+{
+    draw self = {rng, p, first, count, ids};
+    mrc_parallel_for(threads, (count + DRAWN - 1) / DRAWN, draw_piece, &self);
+}
+
+mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids)
 {
     mercer_matrix sample;
     MRC_SCOPE(scope, centers->context);
     *out = (mrc_eigensystem){0};
-    mrc_draw_centers(seed, MRC_RANDOM_SAMPLE, centers->p, 0, s, ids);
+    mrc_draw_centers(centers->context->threads, rng, centers->p, 0, s, ids);
     MRC_TRY(mrc_scope_points(&scope, centers, &sample, s, "a sample of the centers"));
     MRC_TRY(mrc_centers_collect(centers, NULL, ids, s, &sample));
-    return mrc_eigensystem_create(out, centers, &sample, q, seed);
+    return mrc_eigensystem_create(out, centers, &sample, q, rng.seed);
 }
 
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total)
@@ -180,7 +198,7 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
     mrc_eigensystem system;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_alloc(&scope, &ids, s, sizeof *ids, "the sample of the centers"));
-    MRC_TRY(mrc_sample_system(&system, centers, s, q, seed, ids));
+    MRC_TRY(mrc_sample_system(&system, centers, s, q, (mrc_rng){seed, MRC_RANDOM_SAMPLE}, ids));
     mrc_scope_close(&scope);
     mercer_status status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
     if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);

@@ -25,6 +25,7 @@ typedef struct mrc_projector_options {
     double gamma;       /* ep2: step factor, */
     mrc_step_rule rule; /* and step rule */
     bool store;         /* pcg: keep K(Z,Z); bgs: keep the inverses of its blocks */
+    bool sampled;       /* bgs: the coarse space is that of the sample, not extended to all centers */
     double jitter; /* added to the diagonal of K(Z,Z) by exact, relative to its mean; 0: only if the factor fails */
     uint64_t seed;
 } mrc_projector_options;
@@ -108,10 +109,10 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
 #define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 
 /* ids[i] = element first + i of a random permutation of 0 .. p - 1. */
-void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids);
-/* The eigensystem of s random centers (ids: room for s, gets which), without directions below the noise level; the
+void mrc_draw_centers(int threads, mrc_rng rng, int64_t p, int64_t first, int64_t count, int64_t *ids);
+/* The eigensystem of the first s centers of such a permutation (ids: room for s, gets which), without directions below the noise level; the
    bytes that it leaves, and in all at its peak. */
-mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
+mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids);
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);
 

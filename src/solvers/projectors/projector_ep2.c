@@ -85,7 +85,8 @@ static mercer_status create(mrc_projector *projector)
     ep2 *self = projector->state;
     self->gamma = options->gamma, self->rule = options->rule;
     MRC_TRY(mrc_alloc(centers->context, &self->ids, s, sizeof *self->ids, "the sample of the centers"));
-    MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs, options->seed, self->ids));
+    MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs,
+                              (mrc_rng){options->seed, MRC_RANDOM_SAMPLE}, self->ids));
     MRC_TRY(mrc_field_create(centers, &self->g, self->system.q, centers->real, "the preconditioner of the projection"));
     MRC_TRY(mrc_centers_apply(centers, &self->system.points, &self->system.vectors, &self->g, false));
     MRC_TRY(find_beta(self, centers));
@@ -149,7 +150,9 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     for (int64_t pass = 0; pass < options->passes; pass++) {
         for (int64_t first = 0; first < centers->p; first += self->m) {
             int64_t count = mrc_min(self->m, centers->p - first);
-            mrc_draw_centers(options->seed, MRC_RANDOM_PASS(projector->calls, pass), centers->p, first, count, w->ids);
+            mrc_draw_centers(centers->context->threads,
+                             (mrc_rng){options->seed, MRC_RANDOM_PASS(projector->calls, pass)}, centers->p, first,
+                             count, w->ids);
             MRC_TRY(batch(self, centers, w, count, r, theta));
         }
         double left;

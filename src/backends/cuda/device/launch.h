@@ -55,9 +55,14 @@ cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_m
 
 /* ---- triangular.cu --------------------------------------------------------------------------------------------- */
 
-enum { MRC_TRIANGULAR_BLOCK = 32 };
-/* The diagonal blocks of m (n, ld) become the inverses of those of L (n, n) f64, lower triangular. */
-cudaError_t mrc_launch_invert_diagonal(cudaStream_t stream, mercer_matrix l, double *m, int64_t ld);
+enum { MRC_TRIANGULAR_BLOCK = 64 };
+/* Of `count` matrices with steps from one to the next: the diagonal block (w, w) at m becomes the inverse of the
+   Cholesky factor of the one at a, of which the lower triangle is read; w <= MRC_TRIANGULAR_BLOCK. *least (count): the
+   smaller of itself and the squared pivots; NaN from the first pivot on that is not positive. */
+cudaError_t mrc_launch_factor_block(cudaStream_t stream, const double *a, int64_t a_ld, int64_t a_step, double *m,
+                                    int64_t m_ld, int64_t m_step, int w, int64_t count, double *least);
+/* The lower triangles of matrices (n, n) one below the other, mirrored. */
+cudaError_t mrc_launch_mirror(cudaStream_t stream, mercer_matrix a);
 
 /* ---- pack.cu: operands of the products ----------------------------------------------------------------------- */
 

@@ -1,40 +1,99 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inverses of the diagonal blocks of a lower triangular matrix: M_bb = L_bb^-1, 32 rows each, and 0 elsewhere.
+ * Diagonal blocks of matrices that are factored and inverted by matrix products (cuda_inverse.c), and their mirror.
  *
- * A warp has a block; thread j solves L x = e_j forward in registers. Cost: 32^3 / 6 fused operations for each column.
+ *   L L' = A, w <= 64 rows, column by column; four threads share the inner product of a row of L with the pivot's.
+ *   M = L^-1 by forward substitution, four threads a column.
+ *
+ * One thread block a matrix: w^3/3 fused operations each, and what takes the time, 2 w steps that wait for one another.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
-enum { SIDE = MRC_TRIANGULAR_BLOCK };
+enum { SIDE = MRC_TRIANGULAR_BLOCK, SHARE = 4, THREADS = SIDE * SHARE, STRIDE = SIDE + 1, TILE = 32 };
 
-static __global__ void __launch_bounds__(SIDE) invert_diagonal(mercer_matrix l, double *m, int64_t ld)
+/* The sum over the four threads that share a row or a column: neighbours in a warp. */
+static __device__ __forceinline__ double sum_of_four(double value)
 {
-    __shared__ double block[SIDE][SIDE + 1];
-    const int64_t first = (int64_t)blockIdx.x * SIDE;
-    const int column = threadIdx.x;
-    const double *from = (const double *)l.data;
-    for (int i = 0; i < SIDE; i++) {
-        bool there = first + i < l.rows && first + column < l.rows;
-        block[i][column] = there ? from[(first + i) * l.ld + first + column] : i == column ? 1 : 0;
-    }
-    __syncwarp();
-    double x[SIDE];
-#pragma unroll
-    for (int i = 0; i < SIDE; i++) {
-        double sum = i == column ? 1 : 0;
-#pragma unroll
-        for (int k = 0; k < i; k++) sum -= block[i][k] * x[k];
-        x[i] = sum / block[i][i];
-    }
-#pragma unroll
-    for (int i = 0; i < SIDE; i++)
-        if (first + i < l.rows && first + column < l.rows) m[(first + i) * ld + first + column] = x[i];
+    value += __shfl_xor_sync(0xffffffffu, value, 1);
+    return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-cudaError_t mrc_launch_invert_diagonal(cudaStream_t stream, mercer_matrix l, double *m, int64_t ld)
+static __global__ void __launch_bounds__(THREADS)
+    factor_block(const double *a, int64_t a_ld, int64_t a_step, double *m, int64_t m_ld, int64_t m_step, int w, double *least)
 {
-    invert_diagonal<<<(unsigned)((l.rows + SIDE - 1) / SIDE), SIDE, 0, stream>>>(l, m, ld);
+    extern __shared__ double shared[]; /* L, then M */
+    double *l = shared, *x = shared + SIDE * STRIDE;
+    a += blockIdx.x * a_step, m += blockIdx.x * m_step;
+    const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
+    for (int at = threadIdx.x; at < SIDE * SIDE; at += THREADS) {
+        int i = at / SIDE, j = at % SIDE;
+        l[i * STRIDE + j] = i < w && j <= i ? a[i * a_ld + j] : i == j ? 1 : 0;
+        x[i * STRIDE + j] = 0;
+    }
+    __syncthreads();
+    double smallest = INFINITY;
+    for (int j = 0; j < w; j++) {
+        double sum = 0;
+        for (int k = lane; k < j; k += SHARE) sum += l[row * STRIDE + k] * l[j * STRIDE + k];
+        sum = l[row * STRIDE + j] - sum_of_four(sum);
+        __syncthreads(); /* row j was read by all */
+        if (row == j && lane == 0) l[j * STRIDE + j] = sum;
+        __syncthreads();
+        double squared = l[j * STRIDE + j], pivot = sqrt(squared);
+        smallest = squared < smallest || isnan(squared) ? squared : smallest;
+        __syncthreads();
+        if (lane == 0 && row >= j) l[row * STRIDE + j] = row == j ? pivot : sum / pivot;
+        __syncthreads();
+    }
+    /* Column `row` of M; the threads of a column are in one warp. */
+    for (int i = 0; i < w; i++) {
+        double sum = 0;
+        for (int k = row + lane; k < i; k += SHARE) sum += l[i * STRIDE + k] * x[k * STRIDE + row];
+        sum = (i == row ? 1 : 0) - sum_of_four(sum);
+        if (lane == 0 && i >= row) x[i * STRIDE + row] = sum / l[i * STRIDE + i];
+        __syncwarp();
+    }
+    __syncthreads();
+    for (int at = threadIdx.x; at < w * w; at += THREADS) {
+        int i = at / w, j = at % w;
+        m[i * m_ld + j] = x[i * STRIDE + j];
+    }
+    if (threadIdx.x > 0) return;
+    double before = least[blockIdx.x];
+    least[blockIdx.x] = isnan(before) || !(smallest > 0) ? NAN : fmin(before, smallest);
+}
+
+/* A tile below the diagonal goes above it; a thread block has one, 32 by 8 threads. */
+static __global__ void mirror(double *a, int64_t n, int64_t ld)
+{
+    __shared__ double tile[TILE][TILE + 1];
+    if (blockIdx.y < blockIdx.x) return;
+    a += blockIdx.z * n * ld;
+    int64_t row = (int64_t)blockIdx.y * TILE, column = (int64_t)blockIdx.x * TILE;
+    for (int i = threadIdx.y; i < TILE; i += blockDim.y)
+        if (row + i < n && column + threadIdx.x < n) tile[i][threadIdx.x] = a[(row + i) * ld + column + threadIdx.x];
+    __syncthreads();
+    for (int i = threadIdx.y; i < TILE; i += blockDim.y) {
+        int64_t to = column + i, from = row + threadIdx.x;
+        if (to < n && from < n && to < from) a[to * ld + from] = tile[threadIdx.x][i];
+    }
+}
+
+cudaError_t mrc_launch_factor_block(cudaStream_t stream, const double *a, int64_t a_ld, int64_t a_step, double *m,
+                                    int64_t m_ld, int64_t m_step, int w, int64_t count, double *least)
+{
+    const int bytes = 2 * SIDE * STRIDE * (int)sizeof(double);
+    cudaError_t error = cudaFuncSetAttribute(factor_block, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error != cudaSuccess) return error;
+    factor_block<<<(unsigned)count, THREADS, bytes, stream>>>(a, a_ld, a_step, m, m_ld, m_step, w, least);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_mirror(cudaStream_t stream, mercer_matrix a)
+{
+    unsigned tiles = (unsigned)((a.cols + TILE - 1) / TILE);
+    dim3 grid(tiles, tiles, (unsigned)(a.rows / a.cols));
+    mirror<<<grid, dim3(TILE, 8), 0, stream>>>((double *)a.data, a.cols, a.ld);
     return cudaGetLastError();
 }

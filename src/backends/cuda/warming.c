@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Libraries load a kernel into the device when it is first wanted, some milliseconds each, a tenth of a second and more
+ * until a training is set up. A thread wants them first, with small operands and handles and a stream of its own, while
+ * the host reads and packs samples: products of each type and shape that set-up uses, a Cholesky factor, a triangular
+ * solve, eigenvectors. Nothing waits for it but the end of the backend, which breaks it off; what fails is left to who needs it.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "core/memory.h"
+
+enum { SIDE = 2048, FEW = 192, BATCH = 4, BYTES = SIDE * SIDE * 8 };
+
+/* A product of C (m, n) with depth k as cuBLAS sees it; square operands of SIDE serve for all. */
+typedef struct sample {
+    cudaDataType_t in, out;
+    cublasComputeType_t compute;
+    bool left, right; /* transposed */
+    int64_t m, n, k, batch;
+} sample;
+
+static const sample samples[] = {
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, false, SIDE, SIDE, SIDE, 0},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, true, SIDE, SIDE, SIDE, 0},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, true, false, 64, 64, 64, BATCH},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, true, false, 256, 256, 256, BATCH},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, true, false, 1024, 1024, 1024, 1},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, false, 64, 64, 64, BATCH},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, false, 256, 256, 256, BATCH},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, false, 1024, 1024, 1024, 1},
+    {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, false, true, 512, SIDE, SIDE, 1},
+    {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, false, false, 16, SIDE, SIDE, 0},
+    {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, false, true, 16, 1024, SIDE, 0},
+    {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, false, true, 1024, 1024, SIDE, 0},
+    {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, true, false, SIDE, SIDE, SIDE, 0},
+    {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, true, false, SIDE, SIDE, SIDE, 0},
+};
+
+static void run_sample(const mrc_cuda *cuda, cublasHandle_t blas, const sample *s, char *memory)
+{
+    static const double one64 = 1, zero64 = 0;
+    static const float one32 = 1, zero32 = 0;
+    static const int32_t one = 1, zero = 0;
+    bool wide = s->compute == CUBLAS_COMPUTE_64F, whole = s->compute == CUBLAS_COMPUTE_32I;
+    const void *alpha = wide ? (const void *)&one64 : whole ? (const void *)&one : &one32;
+    const void *beta = wide ? (const void *)&zero64 : whole ? (const void *)&zero : &zero32;
+    cublasOperation_t left = s->left ? CUBLAS_OP_T : CUBLAS_OP_N, right = s->right ? CUBLAS_OP_T : CUBLAS_OP_N;
+    if (s->batch == 0)
+        (void)cuda->libraries.cublasGemmEx_64(blas, left, right, s->m, s->n, s->k, alpha, memory, s->in, SIDE, memory,
+                                              s->in, SIDE, beta, memory + BYTES, s->out, SIDE, s->compute,
+                                              CUBLAS_GEMM_DEFAULT);
+    else
+        (void)cuda->libraries.cublasGemmStridedBatchedEx_64(
+            blas, left, right, s->m, s->n, s->k, alpha, memory, s->in, SIDE, s->m, memory, s->in, SIDE, s->m, beta,
+            memory + BYTES, s->out, SIDE, s->m, s->batch, s->compute, CUBLAS_GEMM_DEFAULT);
+}
+
+/* A = I / 2 of FEW rows: a factor and eigenvectors exist. (1/2 is 3fe0 and six bytes of 0.) */
+static void run_solver(const mrc_cuda *cuda, cudaStream_t stream, cusolverDnHandle_t solver, cublasHandle_t blas,
+                       char *memory)
+{
+    static const double one = 1;
+    const mrc_cuda_libraries *call = &cuda->libraries;
+    double *a = (double *)memory, *work = (double *)(memory + BYTES / 2), *values = (double *)(memory + BYTES);
+    int *info = (int *)(memory + BYTES + BYTES / 2), size = 0, found = 0;
+    cudaMemset2DAsync((char *)a + 6, (size_t)(FEW + 1) * 8, 0xe0, 1, FEW, stream);
+    cudaMemset2DAsync((char *)a + 7, (size_t)(FEW + 1) * 8, 0x3f, 1, FEW, stream);
+    if (call->cusolverDnDpotrf_bufferSize(solver, CUBLAS_FILL_MODE_UPPER, FEW, a, FEW, &size) ==
+            CUSOLVER_STATUS_SUCCESS &&
+        (int64_t)size * 8 <= BYTES / 2)
+        (void)call->cusolverDnDpotrf(solver, CUBLAS_FILL_MODE_UPPER, FEW, a, FEW, work, size, info);
+    (void)call->cublasDtrsm_v2_64(blas, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_T, CUBLAS_DIAG_NON_UNIT,
+                                  FEW, FEW, &one, a, FEW, work, FEW);
+    if (call->cusolverDnDsyevdx_bufferSize(solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
+                                           CUBLAS_FILL_MODE_UPPER, FEW, a, FEW, 0, 0, 2, FEW, &found, values,
+                                           &size) == CUSOLVER_STATUS_SUCCESS &&
+        (int64_t)size * 8 <= BYTES / 2)
+        (void)call->cusolverDnDsyevdx(solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_UPPER,
+                                      FEW, a, FEW, 0, 0, 2, FEW, &found, values, work, size, info);
+}
+
+static void use_handles(const mrc_cuda *cuda, cudaStream_t stream, char *memory)
+{
+    cublasHandle_t blas = NULL;
+    cusolverDnHandle_t solver = NULL;
+    if (cuda->libraries.cublasCreate_v2(&blas) == CUBLAS_STATUS_SUCCESS &&
+        cuda->libraries.cublasSetStream_v2(blas, stream) == CUBLAS_STATUS_SUCCESS)
+        for (size_t i = 0; i < sizeof samples / sizeof *samples && !atomic_load(&cuda->ending); i++)
+            run_sample(cuda, blas, &samples[i], memory);
+    if (blas && !atomic_load(&cuda->ending) && cuda->libraries.cusolverDnCreate(&solver) == CUSOLVER_STATUS_SUCCESS &&
+        cuda->libraries.cusolverDnSetStream(solver, stream) == CUSOLVER_STATUS_SUCCESS)
+        run_solver(cuda, stream, solver, blas, memory);
+    cudaStreamSynchronize(stream);
+    if (solver) cuda->libraries.cusolverDnDestroy(solver);
+    if (blas) cuda->libraries.cublasDestroy_v2(blas);
+}
+
+/* On the thread: no context, no counted memory; what it takes of the pool goes back to it. */
+static void warm(void *argument, int64_t piece)
+{
+    (void)piece;
+    const mrc_cuda *cuda = argument;
+    cudaStream_t stream = NULL;
+    void *memory = NULL;
+    if (atomic_load(&cuda->ending) || cudaSetDevice(cuda->device) != cudaSuccess) return;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess &&
+        cudaMallocAsync(&memory, (size_t)2 * BYTES, stream) == cudaSuccess) {
+        cudaMemsetAsync(memory, 0, (size_t)2 * BYTES, stream);
+        use_handles(cuda, stream, memory);
+        cudaFreeAsync(memory, stream);
+    }
+    if (stream) {
+        cudaStreamSynchronize(stream);
+        cudaStreamDestroy(stream);
+    }
+    cudaGetLastError(); /* a failure here is no failure of a later call */
+}
+
+void mrc_cuda_start_warming(mrc_backend *backend)
+{
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    if (mrc_background_start(&cuda->warming, backend->context, warm, cuda) == MERCER_OK)
+        mrc_background_permit(cuda->warming, 1);
+    else
+        cuda->warming = NULL;
+}
