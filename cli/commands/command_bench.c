@@ -145,7 +145,8 @@ static int use_model(mercer_context *context, mercer_model *model, const mercer_
 {
     const char *folder = getenv("TMPDIR");
     CLI_OWNED(cli_drop) int32_t *labels = cli_allocate(Z->rows, sizeof *labels);
-    CLI_OWNED(cli_drop) char *path =
+    CLI_OWNED(cli_drop)
+    char *path =
         cli_format("%s/mercer-bench-%ld.mercer", folder != NULL && *folder != '\0' ? folder : "/tmp", (long)getpid());
     mercer_save_options options = {.struct_size = sizeof options};
     cli_timeline_next(line, "evaluation");

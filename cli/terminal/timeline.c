@@ -63,11 +63,12 @@ void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress)
 void cli_timeline_report(cli_timeline *line, const mercer_report *r)
 {
     cli_timeline_end(line);
+    if (mercer_solver_kind_of(r->plan->solver) == MERCER_SOLVER_DIRECT) return; /* it was told what it did */
     cli_timeline_split(line, "steps: predictions", r->forward_seconds);
     cli_timeline_split(line, "steps: gradients", r->gradient_seconds);
-    cli_timeline_split(line, mercer_solver_kind_of(r->plan->solver) < MERCER_SOLVER_BATCHES ? "steps: solves"
-                                                                                              : "steps: projections",
-                       r->projection_seconds);
+    cli_timeline_split(
+        line, mercer_solver_kind_of(r->plan->solver) < MERCER_SOLVER_BATCHES ? "steps: solves" : "steps: projections",
+        r->projection_seconds);
     cli_timeline_split(line, "steps: validation", r->validation_seconds);
 }
 

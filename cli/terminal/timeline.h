@@ -30,7 +30,7 @@ void cli_timeline_end(cli_timeline *line);
 void cli_timeline_context(cli_timeline *line, mercer_context *context);
 /* A training's phase, as its progress callback is told; progress->phase NULL: steps. */
 void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress);
-/* Of the steps: what the report says they were. */
+/* Of the steps, if the solver makes any: what the report says they were. */
 void cli_timeline_report(cli_timeline *line, const mercer_report *report);
 /* [{"name", "start", "seconds"}, ...] */
 json_t *cli_timeline_json(const cli_timeline *line);

@@ -365,8 +365,10 @@ class Others(Case):
             self.assertGreater(result["set-up"], 0)
             self.assertGreater(result["forward"] + result["gradient"], 0)
             self.assertGreater(sum(spans.values()), result["seconds"])
+            self.assertGreaterEqual(min(spans.values()), -1e-6)
             steps = sum(seconds for name, seconds in spans.items() if name.startswith("steps"))
-            self.assertGreater(steps, 0)
+            if result["solver"] != "direct":  # which makes none
+                self.assertGreater(steps, 0)
             self.assertLess(steps, result["seconds"])
         self.assertGreater(found[2]["projection"], 0)  # cg: solves with its preconditioner
         self.assertGreater(found[3]["projection"], 0)  # direct

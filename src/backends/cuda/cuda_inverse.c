@@ -73,9 +73,8 @@ static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
     int64_t upper = upper_half(rows), lower = rows - upper, second = first + upper;
     place a = inside(job->a, first, first), m = inside(job->m, first, first);
     if (lower == 0) {
-        MRC_CUDA_TRY(job->backend,
-                     mrc_launch_factor_block(mrc_cuda_of(job->backend)->stream, a.at, a.ld, a.step, m.at, m.ld, m.step,
-                                             (int)rows, job->count, job->least));
+        MRC_CUDA_TRY(job->backend, mrc_launch_factor_block(mrc_cuda_of(job->backend)->stream, a.at, a.ld, a.step, m.at,
+                                                           m.ld, m.step, (int)rows, job->count, job->least));
         return MERCER_OK;
     }
     place below = inside(job->m, second, first), product_room = {job->room, upper, upper * lower};
@@ -87,7 +86,8 @@ static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
     MRC_TRY(factor(job, second, lower));
     product right = {lower, upper, upper, 1, 0, below, m, product_room, .transpose_a = false};
     MRC_TRY(multiply(job, &right));
-    product left = {lower, upper, lower, -1, 0, inside(job->m, second, second), product_room, below};
+    product left = {
+        lower, upper, lower, -1, 0, inside(job->m, second, second), product_room, below, .transpose_a = false};
     return multiply(job, &left);
 }
 
@@ -97,8 +97,15 @@ static mercer_status square(const inverse_job *job)
     int64_t height = (job->n + STRIPS - 1) / STRIPS;
     for (int64_t first = 0; first < job->n; first += height) {
         int64_t rows = mrc_min(height, job->n - first);
-        product strip = {rows, first + rows, job->n - first, 1, 0, inside(job->m, first, first),
-                         inside(job->m, first, 0), inside(job->a, first, 0), .transpose_a = true};
+        product strip = {rows,
+                         first + rows,
+                         job->n - first,
+                         1,
+                         0,
+                         inside(job->m, first, first),
+                         inside(job->m, first, 0),
+                         inside(job->a, first, 0),
+                         .transpose_a = true};
         MRC_TRY(multiply(job, &strip));
     }
     return MERCER_OK;

@@ -61,7 +61,7 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
 {
     int64_t scratch = mrc_max(accurate_bytes(work), mrc_cuda_differences_bytes(backend, work)), n = work->eigen;
     int64_t block = mrc_min(work->rows, BLOCK); /* an upper bound of projectors' blocks */
-    int64_t solver = mrc_max(28 * n * n + 512 * n, 10 * block * block + 8 * block);
+    int64_t solver = mrc_max(28 * n * n + 512 * n, 16 * block * block + 8 * block);
     int64_t packed = 0;
     if (backend->context->half_precision) {
         scratch = mrc_max(scratch, half_bytes(work));

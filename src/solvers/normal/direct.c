@@ -263,6 +263,7 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(prepare(&self, &scope));
     mrc_lap(&since, &exact->times.setup);
+    mrc_centers_tell(centers, "normal equations", -1);
     MRC_TRY(sum_samples(&self));
     since = mrc_seconds();
     MRC_TRY(solve(&self));

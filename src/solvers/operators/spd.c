@@ -189,10 +189,8 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
 static mercer_status describe(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor, mrc_spd *job)
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
-    *job = (mrc_spd){.points = points,
-                     .shift = factor->trace > 0 ? 0 : 1,
-                     .what = "projection: K(Z,Z)",
-                     .room = factor->room};
+    *job = (mrc_spd){
+        .points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)", .room = factor->room};
     return MERCER_OK;
 }
 

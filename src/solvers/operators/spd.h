@@ -33,9 +33,9 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
 typedef struct mrc_factor {
     mercer_matrix l;           /* (b, b) f64, of the caller */
     const mercer_matrix *room; /* (b, b) f64 of the caller: l becomes (L L')^-1 instead; or NULL */
-    double relative; /* in: least shift, relative to the mean of the diagonal; out: what was used */
-    double shift;    /* the same, absolute */
-    double trace;    /* of K(B,B): an upper bound of its norm */
+    double relative;           /* in: least shift, relative to the mean of the diagonal; out: what was used */
+    double shift;              /* the same, absolute */
+    double trace;              /* of K(B,B): an upper bound of its norm */
 } mrc_factor;
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
 /* The inverses of several blocks of b points each in one go, with the shifts that are given and no others. The factors'

@@ -116,9 +116,8 @@ static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points,
                                   double least, mrc_factor *out)
 {
     self->shift = fmax(self->shift, least);
-    *out = (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows),
-                        .room = room,
-                        .relative = self->shift};
+    *out =
+        (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows), .room = room, .relative = self->shift};
     MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
     self->shift = out->relative; /* what one block needed the next will need */
     return MERCER_OK;
@@ -161,8 +160,8 @@ static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, co
     MRC_TRY(backend->ops->copy(backend, inverse, &factor->l));
     MRC_TRY(mrc_matrix_norm(backend, inverse, &norm)); /* no smaller than the norm that counts */
     if (mrc_factor_too_rough(factor, real, norm, 1)) MRC_TRY(estimate_norm(self, inverse, &norm));
-    *fits = !mrc_factor_too_rough(factor, real, norm, 1) ||
-            factor->relative >= mrc_factor_safe_shift(real, inverse->rows);
+    *fits =
+        !mrc_factor_too_rough(factor, real, norm, 1) || factor->relative >= mrc_factor_safe_shift(real, inverse->rows);
     return MERCER_OK;
 }
 

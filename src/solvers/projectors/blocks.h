@@ -7,7 +7,7 @@
 #include "solvers/operators/spd.h"
 #include "solvers/projectors/projector.h"
 
-enum { MRC_BLOCKS_TOGETHER = 4 }; /* inverses that a device makes at a time, at most */
+enum { MRC_BLOCKS_TOGETHER = 8 }; /* inverses that a device makes at a time, at most */
 
 typedef struct mrc_blocks {
     mrc_centers *centers; /* as they were given */
