@@ -144,8 +144,8 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
 
 /* ---- warming.c -------------------------------------------------------------------------------------------------- */
 
-/* Begins in a thread, while the host reads and packs: what libraries load when a function is first called. Nothing waits
-   for it, and nothing fails with it. */
+/* Begins in a thread, while the host reads and packs: what libraries load when a function is first called. Nothing
+   waits for it, and nothing fails with it. */
 void mrc_cuda_start_warming(mrc_backend *backend);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */

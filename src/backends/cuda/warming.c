@@ -3,7 +3,8 @@
  * Libraries load a kernel into the device when it is first wanted, some milliseconds each, a tenth of a second and more
  * until a training is set up. A thread wants them first, with small operands and handles and a stream of its own, while
  * the host reads and packs samples: products of each type and shape that set-up uses, a Cholesky factor, a triangular
- * solve, eigenvectors. Nothing waits for it but the end of the backend, which breaks it off; what fails is left to who needs it.
+ * solve, eigenvectors. Nothing waits for it but the end of the backend, which breaks it off; what fails is left to who
+ * needs it.
  */
 #include "backends/cuda/cuda.h"
 

@@ -20,10 +20,11 @@
  * stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by ROUGH at most, by its square over the
  * relative gap in all likelihood. What the preconditioner leaves (beta) is measured with the pairs as they are.
  *
- * They come from subspace iteration, Q <- A Q orthonormalised, eight times and then twice more for every round, with half
- * as many columns again: a device multiplies so fast that what it waits for is the eigenproblem of Rayleigh-Ritz, which
- * is (1.5 r, 1.5 r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100, Laplace:
- * 1.04 after four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs stay as they come.
+ * They come from subspace iteration, Q <- A Q orthonormalised, eight times and then twice more for every round, with
+ * half as many columns again: a device multiplies so fast that what it waits for is the eigenproblem of Rayleigh-Ritz,
+ * which is (1.5 r, 1.5 r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100,
+ * Laplace: 1.04 after four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs stay as they
+ * come.
  *
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.

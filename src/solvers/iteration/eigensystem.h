@@ -49,8 +49,8 @@ int64_t mrc_critical_batch(double beta, double tail, int64_t most);
 double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t m, double gamma, double ridge);
 
 /* K (s, s) f64, kept; values (r) descending; vectors (s, r) f64, orthonormal, sign-fixed. Deterministic for a seed.
-   rough: good enough for a preconditioner, to a few per cent, signs as they come. *residual: the largest |K v - theta v|
-   over theta_1. */
+   rough: good enough for a preconditioner, to a few per cent, signs as they come. *residual: the largest
+   |K v - theta v| over theta_1. */
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
                               const mercer_matrix *vectors, uint64_t seed, bool rough, double *residual);
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r);

@@ -145,7 +145,8 @@ static void choose_projector_sizes(mrc_planner *self)
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
     if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
-    self->plan->projector_options.sampled = self->device;
+    /* Where pairs are rough (eigensystem.c) a device's result is its own anyway; elsewhere it is the CPU's. */
+    self->plan->projector_options.sampled = self->device && mrc_eigensystem_largest(s, plan->projector_eigenpairs) < s;
     if (projector->keeps != MRC_KEEPS_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
                      (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,

@@ -253,15 +253,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the blocks are views of rows, and a device does better with several at a time. */
-static int64_t blocks_together(const mrc_blocks *self)
-{
-    mrc_backend *backend = self->centers->backend;
-    bool together = self->centers->all_shards == 1 && backend->ops->capabilities(backend).memory != MRC_HOST;
-    return together ? mrc_min(MRC_BLOCKS_TOGETHER, self->count) : 1;
-}
-
-/* Up to `most` blocks from `first` on, of the same size; *done: how many. other: for inverses that another rank keeps. */
+/* Up to `most` blocks from `first` on, of the same size; *done: how many. other: for inverses that another rank
+   keeps. */
 static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
                                mercer_matrix *other, int64_t *done)
 {
@@ -283,11 +276,12 @@ static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, in
     return invert_blocks(self, *done, points, inverses);
 }
 
-static mercer_status keep_inverses(mrc_blocks *self)
+static mercer_status keep_inverses(mrc_blocks *self, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    int64_t *ids, most = blocks_together(self), done;
+    /* Blocks of several shards are collected one at a time. */
+    int64_t *ids, most = together && centers->all_shards == 1 ? mrc_min(MRC_BLOCKS_TOGETHER, self->count) : 1, done;
     mercer_matrix room, other = {0};
     mercer_status status = MERCER_OK;
     MRC_SCOPE(scope, centers->context);
@@ -307,7 +301,7 @@ static mercer_status keep_inverses(mrc_blocks *self)
     return status;
 }
 
-static mercer_status create(mrc_blocks *self, bool keep)
+static mercer_status create(mrc_blocks *self, bool keep, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -317,12 +311,12 @@ static mercer_status create(mrc_blocks *self, bool keep)
     MRC_TRY(backend->ops->gather_rows(backend, &self->z, &centers->z, self->order));
     self->sorted.z = self->z;
     MRC_TRY(mrc_points_pack(&self->sorted, &self->z, 0, self->z.rows));
-    if (keep) return keep_inverses(self);
+    if (keep) return keep_inverses(self, together);
     return mrc_matrix_create(backend, &self->factor, self->size, self->size, MERCER_F64, "the factor of a block");
 }
 
-mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
-                                uint64_t seed)
+mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
+                                double jitter, uint64_t seed)
 {
     *out = (mrc_blocks){.centers = centers, .sorted = *centers, .seed = seed, .shift = jitter};
     out->sorted.flops = 0;
@@ -331,7 +325,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
     out->count = block_count(centers->p, mrc_min(size, centers->p));
     out->size = (centers->p + out->count - 1) / out->count; /* as even as possible */
     out->count = block_count(centers->p, out->size);
-    return create(out, keep_inverses);
+    return create(out, keep_inverses, together);
 }
 
 void mrc_blocks_destroy(mrc_blocks *self)

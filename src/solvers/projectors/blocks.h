@@ -23,10 +23,11 @@ typedef struct mrc_blocks {
     mercer_matrix *inverses;    /* (count) type real, if they are kept: on R ranks every R-th of them */
 } mrc_blocks;
 
-/* size: centers in a block, at most. keep_inverses: 1 matrix a block instead of a Cholesky factor at each solve.
+/* size: centers in a block, at most. keep_inverses: 1 matrix a block instead of a Cholesky factor at each solve; together: made
+   several at a time.
    To be destroyed even if it fails. */
-mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
-                                uint64_t seed);
+mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
+                                double jitter, uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
 /* Bytes held, without the centers' own. */
 mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);

@@ -25,7 +25,7 @@ typedef struct mrc_projector_options {
     double gamma;       /* ep2: step factor, */
     mrc_step_rule rule; /* and step rule */
     bool store;         /* pcg: keep K(Z,Z); bgs: keep the inverses of its blocks */
-    bool sampled;       /* bgs: the coarse space is that of the sample, not extended to all centers */
+    bool sampled;       /* bgs: the coarse space is that of the sample, and inverses are made several at a time */
     double jitter; /* added to the diagonal of K(Z,Z) by exact, relative to its mean; 0: only if the factor fails */
     uint64_t seed;
 } mrc_projector_options;
@@ -110,8 +110,8 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
 
 /* ids[i] = element first + i of a random permutation of 0 .. p - 1. */
 void mrc_draw_centers(int threads, mrc_rng rng, int64_t p, int64_t first, int64_t count, int64_t *ids);
-/* The eigensystem of the first s centers of such a permutation (ids: room for s, gets which), without directions below the noise level; the
-   bytes that it leaves, and in all at its peak. */
+/* The eigensystem of the first s centers of such a permutation (ids: room for s, gets which), without directions below
+   the noise level; the bytes that it leaves, and in all at its peak. */
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids);
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);

@@ -248,7 +248,8 @@ static mercer_status create(mrc_projector *projector)
     const mrc_projector_options *options = &projector->options;
     MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(bgs), "the block Gauss-Seidel projector"));
     bgs *self = projector->state;
-    MRC_TRY(mrc_blocks_create(&self->blocks, centers, options->block, options->store, options->jitter, options->seed));
+    MRC_TRY(mrc_blocks_create(&self->blocks, centers, options->block, options->store, options->sampled, options->jitter,
+                              options->seed));
     return count_flops(self, make_coarse(self, centers, options));
 }
 

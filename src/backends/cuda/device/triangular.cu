@@ -19,8 +19,8 @@ static __device__ __forceinline__ double sum_of_four(double value)
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    factor_block(const double *a, int64_t a_ld, int64_t a_step, double *m, int64_t m_ld, int64_t m_step, int w, double *least)
+static __global__ void __launch_bounds__(THREADS) factor_block(const double *a, int64_t a_ld, int64_t a_step, double *m,
+                                                               int64_t m_ld, int64_t m_step, int w, double *least)
 {
     extern __shared__ double shared[]; /* L, then M */
     double *l = shared, *x = shared + SIDE * STRIDE;
