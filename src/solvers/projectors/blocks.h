@@ -14,18 +14,18 @@ typedef struct mrc_blocks {
     mrc_centers sorted;   /* the same, each shard's in the order of the blocks; fields of it are "sorted fields" */
     mercer_matrix z;      /* (rows, d) sorted.z */
     uint64_t seed;
-    int64_t size, count;        /* centers in a block (the last may have fewer), blocks */
-    int64_t *order;             /* (rows) sorted row i is row order[i] of a field */
-    int64_t *place;             /* (rows) and row place[i] of its block */
-    int64_t *before;            /* (shards, count + 1) how many rows of a shard stand in earlier blocks */
-    double shift;               /* least relative shift of a block: rises when one turns out to need it */
-    mercer_matrix factor, room; /* (size, size) f64; while inverses are made, of all that are made together */
-    mercer_matrix *inverses;    /* (count) type real, if they are kept: on R ranks every R-th of them */
+    int64_t size, count; /* centers in a block (the last may have fewer), blocks */
+    int64_t *order;      /* (rows) sorted row i is row order[i] of a field */
+    int64_t *place;      /* (rows) and row place[i] of its block */
+    int64_t *before;     /* (shards, count + 1) how many rows of a shard stand in earlier blocks */
+    double shift;        /* least relative shift of a block: rises when one turns out to need it */
+    /* (size, size) f64; while inverses are made, of all that are made together */
+    mercer_matrix factor, room;
+    mercer_matrix *inverses; /* (count) type real, if they are kept: on R ranks every R-th of them */
 } mrc_blocks;
 
-/* size: centers in a block, at most. keep_inverses: 1 matrix a block instead of a Cholesky factor at each solve; together: made
-   several at a time.
-   To be destroyed even if it fails. */
+/* size: centers in a block, at most. keep_inverses: 1 matrix a block instead of a Cholesky factor at each solve;
+   together: made several at a time. To be destroyed even if it fails. */
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
                                 double jitter, uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
