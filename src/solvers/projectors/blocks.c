@@ -261,7 +261,7 @@ static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, in
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
     int64_t rows = mrc_blocks_rows(self, first);
-    mercer_matrix points[MRC_BLOCKS_TOGETHER], *inverses[MRC_BLOCKS_TOGETHER];
+    mercer_matrix points[MRC_BLOCKS_TOGETHER] = {0}, *inverses[MRC_BLOCKS_TOGETHER] = {0};
     for (*done = 0; *done < most && first + *done < self->count; ++*done) {
         int64_t block = first + *done;
         if (mrc_blocks_rows(self, block) != rows) break; /* the last block may be smaller */
