@@ -225,7 +225,8 @@ static void show_training(const bench *self, const mercer_report *r, int64_t row
 static int measure_training(const bench *self, const char *solver, cli_timeline *line)
 {
     int64_t rows = self->gpu ? 100000 : 20000, p = self->gpu ? 20000 : 2000;
-    if (cli_flag(self->v, "quick")) rows /= self->gpu ? 10 : 5, p /= self->gpu ? 10 : 4;
+    int less = self->gpu ? 10 : cli_flag(self->v, "phases") ? 20 : 5; /* --phases trains four times */
+    if (cli_flag(self->v, "quick")) rows /= less, p /= less > 5 ? less : 4;
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     cli_timeline_next(line, "context");
     CLI_TRY(open_context(self, "fast", &context));
