@@ -155,6 +155,7 @@ static void put_gaps(mrc_c99_job *job)
     mrc_output_text(&job->out, "};\n\n");
     mrc_c99_array(job, "deviations", 0, gaps->count, gaps->deviation, false);
     mrc_c99_array(job, "precision", gaps->count, gaps->count, gaps->precision, false);
+    mrc_c99_function(job, "gaps.c", "fill_listed");
     mrc_c99_function(job, "gaps.c", "mrc_fill_gaps");
     mrc_c99_function(job, "c99_parts.h", "fill_from_others");
 }

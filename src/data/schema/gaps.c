@@ -153,7 +153,7 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 /* Numbers z of a row, in deviations from their means: those that are missing, 0 until then, become their mean given the
    others, P_mm z_m = -P_mo z_o, by a Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. Sums over all
    numbers are four chains, which are added up in order. */
-static void fill(int64_t count, const double *precision, const int64_t *gaps, int64_t m, double *z)
+static void fill_listed(int64_t count, const double *precision, const int64_t *gaps, int64_t m, double *z)
 {
     double factor[MRC_GAPS_COLUMNS * (MRC_GAPS_COLUMNS + 1) / 2], v[MRC_GAPS_COLUMNS];
     for (int64_t a = 0; a < m; a++) {
@@ -187,7 +187,7 @@ void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, 
         gaps[m] = i;
         m += missing[i];
     }
-    fill(count, precision, gaps, m, z);
+    fill_listed(count, precision, gaps, m, z);
 }
 
 bool mrc_gaps_values(const mrc_gaps *self, const float *cells, double *values)
@@ -204,7 +204,7 @@ bool mrc_gaps_values(const mrc_gaps *self, const float *cells, double *values)
         double deviations = (values[i] - self->mean[i]) * self->factor[i];
         z[i] = isnan(values[i]) ? 0 : deviations;
     }
-    fill(self->count, self->precision, gaps, m, z);
+    fill_listed(self->count, self->precision, gaps, m, z);
     for (int64_t k = 0; k < m; k++) {
         int64_t i = gaps[k];
         values[i] = fmin(fmax(self->mean[i] + self->deviation[i] * z[i], -FLT_MAX), FLT_MAX);
