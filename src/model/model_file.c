@@ -197,9 +197,10 @@ static mercer_status describe_member(const mercer_model *model, member_texts *te
     const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? preprocess->spec : NULL,
                                        preprocess ? (folded ? "true" : "false") : NULL,
                                        folded ? texts->kernel_before : NULL};
+    char(*keys)[KEY_CHARS] = texts->keys;
     for (int i = 0; i < POINT_TEXTS; i++) {
-        snprintf(texts->keys[i], KEY_CHARS, "%s%s", texts->prefix, own[i]);
-        out->metadata[out->entries++] = (mrc_metadata){texts->keys[i], values[i]};
+        snprintf(keys[i], KEY_CHARS, "%s%s", texts->prefix, own[i]);
+        out->metadata[out->entries++] = (mrc_metadata){keys[i], values[i]};
     }
     return MERCER_OK;
 }

@@ -259,7 +259,8 @@ static void inverse_on(mrc_backend *backend)
             trace += mrc_load(&a, i, i);
             for (int64_t j = 0; j < n; j++)
                 for (int k = 0; k < COUNT; k++)
-                    mrc_store(&x, k * n + i, j, j > i ? NAN : (k + 1) * mrc_load(&a, i, j) * (k == BAD ? -1 : 1));
+                    mrc_store(&x, k * n + i, j,
+                              j > i ? (double)NAN : (k + 1) * mrc_load(&a, i, j) * (k == BAD ? -1 : 1));
         }
         assert_succeeds(backend->context, backend->ops->invert(backend, &x, &room, least));
         assert_true(sentinels_intact(&x));
