@@ -23,8 +23,9 @@ static const char *const cublas_wheel = "nvidia-cublas", *const cusolver_wheel =
 
 /* Where they are besides the loader's path: in the wheels of NVIDIA, seen from the library's folder inside the Python
    package (those of CUDA 13 share one folder, those before have one each), and where the toolkit is installed. */
-static const char *const folders[] = {"../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) "/lib", "../../nvidia/cublas/lib",
-                                      "../../nvidia/cusolver/lib", "/usr/local/cuda/lib64", NULL};
+static const char shared_folder[] = "../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) "/lib";
+static const char *const folders[] = {shared_folder, "../../nvidia/cublas/lib", "../../nvidia/cusolver/lib",
+                                      "/usr/local/cuda/lib64", NULL};
 
 static mercer_status load(mercer_context *context, const char *name, const char *wheel, void **out)
 {

@@ -62,7 +62,8 @@ static void run_solver(const mrc_cuda *cuda, cudaStream_t stream, cusolverDnHand
 {
     static const double one = 1;
     const mrc_cuda_libraries *call = &cuda->libraries;
-    double *a = (double *)memory, *work = (double *)(memory + BYTES / 2), *values = (double *)(memory + BYTES);
+    void *parts[] = {memory, memory + BYTES / 2, memory + BYTES};
+    double *a = parts[0], *work = parts[1], *values = parts[2];
     int *info = (int *)(memory + BYTES + BYTES / 2), size = 0, found = 0;
     cudaMemset2DAsync((char *)a + 6, (size_t)(FEW + 1) * 8, 0xe0, 1, FEW, stream);
     cudaMemset2DAsync((char *)a + 7, (size_t)(FEW + 1) * 8, 0x3f, 1, FEW, stream);

@@ -58,8 +58,10 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
 {
     json_t *list = json_array();
     bool fine = list != NULL;
-    for (int64_t i = 0; i < count && fine; i++)
-        fine = json_array_append_new(list, texts ? json_string(texts[i]) : json_real(numbers[i])) == 0;
+    for (int64_t i = 0; i < count && fine; i++) {
+        json_t *value = texts ? json_string(texts[i]) : numbers ? json_real(numbers[i]) : NULL;
+        fine = json_array_append_new(list, value) == 0; /* which NULL fails */
+    }
     if (fine) return list;
     json_decref(list);
     return NULL;
