@@ -7,7 +7,7 @@
  *   split.c        which rows are fitted to, and which they are judged on
  *   points.c       rows and centers as a candidate sees them: preprocessed, mapped by its metric
  *   descent.h      the scales of the features, by descent of the error on rows that a fit has not seen
- *   search.c       which candidates, in which order, and when to stop
+ *   search.c       which candidates, in which order, and when to stop; rounds.c: one of them
  *   journal.c      what was found so far, to go on from there
  *   more_centers.c what more centers than were tried would bring
  *

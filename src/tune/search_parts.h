@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What search.c and rounds.c share: the state of a search, its arms and their rounds. */
+#ifndef MRC_TUNE_SEARCH_PARTS_H
+#define MRC_TUNE_SEARCH_PARTS_H
+
+#include "tune/tune.h"
+
+enum { MRC_TUNE_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS, MRC_TUNE_TRIES = 4096 }; /* at most */
+
+typedef struct mrc_arm {
+    int kernel, preparation;
+    mrc_metric now, best; /* of the next round, and of the best */
+    int64_t round, best_round;
+    int step, best_step; /* of the bandwidth */
+    double ridge, error; /* of the best, at the last level that it came to */
+    double last_error;   /* the same, of arms left behind too; infinity: there was none */
+    int last_level;
+    bool ended; /* no better, or nothing to learn from */
+} mrc_arm;
+
+typedef struct mrc_tune_search {
+    const mrc_tune_task *task;
+    mercer_context *context;
+    mrc_tune_result *result;
+    mrc_tune_points points;
+    mrc_split split;
+    mrc_arm arms[MRC_TUNE_ARMS];
+    int arm_count;
+    int level;
+    int64_t rows_at_most, p;       /* of the level */
+    int64_t winner_rows, winner_p; /* of the level that the best is of */
+    mrc_small_rows rows;
+    mrc_small_fits *fits;
+    mrc_metric winner; /* of the best of all */
+    bool climbs;       /* neighbours of a bandwidth are tried: at this level */
+    bool out_of_budget;
+    bool left_out; /* a descent that would have gone over it */
+    int64_t total; /* tries expected, for progress */
+} mrc_tune_search;
+
+/* A round of an arm. */
+typedef struct mrc_round {
+    mrc_arm *of;
+    mercer_kernel kernel;
+    mercer_matrix x, z;
+    double unit;
+    double errors[MRC_TUNE_STEPS]; /* the best of all ridges; infinity: not tried */
+    double ridges[MRC_TUNE_STEPS];
+    int best;
+    mercer_matrix weights; /* (p, c) of the best, */
+    bool fitted;           /* unless its errors are from the journal */
+} mrc_round;
+
+/* rounds.c */
+double mrc_search_multiple(int step); /* of the median distance: 1/4 .. 32 */
+mrc_norm mrc_search_norm(const mercer_kernel *kernel);
+mercer_status mrc_search_copy(mrc_tune_search *self, mrc_metric *to, const mrc_metric *from);
+/* Progress; MERCER_ERROR_CALLBACK: stop. */
+mercer_status mrc_search_tell(mrc_tune_search *self);
+/* Flops of a fit. */
+double mrc_round_cost(const mrc_tune_search *self, const mrc_round *round);
+/* Errors of the ridges, by a fit or from the journal; *fitted: by a fit. */
+mercer_status mrc_round_fit(mrc_tune_search *self, const mrc_round *round, double *errors, bool *fitted);
+/* The next round of an arm, and the metric of the one after it unless it is the last. *better: than the arm's rounds
+   before, at this level. */
+mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *better);
+/* One more round, with its scales by descent. */
+mercer_status mrc_round_descend(mrc_tune_search *self, mrc_arm *of);
+
+#endif
