@@ -20,8 +20,6 @@
 #include <math.h>
 #include <string.h>
 
-#define JITTER 1e-10
-
 /* Rows of a block: as many as a (p, p) matrix has room for. */
 static int64_t block_rows(const mrc_small_fits *self)
 {
@@ -80,7 +78,7 @@ static mercer_status decompose(mrc_small_fits *self, double *square)
     double trace = 0;
     for (int64_t j = 0; j < self->p; j++) trace += mrc_load(&self->zz, j, j);
     for (int64_t j = 0; j < self->p; j++)
-        mrc_store(&self->zz, j, j, mrc_load(&self->zz, j, j) + JITTER * trace / (double)self->p);
+        mrc_store(&self->zz, j, j, mrc_load(&self->zz, j, j) + MRC_SMALL_JITTER * trace / (double)self->p);
     MRC_TRY(backend->ops->cholesky(backend, &self->zz));
     MRC_TRY(backend->ops->clear(backend, &self->total));
     MRC_TRY(backend->ops->clear(backend, &self->rhs));

@@ -51,12 +51,11 @@ bool mrc_descent_possible(const mrc_descent *task)
 
 double mrc_descent_flops(const mrc_descent *task)
 {
-    enum { VALUE = 20 };
     sizes s = sizes_of(task);
     double m = (double)(s.fitted + s.judged), p = (double)s.centers, d = (double)task->x.cols;
     double outputs = (double)(task->y.cols > MRC_AGOP_OUTPUTS ? 1 : task->y.cols);
-    double effort = mrc_kernel_norm(task->kernel) == 2 ? 1 : 3;
-    double values = m * p * (effort * d * (1 + 4 * outputs) + 3 * VALUE);
+    double effort = mrc_feature_flops(task->kernel);
+    double values = m * p * (effort * d * (1 + 4 * outputs) + 3 * MRC_VALUE_FLOPS);
     double dense = 2 * (double)s.fitted * p * p + p * p * p / 3 + 6 * m * p * (double)task->y.cols;
     return STEPS * (values + dense);
 }

@@ -30,8 +30,6 @@
 #include <math.h>
 #include <string.h>
 
-#define JITTER 1e-10 /* as in small fits */
-
 enum { GRADIENT_ROWS = 512 };
 
 typedef struct slope_job {
@@ -124,7 +122,7 @@ static mercer_status factorise(const slope_job *job, bool *solved)
     MRC_TRY(ops->gemm(job->backend, &gram));
     for (int64_t j = 0; j < job->p; j++) trace += mrc_load(&job->factor, j, j);
     for (int64_t j = 0; j < job->p; j++)
-        mrc_store(&job->factor, j, j, mrc_load(&job->factor, j, j) + JITTER * trace / (double)job->p);
+        mrc_store(&job->factor, j, j, mrc_load(&job->factor, j, j) + MRC_SMALL_JITTER * trace / (double)job->p);
     mercer_status status = ops->cholesky(job->backend, &job->factor);
     *solved = status == MERCER_OK;
     return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;

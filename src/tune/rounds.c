@@ -14,7 +14,6 @@
 
 enum {
     STEPS = MRC_TUNE_STEPS,
-    FIRST_TRIED = 5, /* bandwidths of round 0: 1/4 .. 4, then wider ones */
     GRADIENT_ROWS = 2048,
     MOST_FULL = 1024 /* features of a full metric */
 };
@@ -24,15 +23,21 @@ double mrc_search_multiple(int step)
     return exp2(step - 2);
 }
 
+mercer_status mrc_search_unit(mrc_tune_search *self, const mercer_kernel *kernel, const mercer_matrix *z, double *unit)
+{
+    mercer_status status = mercer_kernel_median_distance(self->context, unit, kernel, z, 0);
+    if (status == MERCER_ERROR_DATA) *unit = 0;
+    return status == MERCER_ERROR_DATA ? MERCER_OK : status;
+}
+
 /* ---- One bandwidth ----------------------------------------------------------------------------------------------- */
 
 /* Flops of a fit: those of double, and its kernel values. */
 double mrc_round_cost(const mrc_tune_search *self, const mrc_round *round)
 {
-    double n = 0, effort = mrc_kernel_norm(&round->kernel) == 2 ? 1 : 3;
-    enum { VALUE = 20 };
+    double n = 0, effort = mrc_feature_flops(&round->kernel);
     for (int f = 0; f < self->rows.count; f++) n += (double)self->rows.folds[f].count;
-    return mrc_small_fits_flops(self->fits) + n * (double)self->p * (effort * (double)round->x.cols + VALUE);
+    return mrc_small_fits_flops(self->fits) + n * (double)self->p * (effort * (double)round->x.cols + MRC_VALUE_FLOPS);
 }
 
 mercer_status mrc_search_tell(mrc_tune_search *self)
@@ -117,7 +122,7 @@ static mercer_status try_bandwidths(mrc_tune_search *self, mrc_round *round)
     const mrc_arm *of = round->of;
     bool first = self->level == 0 && of->round == 0;
     for (int i = 0; i < STEPS; i++) round->errors[i] = (double)INFINITY;
-    for (int i = 0; first && i < FIRST_TRIED; i++) MRC_TRY(try_step(self, round, i));
+    for (int i = 0; first && i < MRC_TUNE_FIRST; i++) MRC_TRY(try_step(self, round, i));
     if (!first) MRC_TRY(try_step(self, round, of->step));
     return self->climbs ? climb(self, round) : MERCER_OK;
 }
@@ -223,10 +228,9 @@ mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *
     round.weights = mrc_view(weights, self->p, self->points.c, MERCER_F64);
     MRC_TRY(mrc_tune_points_map(&self->points, of->preparation, &of->now, &self->rows, self->p, &round.x, &round.z));
     *better = false;
-    mercer_status status = mercer_kernel_median_distance(self->context, &round.unit, &round.kernel, &round.z, 0);
-    of->ended = status == MERCER_ERROR_DATA; /* more than half of all pairs coincide */
+    MRC_TRY(mrc_search_unit(self, &round.kernel, &round.z, &round.unit));
+    of->ended = round.unit == 0;
     if (of->ended) return MERCER_OK;
-    MRC_TRY(status);
     MRC_TRY(try_bandwidths(self, &round));
     if (round.best < 0) {
         of->ended = true;
@@ -246,10 +250,8 @@ static mercer_status nearest_step(mrc_tune_search *self, const mercer_kernel *ke
                                   int *step)
 {
     double unit;
-    mercer_status status = mercer_kernel_median_distance(self->context, &unit, kernel, z, 0);
-    if (status == MERCER_ERROR_DATA) return MERCER_OK; /* they coincide: what it was */
-    MRC_TRY(status);
-    *step = (int)fmax(0, fmin(STEPS - 1, round(log2(b / unit)) + 2));
+    MRC_TRY(mrc_search_unit(self, kernel, z, &unit));
+    if (unit > 0) *step = (int)fmax(0, fmin(STEPS - 1, round(log2(b / unit)) + 2));
     return MERCER_OK;
 }
 
@@ -294,9 +296,8 @@ mercer_status mrc_round_descend(mrc_tune_search *self, mrc_arm *of)
     double unit;
     bool better;
     MRC_TRY(mrc_tune_points_map(&self->points, of->preparation, &of->best, &self->rows, self->p, &x, &z));
-    mercer_status status = mercer_kernel_median_distance(self->context, &unit, &kernel, &z, 0);
-    if (status == MERCER_ERROR_DATA) return MERCER_OK;
-    MRC_TRY(status);
+    MRC_TRY(mrc_search_unit(self, &kernel, &z, &unit));
+    if (unit == 0) return MERCER_OK;
     kernel.bandwidth = mrc_search_multiple(of->best_step) * unit;
     const mrc_descent task = {.context = self->context,
                               .kernel = &kernel,

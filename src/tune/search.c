@@ -28,7 +28,6 @@
 
 enum {
     LEVELS = 3,
-    FIRST_TRIES = 6, /* bandwidths of round 0, about */
     HALVING_ROUND = 2,
     LEAST_CENTERS = 256 /* of which a quarter tells something */
 };
@@ -127,17 +126,26 @@ static mercer_status go_on(mrc_tune_search *self, mrc_arm *of)
     return MERCER_OK;
 }
 
+/* The best arms of the level, as they are before the first of them goes down. */
+static mercer_status descend_best(mrc_tune_search *self)
+{
+    mrc_arm *best[MRC_TUNE_ARMS];
+    int count = (int)mrc_min(levels[self->level].descents, self->arm_count);
+    if (!self->rows.held_out || self->task->rounds == 0) return MERCER_OK;
+    for (int i = 0; i < count; i++) best[i] = ranked(self, i);
+    for (int i = 0; i < count && !self->out_of_budget; i++)
+        if (isfinite(best[i]->error)) MRC_TRY(mrc_round_descend(self, best[i]));
+    return MERCER_OK;
+}
+
 static mercer_status further_level(mrc_tune_search *self)
 {
-    mrc_arm *list[MRC_TUNE_ARMS], *list_down[MRC_TUNE_ARMS] = {NULL};
+    mrc_arm *list[MRC_TUNE_ARMS];
     int count = 0;
     for (int i = 0; i < self->arm_count && i < levels[self->level].arms; i++) list[count++] = ranked(self, i);
     for (int i = 0; i < count && !self->out_of_budget; i++)
         if (isfinite(list[i]->error)) MRC_TRY(go_on(self, list[i]));
-    bool descends = self->rows.held_out && self->task->rounds > 0;
-    for (int i = 0; i < levels[self->level].descents && descends; i++) list_down[i] = ranked(self, i);
-    for (int i = 0; i < levels[self->level].descents && descends && !self->out_of_budget; i++)
-        if (list_down[i] && isfinite(list_down[i]->error)) MRC_TRY(mrc_round_descend(self, list_down[i]));
+    MRC_TRY(descend_best(self));
     for (int i = 0; i < self->arm_count; i++) { /* those left behind are out */
         bool in = false;
         for (int k = 0; k < count; k++) in = in || list[k] == &self->arms[i];
@@ -159,9 +167,8 @@ static mercer_status try_size(mrc_tune_search *self, int64_t p, double *error)
     double seconds = mrc_round_cost(self, &round) / self->task->rate;
     *error = (double)INFINITY;
     if (result->seconds + seconds > self->task->budget) return MERCER_OK;
-    mercer_status status = mercer_kernel_median_distance(self->context, &round.unit, &round.kernel, &round.z, 0);
-    if (status == MERCER_ERROR_DATA) return MERCER_OK;
-    MRC_TRY(status);
+    MRC_TRY(mrc_search_unit(self, &round.kernel, &round.z, &round.unit));
+    if (round.unit == 0) return MERCER_OK;
     MRC_TRY(mrc_search_tell(self));
     result->seconds += seconds;
     round.kernel.bandwidth = result->multiple * round.unit;
@@ -201,7 +208,7 @@ static void make_arms(mrc_tune_search *self)
                                                       .now = {.features = self->points.d, .width = self->points.d},
                                                       .error = (double)INFINITY,
                                                       .last_error = (double)INFINITY};
-    self->total = self->arm_count * (FIRST_TRIES + 3 * task->rounds) + 60;
+    self->total = self->arm_count * (MRC_TUNE_FIRST + 1 + 3 * task->rounds) + 60;
 }
 
 /* M = A A', or the weights of a diagonal one. */

@@ -6,6 +6,7 @@
 #include "tune/tune.h"
 
 enum { MRC_TUNE_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS, MRC_TUNE_TRIES = 4096 }; /* at most */
+enum { MRC_TUNE_FIRST = 5 }; /* bandwidths of round 0: 1/4 .. 4, then wider ones */
 
 typedef struct mrc_arm {
     int kernel, preparation;
@@ -53,6 +54,8 @@ typedef struct mrc_round {
 
 /* rounds.c */
 double mrc_search_multiple(int step); /* of the median distance: 1/4 .. 32 */
+/* The median distance between centers; 0: more than half of all pairs coincide. */
+mercer_status mrc_search_unit(mrc_tune_search *self, const mercer_kernel *kernel, const mercer_matrix *z, double *unit);
 mrc_norm mrc_search_norm(const mercer_kernel *kernel);
 mercer_status mrc_search_copy(mrc_tune_search *self, mrc_metric *to, const mrc_metric *from);
 /* Progress; MERCER_ERROR_CALLBACK: stop. */

@@ -17,8 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-#define JITTER 1e-10
-
 /* ---- Room -------------------------------------------------------------------------------------------------------- */
 
 static int64_t most_rows(const mrc_small_rows *rows)
@@ -254,7 +252,7 @@ static mercer_status solve(mrc_small_fits *self, double ridge, double mass, cons
     for (int64_t j = 0; j < p; j++) trace += self->diagonal[j];
     MRC_TRY(backend->ops->copy(backend, &self->system, &self->total));
     MRC_TRY(backend->ops->axpby(backend, ridge * mass, &self->zz, 1, &self->system));
-    MRC_TRY(backend->ops->axpby(backend, JITTER * trace / (double)p, &self->ones, 1, &of_system));
+    MRC_TRY(backend->ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)p, &self->ones, 1, &of_system));
     mercer_status status = backend->ops->cholesky(backend, &self->system);
     *solved = status == MERCER_OK;
     if (!*solved) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;

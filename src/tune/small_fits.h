@@ -11,6 +11,7 @@
 #define MRC_TUNE_SMALL_FITS_H
 
 #include "backends/backend.h"
+#include "kernels/kernel.h"
 
 /* What a fit is judged by: the mean squared error of */
 typedef enum mrc_criterion {
@@ -45,6 +46,16 @@ void mrc_small_fits_free(mrc_small_fits *self);
 MRC_RELEASE(mrc_release_small_fits, mrc_small_fits, mrc_small_fits_free)
 /* Flops of one call of try: those of double, those of kernel values aside. */
 double mrc_small_fits_flops(const mrc_small_fits *self);
+
+/* Flops of kernel values, as the search counts them: of a function of the distance, and of each feature of a pair. */
+enum { MRC_VALUE_FLOPS = 20 };
+static inline double mrc_feature_flops(const mercer_kernel *kernel)
+{
+    return mrc_kernel_norm(kernel) == 2 ? 1 : 3;
+}
+
+/* Of the mean of its diagonal, added to what is to be positive definite. */
+#define MRC_SMALL_JITTER 1e-10
 
 /* errors (count): of that kernel and each ridge; infinity where the equations could not be solved. z (p, d) of the type
    of x. */

@@ -11,6 +11,8 @@
 
 #include <zlib.h>
 
+enum { WARNING_CHARS = 2048 };
+
 static mercer_context *context;
 static test_allocator allocator;
 
@@ -101,6 +103,30 @@ static inline mercer_dataset *open_data(const char *x, const char *y)
 {
     mercer_dataset_options options = data_options(x, y);
     return open_with(&options);
+}
+
+static inline void keep_last_warning(void *user, mercer_log_level level, const char *message)
+{
+    (void)level;
+    snprintf(user, WARNING_CHARS, "%s", message);
+}
+
+/* Opening succeeds, and the last warning of it contains `says`; NULL: there is none. */
+static inline void assert_warning(const mercer_dataset_options *options, const char *says)
+{
+    char warned[WARNING_CHARS] = "";
+    mercer_context_options with = MERCER_INIT(mercer_context_options);
+    mercer_context *listening;
+    mercer_dataset *data;
+    with.log = keep_last_warning, with.log_user = warned, with.log_level = MERCER_LOG_WARNING;
+    assert_succeeds(NULL, mercer_context_create(&listening, &with));
+    assert_succeeds(listening, mercer_dataset_open(&data, listening, options));
+    if (says)
+        assert_that(strstr(warned, says) != NULL, "'%s', not '%s'", warned, says);
+    else
+        assert_string_equal(warned, "");
+    mercer_dataset_free(data);
+    mercer_context_free(listening);
 }
 
 /* Opening fails with that status and a message that contains `part`, and leaves nothing behind. */
