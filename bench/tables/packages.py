@@ -2,7 +2,8 @@
 """What is compared on tables: for each package an estimator with its defaults, and a space of parameters for random search.
 
 Trees get frames with words as categories, as their documentation recommends; KernelRidge and SVM standardised numbers and one-hot words,
-the mean where a number is missing, and at most KERNEL_ROWS rows, drawn at random, since they take all as centers. Mercer gets the frames.
+the mean where a number is missing, and at most KERNEL_ROWS rows, drawn at random, since they take all as centers. KernelRidge's kernel is
+rbf: its default, linear, is ridge regression. Mercer gets the frames.
 """
 import importlib.util
 
@@ -25,8 +26,14 @@ def frames(train, test):
     return samples
 
 
+def plain(frame):
+    """Categories as words, "missing" where there is none, as CatBoost wants them."""
+    words = frame.select_dtypes("category").columns
+    return frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "missing") for name in words})
+
+
 class Few:
-    """An estimator of numbers behind an encoding, fitted to at most KERNEL_ROWS rows."""
+    """An estimator of numbers behind an encoding, fitted to at most KERNEL_ROWS rows; values are standardised for it, too."""
 
     def __init__(self, make, classes):
         self.make, self.classes = make, classes
@@ -43,15 +50,17 @@ class Few:
         encode = make_column_transformer(
             (numbers, make_column_selector(dtype_include="number")), (words, make_column_selector(dtype_exclude="number"))
         )
-        rows = np.random.default_rng(0).permutation(len(y))[:KERNEL_ROWS]
-        y = np.asarray(y)[rows]
+        self.rows = np.random.default_rng(0).permutation(len(y))[:KERNEL_ROWS]
+        y = np.asarray(y)[self.rows]
         if self.classes == "scores":  # a regressor in place of a classifier
             y = np.eye(int(y.max()) + 1)[y]
-        self.model = make_pipeline(encode, self.make()).fit(X.iloc[rows], y)
+        self.shift, self.scale = (np.mean(y), np.std(y)) if self.classes is None else (0, 1)
+        y = (y - self.shift) / self.scale if self.classes is None else y
+        self.model = make_pipeline(encode, self.make()).fit(X.iloc[self.rows], y)
         return self
 
     def predict(self, X):
-        return self.model.predict(X)
+        return self.shift + self.scale * self.model.predict(X)
 
     def scores(self, X):
         return self.model.predict(X) if self.classes == "scores" else self.model.decision_function(X)
@@ -120,5 +129,5 @@ def make(name, regression, words, jobs, seed, parameters):
     from sklearn import kernel_ridge, svm
 
     if name == "kernelridge":
-        return Few(lambda: kernel_ridge.KernelRidge(**parameters), None if regression else "scores")
+        return Few(lambda: kernel_ridge.KernelRidge(**{"kernel": "rbf", **parameters}), None if regression else "scores")
     return Few(lambda: (svm.SVR if regression else svm.SVC)(**parameters), None if regression else "margins")

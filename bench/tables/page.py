@@ -1,31 +1,26 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of run.py as a table of text, and as a page with a plot for each table: scores with their standard errors, over seconds."""
+"""page.py [--html FILE] [--svg FILE] [--docs FILE] RESULTS...: what run.py found, as text, as a page with plots and as tables of a document.
+
+RESULTS are files of lines; of a fit that several have, the first counts. --docs writes between the two lines of FILE that begin with
+"<!-- page.py". Each plot shows the scores of a table with their standard errors over the splits, over seconds of fitting.
+"""
+import argparse
 import html as escape
 import math
-import statistics
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import table_docs  # noqa: E402
+from table_results import groups_of, mean, part, read  # noqa: E402
 
 COLORS = {"mercer": "#c0392b", "lightgbm": "#2471a3", "xgboost": "#1e8449", "catboost": "#b7950b", "histgb": "#7d3c98",
           "kernelridge": "#5d6d7e", "svm": "#a04000"}
-MEASURES = (("r2", ".4f"), ("accuracy", ".4f"), ("auc", ".4f"), ("log_loss", ".4f"), ("seconds", ".1f"), ("bytes", ".3g"),
+MEASURES = (("r2", ".4f"), ("accuracy", ".4f"), ("auc", ".4f"), ("log_loss", ".4f"), ("seconds", ".1f"), ("processor", ".1f"), ("bytes", ".3g"),
             ("rows_per_second", ".3g"))
-
-
-def groups_of(entries):
-    """Lines of the same table, package and way, by those three, best mean first within a table."""
-    found = {}
-    for entry in entries:
-        found.setdefault((entry["case"], entry["package"], entry["how"]), []).append(entry)
-    cases = list(dict.fromkeys(case for case, _, _ in found))
-    return sorted(found.items(), key=lambda item: (cases.index(item[0][0]), -mean(item[1], item[1][0]["measure"])[0]))
-
-
-def mean(lines, name):
-    """Mean over the splits and its standard error (NaN of one); None if it was not measured."""
-    values = [line[name] for line in lines if line.get(name) is not None]
-    if not values:
-        return None
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return statistics.fmean(values), error
+WORDS = {"r2": "R2", "auc": "AUC", "accuracy": "accuracy"}
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 470, 290, 58, 40, 26, 12
 
 
 def cell(lines, name, form):
@@ -36,68 +31,110 @@ def cell(lines, name, form):
 
 
 def text(entries):
-    rows = [["table", "package", "how", "splits", *(name for name, _ in MEASURES)]]
-    for (case, package, how), lines in groups_of(entries):
-        rows.append([case, package, how, str(len(lines)), *(cell(lines, name, form) for name, form in MEASURES)])
+    rows = [["table", "package", "how", "fits", *(name for name, _ in MEASURES)]]
+    for files in (True, False):
+        for (case, package, how), lines in groups_of(part(entries, files)):
+            rows.append([case + (" (files)" if files else ""), package, how, str(len(lines)), *(cell(lines, name, form) for name, form in MEASURES)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(value.ljust(width) for value, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def plot(case, groups):
-    """Scores of a table over seconds of fitting: a full circle with defaults, an empty one after random search."""
-    width, height, left, bottom, right = 520, 300, 60, 40, 120
+def points_of(groups):
+    """Package, way, seconds, score and error of each group, in the order of the groups."""
     points = []
     for (_, package, how), lines in groups:
         score, error = mean(lines, lines[0]["measure"])
         points.append((package, how, mean(lines, "seconds")[0], score, 0 if math.isnan(error) else error))
-    low = min(score - error for *_, score, error in points)
-    high = max(score + error for *_, score, error in points)
+    return points
+
+
+def ranges_of(points):
+    """Scores and seconds that a plot spans; what is far below the others is drawn at its bottom."""
+    low, high = min(p[3] - p[4] for p in points), max(p[3] + p[4] for p in points)
     quarter = sorted(point[3] for point in points)[len(points) // 4]
-    low = max(low, high - 3 * max(high - quarter, 1e-4))  # what is far below stays at the bottom
-    fast, slow = min(p[2] for p in points) / 1.3, max(p[2] for p in points) * 1.3
+    low = max(low, high - 3 * max(high - quarter, 1e-4))
     pad = 0.08 * (high - low or 1e-3)
-    low, high = low - pad, high + pad
+    return low - pad, high + pad, min(p[2] for p in points) / 1.3, max(p[2] for p in points) * 1.3
+
+
+def plot(case, groups):
+    """Scores of a table over seconds of fitting: a full circle with defaults, an empty one after random search."""
+    points = points_of(groups)
+    low, high, fast, slow = ranges_of(points)
 
     def at(seconds, score):
-        x = left + (width - left - right) * math.log(seconds / fast) / math.log(slow / fast)
-        y = 10 + (height - bottom - 10) * (high - max(score, low)) / (high - low)
+        x = LEFT + (WIDTH - LEFT - RIGHT) * math.log(seconds / fast) / math.log(slow / fast)
+        y = TOP + (HEIGHT - BOTTOM - TOP) * (high - max(score, low)) / (high - low)
         return x, y
 
-    parts = [f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{escape.escape(case)}">',
-             f'<rect x="{left}" y="10" width="{width - left - right}" height="{height - bottom - 10}" fill="none" stroke="#999"/>']
+    measure = WORDS[groups[0][1][0]["measure"]]
+    parts = [f'<text x="{LEFT}" y="16" font-weight="bold">{escape.escape(case)}: {measure}</text>',
+             f'<rect x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - BOTTOM - TOP}" fill="#fff" stroke="#999"/>']
     for k in range(5):
         score = low + (high - low) * k / 4
         y = at(fast, score)[1]
-        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#eee"/>')
-        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{score:.4f}</text>')
-    for power in range(math.ceil(math.log10(fast)), math.floor(math.log10(slow)) + 1):
-        x = at(10.0**power, low)[0]
-        parts.append(f'<text x="{x:.1f}" y="{height - bottom + 16}" text-anchor="middle">{10.0**power:g} s</text>')
-    parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 6}" text-anchor="middle">seconds of fitting</text>')
-    names = {}
-    for package, how, seconds, score, error in points:
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{score:.4f}</text>')
+    ticks = [step * 10.0**power for power in range(-3, 5) for step in (1, 3)]
+    for seconds in (tick for tick in ticks if fast < tick < slow):
+        x = at(seconds, low)[0]
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{seconds:g} s</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">seconds of fitting</text>')
+    for package, how, seconds, score, error in reversed(points):  # the best last, above the others
         (x, y), color = at(seconds, score), COLORS[package]
         top, end = at(seconds, score + error)[1], at(seconds, score - error)[1]
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{end:.1f}" stroke="{color}"/>')
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" stroke="{color}" stroke-width="2" fill="{color if how == "default" else "#fff"}">'
                      f"<title>{package}, {how}: {score:.4f}, {seconds:.1f} s</title></circle>")
-        names.setdefault(package, color)
-    for k, (package, color) in enumerate(names.items()):
-        parts.append(f'<circle cx="{width - right + 14}" cy="{20 + 18 * k}" r="5" fill="{color}"/>')
-        parts.append(f'<text x="{width - right + 24}" y="{24 + 18 * k}">{package}</text>')
-    return "".join(parts) + "</svg>"
+    return "".join(parts)
+
+
+def svg(entries):
+    """Plots of all tables, in two columns, with what the colours mean above them."""
+    groups = groups_of(entries)
+    cases = list(dict.fromkeys(key[0] for key, _ in groups))
+    height = 30 + HEIGHT * ((len(cases) + 1) // 2)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {height}" width="{2 * WIDTH}" font-family="sans-serif" font-size="11" '
+             f'role="img" aria-label="Scores over seconds"><rect width="{2 * WIDTH}" height="{height}" fill="#fff"/>']
+    x = LEFT
+    for package in (name for name in COLORS if any(key[1] == name for key, _ in groups)):
+        parts.append(f'<circle cx="{x}" cy="16" r="5" fill="{COLORS[package]}"/><text x="{x + 9}" y="20">{package}</text>')
+        x += 26 + 7 * len(package)
+    parts.append(f'<text x="{x}" y="20">full: defaults; empty: after a search</text>')
+    for k, case in enumerate(cases):
+        own = [item for item in groups if item[0][0] == case]
+        parts.append(f'<g transform="translate({k % 2 * WIDTH},{30 + k // 2 * HEIGHT})">{plot(case, own)}</g>')
+    return "".join(parts) + "</svg>\n"
 
 
 def html(entries):
-    groups, parts = groups_of(entries), []
-    for case in dict.fromkeys(key[0] for key, _ in groups):
-        own = [item for item in groups if item[0][0] == case]
-        parts.append(f"<section><h2>{escape.escape(case)}: {own[0][1][0]['measure']}</h2>{plot(case, own)}</section>")
+    shown = part(entries, False) or entries
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Tables</title>
-<style>body{{font:15px sans-serif;margin:2em;color:#222}}main{{display:flex;flex-wrap:wrap;gap:1em}}svg text{{font:11px sans-serif}}
-pre{{font-size:12px;overflow-x:auto}}h2{{font-size:16px;margin:.3em 0}}</style>
+<style>body{{font:15px sans-serif;margin:2em;color:#222}}svg{{max-width:100%;height:auto}}pre{{font-size:12px;overflow-x:auto}}</style>
 <h1>Kernel models beside boosted trees, on tables</h1>
-<p>Test scores over seconds of fitting: full circles with defaults, empty ones after random search in the time of Mercer's own search
-and training. Lines are standard errors over splits. What is far below the others is drawn at the bottom.</p>
-<main>{"".join(parts)}</main><pre>{escape.escape(text(entries))}</pre></html>
+<p>Test scores over seconds of fitting: full circles with defaults, empty ones after random search within its budget. Lines are standard
+errors over splits. What is far below the others is drawn at the bottom.</p>
+<main>{svg(shown)}</main><pre>{escape.escape(text(entries))}</pre></html>
 """
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", nargs="+")
+    for name in ("html", "svg", "docs"):
+        parser.add_argument(f"--{name}")
+    options = parser.parse_args()
+    entries = read(options.results)
+    print(text(entries))
+    for path, make in ((options.html, html), (options.svg, lambda lines: svg(part(lines, False) or lines))):
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(make(entries))
+    if options.docs:
+        table_docs.write(options.docs, entries)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

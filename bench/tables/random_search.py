@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N]: Mercer's search beside as many random configurations of the same model.
+"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: Mercer's search beside random configurations of the same model.
 
-Of each table N training rows are drawn. The search is that of the defaults. A random configuration has a kernel function and preprocessing of
-those that the search tries, 0 to 4 rounds of learning a metric, a bandwidth of 1/4 to 32 times the median distance and a ridge of 1e-8 to
-1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers; a fifth of them judges it by squared
-error, and the best is trained once more to all. Test rows are scored once for each of the two. Lines of JSON, one for each table and seed;
-seconds are of the clock and of the processors.
+Of each table N training rows are drawn (0: all are taken). The search is that of the defaults. A random configuration has a kernel function
+and preprocessing of those that the search tries, 0 to 4 rounds of learning a metric, a bandwidth of 1/4 to 32 times the median distance and
+a ridge of 1e-8 to 1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers; a fifth of them
+judges it by squared error, and the best is trained once more to all. Test rows are scored once for each of the two.
+
+--lanes 8x2: configurations on 2 processors each, 8 at a time; the search runs before them, alone, on as many processors as one of them.
+Lines of JSON as they come: one for the search, one for each configuration, then one for each table and seed that has both. Seconds are of
+the clock and of the processors; those of configurations are added up, as if one had followed the other.
 """
 import argparse
 import json
@@ -16,6 +19,7 @@ import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "compare")]
 import common  # noqa: E402
+import lanes  # noqa: E402
 import packages  # noqa: E402
 from run import measures, split_of  # noqa: E402
 
@@ -28,55 +32,87 @@ def draw(rng):
             "multiple": float(0.25 * 128 ** rng.random()), "ridge": float(1e-8 * 1e5 ** rng.random())}
 
 
-def fit(drawn, X, y, options, seed):
+def fit(drawn, X, y, job, cores):
     """The median distance is what a bandwidth that is left open becomes; in a metric that is learned, the bandwidth is learned with it."""
     from mercer import KernelRegressor as make
 
-    common_options = {"tune": "off", "solver": "krr", "n_centers": "all", "random_state": seed, "n_jobs": options.jobs}
+    shared = {"tune": "off", "random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
     own = {"kernel": drawn["kernel"], "preprocess": drawn["preprocess"], "ridge": drawn["ridge"] * len(y), "learn_features": drawn["rounds"]}
     if drawn["rounds"] == 0:
-        median = make(**{**own, "solver": "direct", "tune": "off", "n_centers": 50, "random_state": seed}).fit(X, y)
+        median = make(**own, **shared, solver="direct", n_centers=50).fit(X, y)
         own["bandwidth"] = drawn["multiple"] * median.model_.kernel.struct.bandwidth
-    return make(**own, **common_options).fit(X, y)
+    return make(**own, **shared, solver="krr", n_centers="all").fit(X, y)
 
 
-def error_of(model, X, y):
+def data_of(job):
+    """Samples and targets of training and test, and the rows of training in random order."""
     import numpy as np
 
-    return float(np.mean((model.predict(X) - y) ** 2))
+    train, test = split_of(job["data"], job["table"], job["seed"] + 1, False)
+    rng = np.random.default_rng(job["seed"])
+    train = train.iloc[rng.permutation(len(train))[: job["rows"] or None]].reset_index(drop=True)
+    X, test_X = packages.frames(train, test)
+    return X, train["target"].to_numpy(), test_X, test["target"].to_numpy(), rng.permutation(len(train))
+
+
+def work(job, cores):
+    """One line: the search, a configuration judged by a fifth of the rows, or the chosen one trained to all."""
+    import numpy as np
+
+    os.environ.setdefault("MERCER_LIBRARY", job["library"])
+    sys.path.insert(0, os.path.join(common.ROOT, "python"))
+    from mercer import KernelRegressor
+
+    X, y, test_X, test_y, order = data_of(job)
+    held, rest = order[: len(y) // 5], order[len(y) // 5 :]
+    start, own, found = time.perf_counter(), time.process_time(), {}
+    if job["what"] == "search":
+        model = KernelRegressor(random_state=job["seed"], n_jobs=cores, device=job["device"]).fit(X, y)
+    elif job["what"] == "chosen":
+        model = fit(job["drawn"], X, y, job, cores)
+    else:
+        try:
+            model = fit(job["drawn"], X.iloc[rest], y[rest], job, cores)
+            found["error"] = float(np.mean((model.predict(X.iloc[held]) - y[held]) ** 2))
+        except Exception as error:  # equations that a small ridge leaves without a solution
+            found["failure"] = f"{type(error).__name__}: {error}"[:200]
+    found |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, "jobs": cores, "rows": len(y)}
+    if job["what"] != "try":
+        found |= measures(model, test_X, test_y, True)
+    yield found
+
+
+def say(line, options):
+    print(json.dumps({"bench": "random_search", **line, "machine": options.machine}), flush=True)
 
 
 def one(options, table, seed):
+    """Lines of a table and a seed."""
     import numpy as np
-    from mercer import KernelRegressor
 
-    train, test = split_of(options.data, table, seed + 1, False)
-    rng = np.random.default_rng(seed)
-    train = train.iloc[rng.permutation(len(train))[: options.rows]].reset_index(drop=True)
-    X, test_X = packages.frames(train, test)
-    y, test_y = train["target"].to_numpy(), test["target"].to_numpy()
-    entry = {"bench": "random_search", "case": table, "seed": seed, "rows": len(y), "jobs": options.jobs, "tries": options.tries}
-    start, own = time.perf_counter(), time.process_time()
-    model = KernelRegressor(random_state=seed, n_jobs=options.jobs).fit(X, y)
-    entry["search"] = {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, **measures(model, test_X, test_y, True)}
-    start, own = time.perf_counter(), time.process_time()
-    order = rng.permutation(len(y))
-    held, rest = order[: len(y) // 5], order[len(y) // 5 :]
-    best, chosen, failed, tried = np.inf, None, 0, 0
-    while tried < options.tries and time.perf_counter() - start < options.limit:
-        drawn = draw(rng)
-        tried += 1
-        try:
-            error = error_of(fit(drawn, X.iloc[rest], y[rest], options, seed), X.iloc[held], y[held])
-        except Exception:  # equations that a small ridge leaves without a solution
-            failed += 1
-            continue
-        if error < best:
-            best, chosen = error, drawn
-    model = fit(chosen, X, y, options, seed)
-    entry["random"] = {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, "tried": tried, "chosen": chosen, "failed": failed,
-                       **measures(model, test_X, test_y, True)}
-    return entry
+    end, rng = time.monotonic() + options.limit, np.random.default_rng(seed)
+    job = {"data": options.data, "library": os.path.join(options.build, "libmercer.so"), "device": options.device, "table": table, "seed": seed,
+           "rows": options.rows, "what": "search", "drawn": None}
+    jobs = [{**job, "what": "try", "drawn": draw(rng), "number": k} for k in range(options.tries)]
+    setting = lanes.lanes_of(options.lanes, (None,))
+    known = {"case": table, "seed": seed, "device": options.device}
+
+    def in_lanes(what, some, limit):
+        for begun, line in lanes.run(some, what, lambda job: None, work, limit):
+            say({**known, "what": begun["what"], "drawn": begun["drawn"], **line}, options)
+            yield begun, line
+
+    [(_, search)] = in_lanes([job], setting[:1], float("inf"))
+    start = time.monotonic()
+    tried = list(in_lanes(jobs, setting, end - time.monotonic()))
+    judged = [(line["error"], begun["drawn"]) for begun, line in tried if "error" in line]
+    if not judged or "failed" in search:
+        return
+    [(_, chosen)] = in_lanes([{**job, "what": "chosen", "drawn": min(judged, key=lambda pair: pair[0])[1]}], setting[:1], float("inf"))
+    sums = {name: sum(line.get(name, 0) for _, line in tried) + chosen[name] for name in ("seconds", "processor")}
+    say({**known, "what": "both", "rows": search["rows"], "jobs": search["jobs"], "tried": len(tried), "failures": len(tried) - len(judged),
+         "search": search, "random": {**chosen, **sums, "elapsed": time.monotonic() - start},
+         "times": {name: sums[name] / search[name] for name in sums}}, options)
 
 
 def main():
@@ -85,18 +121,18 @@ def main():
     parser.add_argument("--tries", type=int, default=200)
     parser.add_argument("--tables", default="housing,kin40k", help="of values")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further configuration is tried")
+    parser.add_argument("--lanes", default=f"1x{len(os.sched_getaffinity(0))}")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further configuration of a table is tried")
+    parser.add_argument("--machine", default="", help="said in every line")
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
     parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))
     options = parser.parse_args()
     if common.missing("random_search.py", ("pandas", "sklearn"), options.data):
         return 0
-    os.environ.setdefault("MERCER_LIBRARY", os.path.join(options.build, "libmercer.so"))
-    sys.path.insert(0, os.path.join(common.ROOT, "python"))
     for seed in range(options.seeds):
         for table in options.tables.split(","):
-            print(json.dumps(one(options, table, seed)), flush=True)
+            one(options, table, seed)
     return 0
 
 

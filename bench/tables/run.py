@@ -1,35 +1,51 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py [--splits N] [--packages LIST] [--filter TEXT] [--quick] [--output FOLDER]: Mercer beside others on the tables of MERCER_DATA.
+"""run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: Mercer beside others on the tables of MERCER_DATA.
 
 One command for all of it. The folder of data holds tables/NAME_train.csv.gz and NAME_test.csv.gz, a header each, the last column `target`.
 Split 0 is that of the files; split k joins both and draws test rows of the same number at random, with seed k. On each split every package
-is fitted with its defaults, then with the best of as many random configurations as the seconds of Mercer's own fit allow (judged by
-squared error, or log loss where there are probabilities, on a fifth of the training rows, then fitted once more to all). Test rows are
-scored once, after all choices. Seconds are of the clock: run it on an idle machine.
+is fitted with its defaults, then with the best of as many random configurations as begin within a budget, by default the seconds of
+Mercer's own fit (judged by squared error, or log loss where there are probabilities, on a fifth of the training rows, then fitted once
+more to all; where the defaults alone take the budget, they are what the search has). Test rows are scored once, after all choices.
 
-FOLDER gets results.jsonl (one line for each fit) and page.html with plots; a summary with standard errors over the splits is printed.
+--lanes 1x4,6x2: Mercer in one process on 4 processors, the others in 6 on 2 each, at the same time. --stage "OPTIONS", any number of
+times: what to do, in this order, with other --splits, --seeds, --packages, --ways or --budget. --limit ends all of it after so many seconds.
+
+FOLDER gets results.jsonl (one line for each fit, as they come) and page.html with plots; a summary with standard errors over the splits is
+printed. page.py makes the same of result files, and the tables of docs/tables.md.
 """
 import argparse
+import functools
 import json
 import os
 import pickle
+import shlex
 import sys
 import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "compare")]
 import common  # noqa: E402
+import lanes  # noqa: E402
 import packages  # noqa: E402
 import page  # noqa: E402
+import table_results  # noqa: E402
 
 TABLES = {"housing": "r2", "diamonds": "r2", "kin40k": "r2", "adult": "auc", "bank": "auc", "hr": "auc", "credit": "auc", "letter": "accuracy"}
+BUDGET = 30  # seconds of a search where nothing says another number
+
+
+@functools.lru_cache(maxsize=2 * len(TABLES))
+def part_of(folder, name, part):
+    import pandas
+
+    return pandas.read_csv(os.path.join(folder, "tables", f"{name}_{part}.csv.gz"))
 
 
 def split_of(folder, name, number, quick):
     import numpy as np
     import pandas
 
-    parts = [pandas.read_csv(os.path.join(folder, "tables", f"{name}_{part}.csv.gz")) for part in ("train", "test")]
+    parts = [part_of(folder, name, part) for part in ("train", "test")]
     if number > 0:
         both = pandas.concat(parts, ignore_index=True)
         order = np.random.default_rng(number).permutation(len(both))
@@ -66,7 +82,8 @@ def measures(model, X, y, regression):
     if two:
         found["auc"] = metrics.roc_auc_score(y, scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0])
     if first is not None:
-        found["log_loss"] = metrics.log_loss(y, np.clip(first, 1e-7, 1), labels=np.arange(first.shape[1]))
+        shares = np.clip(np.asarray(first, dtype=float), 1e-7, 1)
+        found["log_loss"] = metrics.log_loss(y, shares / shares.sum(axis=1, keepdims=True), labels=np.arange(shares.shape[1]))
     return found
 
 
@@ -75,15 +92,15 @@ def worth(found):
     return found["r2"] if "r2" in found else -found["log_loss"] if "log_loss" in found else found.get("auc", found["accuracy"])
 
 
-def search(name, make, X, y, regression, seconds, seed):
+def search(name, make, X, y, regression, spent, seconds, seed):
     """The best configuration of as many as there is time for, and how many that were; the defaults are the first."""
     import numpy as np
 
-    rng, end = np.random.default_rng(seed), time.perf_counter() + seconds
+    rng, end = np.random.default_rng(seed), spent() + seconds
     order = rng.permutation(len(y))
     held, rest = order[: len(y) // 5], order[len(y) // 5 :]
     best, parameters, tried = -np.inf, {}, 0
-    while tried == 0 or time.perf_counter() < end:
+    while tried == 0 or spent() < end:
         one = packages.draw(name, rng) if tried > 0 else {}
         found = measures(make(one).fit(X.iloc[rest], y[rest]), X.iloc[held], y[held], regression)
         tried += 1
@@ -99,79 +116,139 @@ def size_of(model):
     return len(pickle.dumps(model.model if isinstance(model, packages.Few) else model))
 
 
-def fit_all(options, table, number):
+def data_of(job):
+    """Samples and targets of training and test, classes as numbers, and which columns are words."""
     import numpy as np
 
-    measure = TABLES[table]
-    regression = measure == "r2"
-    train, test = split_of(options.data, table, number, options.quick)
+    train, test = split_of(job["data"], job["table"], job["split"], job["quick"])
     X, test_X = packages.frames(train, test)
     y, test_y = train["target"].to_numpy(), test["target"].to_numpy()
-    if not regression:
+    if TABLES[job["table"]] != "r2":
         names, y = np.unique(y, return_inverse=True)
         test_y = np.searchsorted(names, test_y)
     words = [i for i, kind in enumerate(X.dtypes) if kind == "category"]
-    allowed = None
-    for package in sorted(options.packages, key=lambda name: name != "mercer"):  # whose seconds the others get
-        ways = ("default", "search") if package != "mercer" else ("default", f"mean of {options.average}")[: 2 if options.average > 1 else 1]
-        for how in ways:
-            if package == "catboost":
-                X_own, test_own = (frame.astype({X.columns[i]: "str" for i in words}) for frame in (X, test_X))
-            else:
-                X_own, test_own = X, test_X
-
-            def make(parameters, package=package):
-                own = {"device": options.device, **parameters} if package == "mercer" else parameters
-                return packages.make(package, regression, words, options.jobs, number, own)
-
-            start, parameters, tried = time.perf_counter(), {}, 1
-            if package == "mercer" and options.quick:
-                parameters = {"tune": 0.5}
-            if how.startswith("mean"):
-                parameters["average_models"] = options.average
-            if how == "search":
-                parameters, tried = search(package, make, X_own, y, regression, options.budget or allowed or 30, number)
-            model = make(parameters).fit(X_own, y)
-            seconds = time.perf_counter() - start
-            allowed = seconds if package == "mercer" and how == "default" else allowed
-            entry = {"bench": "tables", "case": table, "split": number, "package": package, "how": how, "n": len(y), "measure": measure,
-                     "device": options.device if package == "mercer" else "cpu", "jobs": options.jobs, "seconds": seconds, "tried": tried, "bytes": size_of(model)}
-            entry |= {key: float(value) for key, value in measures(model, test_own, test_y, regression).items()}
-            yield entry
+    if job["package"] == "catboost":
+        X, test_X = packages.plain(X), packages.plain(test_X)
+    return X, y, test_X, test_y, words
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--first", type=int, default=0, help="number of the first split; 0 is that of the files")
-    parser.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
-    parser.add_argument("--filter", default="", help="only tables whose name contains one of these, with commas between them")
-    parser.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")
+def fit(job, cores):
+    """Lines of a package on a table: one for each way to fit it."""
+    if job["package"] == "mercer":
+        os.environ.setdefault("MERCER_LIBRARY", job["library"])
+        sys.path.insert(0, os.path.join(common.ROOT, "python"))
+    package, measure = job["package"], TABLES[job["table"]]
+    regression, default, taken = measure == "r2", None, 0
+    X, y, test_X, test_y, words = data_of(job)
+
+    def make(parameters):
+        own = {"device": job["device"], **parameters} if package == "mercer" else parameters
+        return packages.make(package, regression, words, cores, job["seed"], own)
+
+    def spent():  # seconds that a budget counts
+        return time.process_time() / cores if job["clock"] == "processor" else time.perf_counter()
+
+    for how in job["ways"]:
+        if how == "search" and default and taken >= job["budget"]:  # by the defaults
+            yield {**default, "how": how, "budget": job["budget"]}
+            continue
+        start, own, counted, parameters, tried = time.perf_counter(), time.process_time(), spent(), {}, 1
+        if package == "mercer" and job["quick"]:
+            parameters = {"tune": 0.5}
+        if how.startswith("mean"):
+            parameters["average_models"] = int(how.split()[-1])
+        if how == "search":
+            parameters, tried = search(package, make, X, y, regression, spent, job["budget"], job["seed"])
+        model = make(parameters).fit(X, y)
+        taken = spent() - counted
+        seconds = {"seconds": time.perf_counter() - start, "processor": time.process_time() - own}
+        entry = {"bench": "tables", "case": job["table"], "split": job["split"], "seed": job["seed"], "package": package, "how": how,
+                 "n": len(y), "fitted": len(model.rows) if isinstance(model, packages.Few) else len(y), "measure": measure,
+                 "device": job["device"] if package == "mercer" else "cpu", "jobs": cores, **seconds, "tried": tried, "bytes": size_of(model)}
+        if how == "search":
+            entry |= {"budget": job["budget"], "parameters": parameters}
+        entry |= {key: float(value) for key, value in measures(model, test_X, test_y, regression).items()}
+        default = entry if how == "default" else default
+        yield entry
+
+
+def numbers_of(text):
+    """Of "0,101-103" 0, 101, 102 and 103."""
+    found = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def jobs_of(stage, options):
+    """What a stage asks for: split by split, Mercer first, whose seconds the others may get."""
+    common_part = {"data": options.data, "library": os.path.join(options.build, "libmercer.so"), "device": options.device,
+                   "quick": options.quick, "clock": options.clock}
+    asked = stage.packages.split(",")
+    for name in sorted(name for name in asked if not packages.here(name)):
+        print(f"run.py: {name} is not installed, and left out", file=sys.stderr)
+    for split in numbers_of(stage.splits):
+        for seed in [split] if split > 0 else range(stage.seeds):
+            for table in options.tables.split(","):
+                for package in sorted(filter(packages.here, asked), key=lambda name: name != "mercer"):
+                    ways = stage.ways.split(",") if package != "mercer" else ["default", f"mean of {options.average}"][: 2 if options.average > 1 else 1]
+                    yield {**common_part, "table": table, "split": split, "seed": seed, "package": package, "ways": ways,
+                           "budget": stage.budget or BUDGET, "given": stage.budget > 0}
+
+
+def lines_of(jobs, options):
+    """Lines of all fits as they come, those that failed too."""
+    start = time.monotonic()
+    setting = lanes.lanes_of(options.lanes, ("mercer", "others") if "," in options.lanes else (None,))
+    whole = " ".join(["run.py", *map(shlex.quote, sys.argv[1:])])
+    for job, line in lanes.run(setting, jobs, lambda job: "mercer" if job["package"] == "mercer" else "others", fit, options.limit):
+        if "failed" in line:
+            line = {"bench": "tables", "case": job["table"], "split": job["split"], "seed": job["seed"], "package": job["package"], **line}
+        elif job["package"] == "mercer":
+            for other in jobs:
+                if (other["table"], other["split"]) == (job["table"], job["split"]) and not other["given"]:
+                    other["budget"] = line["seconds"]
+        yield {**line, "at": round(time.monotonic() - start, 1), "machine": options.machine, "command": whole}
+
+
+def options_of():
+    stage = argparse.ArgumentParser(add_help=False)
+    stage.add_argument("--splits", default="1-10", help="0 is that of the files (default: %(default)s)")
+    stage.add_argument("--seeds", type=int, default=1, help="fits with so many seeds on split 0; split k has seed k")
+    stage.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
+    stage.add_argument("--ways", default="default,search", help="of the others (default: %(default)s)")
+    stage.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], parents=[stage])
+    parser.add_argument("--stage", action="append", help="options of a stage in place of those before")
+    parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--average", type=int, default=1, help="of Mercer also the mean of its so many best models")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--lanes", default=f"1x{len(os.sched_getaffinity(0))}", help="default: all packages in turn on all processors")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which all of it ends")
+    parser.add_argument("--clock", choices=["wall", "processor"], default="wall", help="what a budget counts; processor: divided by their number")
     parser.add_argument("--device", default="cpu", help="where Mercer computes; the others compute on the processor")
+    parser.add_argument("--machine", default="", help="said in every line")
     parser.add_argument("--quick", action="store_true", help="1,500 rows of each, to see that it runs")
     parser.add_argument("--output", default="tables-results")
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
     parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))
     options = parser.parse_args()
+    kept = argparse.Namespace(**{action.dest: getattr(options, action.dest) for action in stage._actions})
+    options.stages = [stage.parse_args(shlex.split(text), argparse.Namespace(**vars(kept))) for text in options.stage or [""]]
+    return options
+
+
+def main():
+    options = options_of()
     if common.missing("run.py", ("pandas", "sklearn"), options.data):
         return 0
-    os.environ.setdefault("MERCER_LIBRARY", os.path.join(options.build, "libmercer.so"))
-    sys.path.insert(0, os.path.join(common.ROOT, "python"))
-    asked = options.packages.split(",")
-    options.packages = [name for name in asked if packages.here(name)]
-    for name in sorted(set(asked) - set(options.packages)):
-        print(f"run.py: {name} is not installed, and left out", file=sys.stderr)
+    jobs = [job for stage in options.stages for job in jobs_of(stage, options)]
     os.makedirs(options.output, exist_ok=True)
-    with open(os.path.join(options.output, "results.jsonl"), "a", encoding="utf-8") as file:
-        for number in range(options.first, options.first + options.splits):
-            for table in TABLES:
-                if any(part in table for part in options.filter.split(",")):
-                    for entry in fit_all(options, table, number):
-                        print(json.dumps(entry), file=file, flush=True)
-    with open(os.path.join(options.output, "results.jsonl"), encoding="utf-8") as file:
-        entries = [json.loads(line) for line in file]
+    results = os.path.join(options.output, "results.jsonl")
+    with open(results, "a", encoding="utf-8") as file:
+        for line in lines_of(jobs, options):
+            print(json.dumps(line), file=file, flush=True)
+    entries = table_results.read([results])
     print(page.text(entries))
     with open(os.path.join(options.output, "page.html"), "w", encoding="utf-8") as file:
         file.write(page.html(entries))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results of run.py as the tables of a document: the split of the files, then the other splits with what was lost and won, then costs."""
+import math
+
+from table_results import NAMES, differences, groups_of, mean, mean_of, part, title
+
+MARK = "<!-- page.py"
+ORDER = {"default": 0, "search": 1}
+WORDS = {"r2": "R2", "auc": "AUC", "accuracy": "accuracy", "log_loss": "log loss"}
+
+
+def short(value, digits=4):
+    """.8123 of 0.8123, as the other tables have it."""
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def score(lines, name):
+    found = mean(lines, name)
+    if found is None:
+        return ""
+    return short(found[0]) + ("" if math.isnan(found[1]) else f" ± {short(found[1])}")
+
+
+def table(rows):
+    head, *others = rows
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *others]).replace("| --- ", "|---").replace("--- |", "---|") + "\n"
+
+
+def by_package(entries, name, cases, show, best=None):
+    """A row for each package and way, a column for each table; the best of a column is bold, few splits are said. Name None: each table's own."""
+    groups = dict(groups_of(entries))
+    most = {case: max(len(lines) for key, lines in groups.items() if key[0] == case) for case in cases}
+    ways = sorted({key[1:] for key in groups}, key=lambda way: (list(NAMES).index(way[0]), ORDER.get(way[1], 2)))
+    winner = {}
+    for case in cases if best else ():
+        found = {key[1:]: mean(lines, own)[0] for key, lines in groups.items()
+                 if key[0] == case and 2 * len(lines) > most[case] and mean(lines, own := name or lines[0]["measure"])}
+        winner[case] = best(found, key=found.get) if found else None
+    rows = [["", *cases]]
+    for way in ways:
+        cells = []
+        for case in cases:
+            lines = groups.get((case, *way), [])
+            text = show(lines, name or lines[0]["measure"]) if lines else ""
+            text = f"**{text}**" if text and winner.get(case) == way else text
+            cells.append(text + (f" ({len(lines)})" if text and len(lines) < most[case] else ""))
+        if any(cells):
+            rows.append([title(*way), *cells])
+    return table(rows)
+
+
+def cases_of(entries, *measures):
+    return list(dict.fromkeys(entry["case"] for entry in entries if any(entry.get(name) is not None for name in measures)))
+
+
+def of_files(entries):
+    """Mercer, the mean over its seeds, beside LightGBM and XGBoost on the split of the files."""
+    groups = dict(groups_of(entries))
+    others = [way for way in (("lightgbm", "default"), ("lightgbm", "search"), ("xgboost", "default"), ("xgboost", "search"))
+              if any(key[1:] == way for key in groups)]
+    rows = [["set", "measure", "Mercer", "seeds", "seconds", *(title(*way) for way in others)]]
+    for case in cases_of(entries, "r2", "accuracy"):
+        own = groups.get((case, "mercer", "default"), [])
+        names = [name for name in ("r2", "accuracy", "auc") if any(line.get(name) is not None for line in own)]
+        best, cells = {}, {}
+        for way in [("mercer", "default"), *others]:
+            lines = groups.get((case, *way), [])
+            cells[way] = {name: mean(lines, name)[0] for name in names if mean(lines, name)}
+        for name in names:
+            best[name] = max(found[name] for found in cells.values() if name in found)
+        texts = {way: " / ".join(f"**{short(value)}**" if value == best[name] else short(value) for name, value in found.items())
+                 for way, found in cells.items()}
+        spent = sorted(line["seconds"] for line in own)
+        if own:
+            rows.append([case, " / ".join(WORDS[name] for name in names), texts["mercer", "default"],
+                         ", ".join("/".join(short(line[name]) for name in names) for line in sorted(own, key=lambda line: line["seed"])),
+                         f"{spent[0]:.1f} to {spent[-1]:.1f}", *(texts[way] for way in others)])
+    return table(rows)
+
+
+def verdicts(entries):
+    """Mercer less the best of the others on each table, on the splits that both have; and where it is ahead, behind, or neither."""
+    rows, said = [["set", "measure", "best of the others", "Mercer less that", "splits"]], {"ahead": [], "behind": [], "neither": []}
+    ways = sorted({(entry["package"], entry["how"]) for entry in entries if entry["package"] != "mercer"})
+    for case in cases_of(entries, "r2", "accuracy"):
+        measure = next(entry["measure"] for entry in entries if entry["case"] == case)
+        found = {way: differences(entries, case, *way, measure) for way in ways}
+        most = max(len(values) for values in found.values())
+        found = {way: mean_of(values) + (len(values),) for way, values in found.items() if 2 * len(values) > most}
+        if not found:
+            continue
+        way = min(found, key=found.get)
+        difference, error, count = found[way]
+        rows.append([case, WORDS[measure], title(*way), f"{difference:+.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}"), str(count)])
+        said["neither" if math.isnan(error) or abs(difference) < 2 * error else "ahead" if difference > 0 else "behind"].append(case)
+    names = {word: ", ".join(cases) or "none" for word, cases in said.items()}
+    return table(rows) + (f"\nBeside the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by\n"
+                          f"more than two standard errors on {names['ahead']}; behind on {names['behind']}; within two on {names['neither']}.\n")
+
+
+def number(lines, name):
+    found = mean(lines, name)
+    return f"{found[0]:.1f}" if found and found[0] < 100 else f"{found[0]:,.0f}" if found else ""
+
+
+def thousands(lines, name):
+    found = mean(lines, name)
+    return f"{found[0] / 1e3:,.0f}" if found else ""
+
+
+def sections(entries):
+    files, splits = part(entries, True), part(entries, False)
+    if files:
+        own = [line for line in files if line["how"] == "search"]
+        yield (f"**On the split of the files.** Means of Mercer's seeds, one fit of the others"
+               f"{', searched for ' + number(own, 'budget') + ' s' if own else ''}; the best is bold.\n")
+        yield of_files(files)
+    if splits:
+        count = len({entry["split"] for entry in splits})
+        budgets = sorted({entry["budget"] for entry in splits if entry.get("budget")})
+        said = f" (searched: random configurations that begin within {budgets[0]:g}{f' to {budgets[-1]:.0f}' if budgets[-1] > budgets[0] else ''} s)" if budgets else ""
+        yield (f"**{count} random splits**{said}: means and standard errors of test scores. In brackets is the number of splits where it is smaller.\n"
+               if count > 1 else "**A random split.**\n")
+        cases = cases_of(splits, "r2", "accuracy")
+        yield by_package(splits, None, cases, score, max)
+        yield verdicts(splits)
+        for name, best in (("accuracy", max), ("log_loss", min)):
+            if cases_of(splits, name):
+                yield f"{WORDS[name].capitalize()}:\n"
+                yield by_package(splits, name, cases_of(splits, name), score, best)
+        machine = next((line.get("machine") for line in splits if line["package"] == "mercer"), None)
+        splits = [line for line in splits if machine is None or line.get("machine") == machine]  # times of another one do not compare
+        for name, said, show in (("seconds", "Seconds of fitting, search included", number), ("bytes", "Size of the model, kB", thousands),
+                                 ("rows_per_second", "Thousand rows predicted a second", thousands)):
+            yield f"{said}:\n"
+            yield by_package(splits, name, cases, show)
+
+
+def write(path, entries):
+    """Replaces what stands between the two marks."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    first, last = (i for i, line in enumerate(lines) if line.startswith(MARK))
+    body = "\n".join(sections(entries)).rstrip("\n").split("\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join([*lines[: first + 1], "", *body, "", *lines[last:]]))

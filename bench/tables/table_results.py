@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lines of run.py read back, and their means over splits (or over seeds on the split of the files) with standard errors."""
+import json
+import math
+import statistics
+
+NAMES = {"mercer": "Mercer", "lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "histgb": "HistGradientBoosting",
+         "kernelridge": "KernelRidge", "svm": "SVM"}
+
+
+def read(paths):
+    """Lines of fits that did not fail; of the same fit in several files the line of the first."""
+    found = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for entry in map(json.loads, file):
+                if entry.get("bench") == "tables" and "how" in entry:
+                    key = (entry["case"], entry["split"], entry.get("seed", entry["split"]), entry["package"], entry["how"])
+                    found.setdefault(key, entry)
+    return list(found.values())
+
+
+def part(entries, files):
+    """Lines of the split of the files, or of all others."""
+    return [entry for entry in entries if (entry["split"] == 0) == files]
+
+
+def groups_of(entries):
+    """Lines of the same table, package and way, by those three, best mean first within a table."""
+    found = {}
+    for entry in entries:
+        found.setdefault((entry["case"], entry["package"], entry["how"]), []).append(entry)
+    cases = list(dict.fromkeys(case for case, _, _ in found))
+    return sorted(found.items(), key=lambda item: (cases.index(item[0][0]), -mean(item[1], item[1][0]["measure"])[0]))
+
+
+def mean(lines, name):
+    """Mean and its standard error (NaN of one); None if it was not measured."""
+    return mean_of([line[name] for line in lines if line.get(name) is not None])
+
+
+def mean_of(values):
+    if not values:
+        return None
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return statistics.fmean(values), error
+
+
+def title(package, how):
+    return NAMES[package] + ("" if how == "default" else ", searched" if how == "search" else f", {how}")
+
+
+def differences(entries, case, rival, how, measure):
+    """By how much Mercer with its defaults is ahead of a package on the splits that both have."""
+    score = {(entry["package"], entry["how"], entry["split"]): entry[measure] for entry in entries if entry["case"] == case and measure in entry}
+    pairs = [(value, score.get((rival, how, split))) for (package, way, split), value in score.items() if (package, way) == ("mercer", "default")]
+    return [own - other for own, other in pairs if other is not None]
