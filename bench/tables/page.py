@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """page.py [--html FILE] [--svg FILE] [--docs FILE] RESULTS...: what run.py found, as text, as a page with plots and as tables of a document.
 
-RESULTS are files of lines; of a fit that several have, the first counts. --docs writes between the two lines of FILE that begin with
-"<!-- page.py". Each plot shows the scores of a table with their standard errors over the splits, over seconds of fitting.
+RESULTS are files of lines, of random_search.py too; of a fit that several have, the first counts. --docs writes between the two lines of
+FILE that begin with "<!-- page.py". Each plot shows the scores of a table with their standard errors over the splits, over seconds of fitting.
 """
 import argparse
 import html as escape
@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import table_docs  # noqa: E402
-from table_results import groups_of, mean, part, read  # noqa: E402
+from table_results import groups_of, mean, part, read, read_random  # noqa: E402
 
 COLORS = {"mercer": "#c0392b", "lightgbm": "#2471a3", "xgboost": "#1e8449", "catboost": "#b7950b", "histgb": "#7d3c98",
           "kernelridge": "#5d6d7e", "svm": "#a04000"}
@@ -95,8 +95,9 @@ def svg(entries):
     groups = groups_of(entries)
     cases = list(dict.fromkeys(key[0] for key, _ in groups))
     height = 30 + HEIGHT * ((len(cases) + 1) // 2)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {height}" width="{2 * WIDTH}" font-family="sans-serif" font-size="11" '
-             f'role="img" aria-label="Scores over seconds"><rect width="{2 * WIDTH}" height="{height}" fill="#fff"/>']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {height}" width="{2 * WIDTH}" '
+             f'font-family="sans-serif" font-size="11" role="img" aria-label="Scores over seconds">',
+             f'<rect width="{2 * WIDTH}" height="{height}" fill="#fff"/>']
     x = LEFT
     for package in (name for name in COLORS if any(key[1] == name for key, _ in groups)):
         parts.append(f'<circle cx="{x}" cy="16" r="5" fill="{COLORS[package]}"/><text x="{x + 9}" y="20">{package}</text>')
@@ -132,7 +133,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(make(entries))
     if options.docs:
-        table_docs.write(options.docs, entries)
+        table_docs.write(options.docs, entries, read_random(options.results))
     return 0
 
 

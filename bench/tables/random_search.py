@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: Mercer's search beside random configurations of the same model.
+"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: Mercer's search beside random configurations.
 
-Of each table N training rows are drawn (0: all are taken). The search is that of the defaults. A random configuration has a kernel function
-and preprocessing of those that the search tries, 0 to 4 rounds of learning a metric, a bandwidth of 1/4 to 32 times the median distance and
-a ridge of 1e-8 to 1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers; a fifth of them
-judges it by squared error, and the best is trained once more to all. Test rows are scored once for each of the two.
+Of each table N training rows are drawn (0: all are taken). The search is that of the defaults. A configuration of the same model has a
+kernel function and preprocessing of those that the search tries, 0 to 4 rounds of learning a metric, a bandwidth of 1/4 to 32 times the
+median distance and a ridge of 1e-8 to 1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers;
+a fifth of them judges it by squared error, and the best is trained once more to all. Test rows are scored once for each of the two.
 
 --lanes 8x2: configurations on 2 processors each, 8 at a time; the search runs before them, alone, on as many processors as one of them.
 Lines of JSON as they come: one for the search, one for each configuration, then one for each table and seed that has both. Seconds are of

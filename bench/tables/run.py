@@ -148,6 +148,7 @@ def fit(job, cores):
     def spent():  # seconds that a budget counts
         return time.process_time() / cores if job["clock"] == "processor" else time.perf_counter()
 
+    make({})  # so that loading a package is not timed
     for how in job["ways"]:
         if how == "search" and default and taken >= job["budget"]:  # by the defaults
             yield {**default, "how": how, "budget": job["budget"]}
@@ -192,7 +193,8 @@ def jobs_of(stage, options):
         for seed in [split] if split > 0 else range(stage.seeds):
             for table in options.tables.split(","):
                 for package in sorted(filter(packages.here, asked), key=lambda name: name != "mercer"):
-                    ways = stage.ways.split(",") if package != "mercer" else ["default", f"mean of {options.average}"][: 2 if options.average > 1 else 1]
+                    own = ["default", f"mean of {options.average}"][: 2 if options.average > 1 else 1]
+                    ways = own if package == "mercer" else stage.ways.split(",")
                     yield {**common_part, "table": table, "split": split, "seed": seed, "package": package, "ways": ways,
                            "budget": stage.budget or BUDGET, "given": stage.budget > 0}
 

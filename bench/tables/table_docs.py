@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of run.py as the tables of a document: the split of the files, then the other splits with what was lost and won, then costs."""
 import math
+import textwrap
 
 from table_results import NAMES, differences, groups_of, mean, mean_of, part, title
 
@@ -22,23 +23,26 @@ def score(lines, name):
     return short(found[0]) + ("" if math.isnan(found[1]) else f" ± {short(found[1])}")
 
 
+def prose(text):
+    return textwrap.fill(text, 118, break_on_hyphens=False) + "\n"
+
+
 def table(rows):
-    head, *others = rows
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *others]).replace("| --- ", "|---").replace("--- |", "---|") + "\n"
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]) + "\n"
 
 
 def by_package(entries, name, cases, show, best=None):
     """A row for each package and way, a column for each table; the best of a column is bold, few splits are said. Name None: each table's own."""
     groups = dict(groups_of(entries))
     most = {case: max(len(lines) for key, lines in groups.items() if key[0] == case) for case in cases}
-    ways = sorted({key[1:] for key in groups}, key=lambda way: (list(NAMES).index(way[0]), ORDER.get(way[1], 2)))
     winner = {}
     for case in cases if best else ():
         found = {key[1:]: mean(lines, own)[0] for key, lines in groups.items()
                  if key[0] == case and 2 * len(lines) > most[case] and mean(lines, own := name or lines[0]["measure"])}
         winner[case] = best(found, key=found.get) if found else None
     rows = [["", *cases]]
-    for way in ways:
+    for way in ways_of(groups):
         cells = []
         for case in cases:
             lines = groups.get((case, *way), [])
@@ -54,11 +58,14 @@ def cases_of(entries, *measures):
     return list(dict.fromkeys(entry["case"] for entry in entries if any(entry.get(name) is not None for name in measures)))
 
 
+def ways_of(groups):
+    return sorted({key[1:] for key in groups}, key=lambda way: (list(NAMES).index(way[0]), ORDER.get(way[1], 2)))
+
+
 def of_files(entries):
-    """Mercer, the mean over its seeds, beside LightGBM and XGBoost on the split of the files."""
+    """Mercer, the mean over its seeds, beside the others on the split of the files."""
     groups = dict(groups_of(entries))
-    others = [way for way in (("lightgbm", "default"), ("lightgbm", "search"), ("xgboost", "default"), ("xgboost", "search"))
-              if any(key[1:] == way for key in groups)]
+    others = [way for way in ways_of(groups) if way[0] != "mercer"]
     rows = [["set", "measure", "Mercer", "seeds", "seconds", *(title(*way) for way in others)]]
     for case in cases_of(entries, "r2", "accuracy"):
         own = groups.get((case, "mercer", "default"), [])
@@ -95,8 +102,9 @@ def verdicts(entries):
         rows.append([case, WORDS[measure], title(*way), f"{difference:+.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}"), str(count)])
         said["neither" if math.isnan(error) or abs(difference) < 2 * error else "ahead" if difference > 0 else "behind"].append(case)
     names = {word: ", ".join(cases) or "none" for word, cases in said.items()}
-    return table(rows) + (f"\nBeside the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by\n"
-                          f"more than two standard errors on {names['ahead']}; behind on {names['behind']}; within two on {names['neither']}.\n")
+    said = (f"Beside the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by more than two "
+            f"standard errors on {names['ahead']}; behind on {names['behind']}; within two on {names['neither']}.")
+    return table(rows) + "\n" + prose(said)
 
 
 def number(lines, name):
@@ -113,15 +121,15 @@ def sections(entries):
     files, splits = part(entries, True), part(entries, False)
     if files:
         own = [line for line in files if line["how"] == "search"]
-        yield (f"**On the split of the files.** Means of Mercer's seeds, one fit of the others"
-               f"{', searched for ' + number(own, 'budget') + ' s' if own else ''}; the best is bold.\n")
+        searched = f", searched for {number(own, 'budget')} s" if own else ""
+        yield prose(f"**On the split of the files.** Means of Mercer's seeds, one fit of the others{searched}; the best is bold.")
         yield of_files(files)
     if splits:
-        count = len({entry["split"] for entry in splits})
-        budgets = sorted({entry["budget"] for entry in splits if entry.get("budget")})
-        said = f" (searched: random configurations that begin within {budgets[0]:g}{f' to {budgets[-1]:.0f}' if budgets[-1] > budgets[0] else ''} s)" if budgets else ""
-        yield (f"**{count} random splits**{said}: means and standard errors of test scores. In brackets is the number of splits where it is smaller.\n"
-               if count > 1 else "**A random split.**\n")
+        count, budgets = len({entry["split"] for entry in splits}), sorted({entry["budget"] for entry in splits if entry.get("budget")})
+        upto = f" to {budgets[-1]:.0f}" if budgets and budgets[-1] > budgets[0] else ""
+        said = f" (searched: random configurations that begin within {budgets[0]:.3g}{upto} s)" if budgets else ""
+        yield prose(f"**Random splits, {count} of them**{said}: means and standard errors of test scores. In brackets is the number of splits "
+                    "where it is smaller.")
         cases = cases_of(splits, "r2", "accuracy")
         yield by_package(splits, None, cases, score, max)
         yield verdicts(splits)
@@ -137,11 +145,26 @@ def sections(entries):
             yield by_package(splits, name, cases, show)
 
 
-def write(path, entries):
+def beside_random(entries):
+    """The search beside random configurations of the same model."""
+    spent = ["seconds", "processor seconds"]
+    rows = [["set", "rows", "search", *spent, "configurations", "best of them", *spent, "times as long"]]
+    for entry in entries:
+        own, other = entry["search"], entry["random"]
+        rows.append([entry["case"], f"{entry['rows']:,}", short(own["r2"]), f"{own['seconds']:.0f}", f"{own['processor']:.0f}", str(entry["tried"]),
+                     short(other["r2"]), f"{other['seconds']:,.0f}", f"{other['processor']:,.0f}",
+                     f"{entry['times']['seconds']:.0f} ({entry['times']['processor']:.0f})"])
+    yield prose("**Beside random configurations of the same model** (`bench/tables/random_search.py`): R2 on test rows of Mercer's search with its "
+                f"defaults and of the best of random kernels, preprocessings, rounds, bandwidths and ridges, each on {entries[0]['jobs']} "
+                "processors; seconds are added up as if one configuration had followed the other.")
+    yield table(rows)
+
+
+def write(path, entries, random=()):
     """Replaces what stands between the two marks."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     first, last = (i for i, line in enumerate(lines) if line.startswith(MARK))
-    body = "\n".join(sections(entries)).rstrip("\n").split("\n")
+    body = "\n".join([*sections(entries), *(beside_random(random) if random else ())]).rstrip("\n").split("\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join([*lines[: first + 1], "", *body, "", *lines[last:]]))

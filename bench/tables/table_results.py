@@ -20,6 +20,15 @@ def read(paths):
     return list(found.values())
 
 
+def read_random(paths):
+    """Lines of random_search.py that have both the search and the configurations."""
+    found = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            found += [entry for entry in map(json.loads, file) if entry.get("bench") == "random_search" and entry.get("what") == "both"]
+    return found
+
+
 def part(entries, files):
     """Lines of the split of the files, or of all others."""
     return [entry for entry in entries if (entry["split"] == 0) == files]
