@@ -121,7 +121,7 @@ def sections(entries):
     files, splits = part(entries, True), part(entries, False)
     if files:
         own = [line for line in files if line["how"] == "search"]
-        searched = f", searched for {number(own, 'budget')} s" if own else ""
+        searched = f", searched for {mean(own, 'budget')[0]:g} s" if own else ""
         yield prose(f"**On the split of the files.** Means of Mercer's seeds, one fit of the others{searched}; the best is bold.")
         yield of_files(files)
     if splits:
