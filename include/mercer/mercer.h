@@ -130,8 +130,11 @@ typedef struct mercer_context_options {
     mercer_log_sink log;               /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
-    const char *arithmetic;     /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
-                                   and kernel values to half precision (relative error about 2e-4) */
+    const char *arithmetic;     /* of kernel products in float: "accurate"; "fast": a GPU may round points and kernel
+                                   values to half precision (relative error about 2e-4); "auto" (NULL, too): accurate,
+                                   but that the plan of a training may take fast, for its time, where its error is
+                                   below what the samples justify; a check on held-back rows confirms that, or training
+                                   begins again in accurate. On the CPU all three are the same */
 } mercer_context_options;
 
 /* Makes a context. Without one yet, the message of a failure is in mercer_last_error(NULL), kept for the calling

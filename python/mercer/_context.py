@@ -38,8 +38,10 @@ class Context:
         Results do not depend on it.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
         "auto": a GPU if there is one, else the CPU; "reference": plain loops in double, slow, to compare others with.
-    arithmetic : {"accurate", "fast"}
-        Of kernel products in float; "fast": a GPU may round points and kernel values to half precision.
+    arithmetic : {"auto", "accurate", "fast"}
+        Of kernel products in float; "fast": a GPU may round points and kernel values to half precision; "auto":
+        accurate, but that the plan of a training may take fast where the samples do not justify more, and rows held
+        back confirm it.
     """
 
     def __init__(self, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> None:
@@ -221,7 +223,7 @@ _local = threading.local()
 def shared_context(n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> Context:
     """A context of this thread's for calls that leave nothing behind."""
     kept: dict[Any, Context] = _local.__dict__.setdefault("contexts", {})
-    key = (os.getpid(), thread_count(n_jobs), device or "cpu", arithmetic or "accurate")
+    key = (os.getpid(), thread_count(n_jobs), device or "cpu", arithmetic or "auto")
     if key not in kept:
         kept[key] = Context(n_jobs, device, arithmetic)
     return kept[key]

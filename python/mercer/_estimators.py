@@ -133,7 +133,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         epochs: int | None = None, batch_size: int | None = None, ridge: float = 0.0, target_transform: str = "auto",
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
         early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
-        arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
+        arithmetic: str = "auto", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
         tune: str | bool | float = "auto", kernels: Iterable[str] | None = None, criterion: str = "auto",
         average_models: int = 1, **options: Any,

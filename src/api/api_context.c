@@ -26,10 +26,12 @@ static mercer_status read_options(mercer_context_options *ours, mercer_allocator
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!allocator->allocate != !allocator->release)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
-    if (ours->arithmetic && strcmp(ours->arithmetic, "accurate") != 0 && strcmp(ours->arithmetic, "fast") != 0)
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: accurate, fast",
-                        ours->arithmetic);
-    return MERCER_OK;
+    if (!ours->arithmetic) ours->arithmetic = "auto";
+    static const char *const valid[] = {"auto", "accurate", "fast"};
+    for (size_t i = 0; i < sizeof valid / sizeof *valid; i++)
+        if (strcmp(ours->arithmetic, valid[i]) == 0) return MERCER_OK;
+    return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: auto, accurate, fast",
+                    ours->arithmetic);
 }
 
 static mercer_status choose_isa(const char *asked, mrc_isa *isa)
@@ -67,7 +69,8 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;
     context->threads = chosen.threads ? chosen.threads : mrc_processors();
     context->isa = isa;
-    context->half_precision = chosen.arithmetic && strcmp(chosen.arithmetic, "fast") == 0;
+    context->half_precision = strcmp(chosen.arithmetic, "fast") == 0;
+    context->precision_by_plan = strcmp(chosen.arithmetic, "auto") == 0;
     mercer_status status = mrc_backend_create(&context->backend, context, chosen.backend);
     if (status != MERCER_OK) {
         mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */

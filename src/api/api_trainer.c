@@ -112,6 +112,15 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return MERCER_OK;
 }
 
+/* With the kernel function that fits take where none is given. */
+static bool gains_by_half(mercer_context *context)
+{
+    mrc_backend *backend = context->backend;
+    mercer_kernel kernel;
+    return backend->ops->gains_by_half && mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1") == MERCER_OK &&
+           backend->ops->gains_by_half(backend, &kernel);
+}
+
 /* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for
    ranks, as of a Laplace kernel. */
 static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
@@ -130,6 +139,8 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .rows_known = true,
                                 .on_samples = shape->on_samples == MERCER_ON && shape->samples == shape->centers,
                                 .sizes_only = true,
+                                .gains_by_half = gains_by_half(context),
+                                .coordinates = 1,
                                 .roughness = shards > 1 ? 0.5 : 0,
                                 .bounded = shards > 1};
     mrc_plan plan;

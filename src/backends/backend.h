@@ -151,8 +151,10 @@ struct mrc_backend_ops {
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
-    int (*devices)(void);                         /* how many of it are here; NULL stays: it is the processor's */
-    bool (*knows_kernel)(int32_t id);             /* has the function's formula; NULL stays: all of the table's */
+    int (*devices)(void);             /* how many of it are here; NULL stays: it is the processor's */
+    bool (*knows_kernel)(int32_t id); /* has the function's formula; NULL stays: all of the table's */
+    bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel); /* products are much faster rounded
+       to half precision; NULL stays: none are */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
        and then every product takes the rows as they are. pack_rows, of what pack_create made: rows first .. become

@@ -30,7 +30,8 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    bool half_precision;         /* float products may be rounded to it where a machine gains by that */
+    bool half_precision;         /* float products may be rounded to it where a machine gains by that, now */
+    bool precision_by_plan;      /* arithmetic "auto": only while a training runs whose plan says so */
     struct mrc_backend *backend; /* made and released by src/api */
     int64_t bytes_now;           /* counted by core/memory.c */
     int64_t bytes_peak;

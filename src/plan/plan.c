@@ -200,10 +200,10 @@ static void estimate_time(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason as message, if it does not fit. */
-static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
+static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
 {
     self->plan->solver = row;
+    rate_machine(self); /* in the arithmetic of this solver */
     self->caching = (mrc_caching){0};
     snprintf(self->public_plan->solver, sizeof self->public_plan->solver, "%s", row->name);
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "none");
@@ -212,6 +212,18 @@ static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
     row->ops->settle(self);
     estimate_time(self);
     return MERCER_OK;
+}
+
+/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason as message, if it does not fit. */
+static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
+{
+    mercer_context *context = self->request->context;
+    bool before = context->half_precision;
+    self->plan->half_precision = mrc_plan_rounds(self->request, row);
+    if (context->precision_by_plan) context->half_precision = self->plan->half_precision;
+    mercer_status status = plan_sizes(self, row);
+    context->half_precision = before;
+    return status;
 }
 
 /* One of those that auto may take, and what became of it. */
@@ -358,6 +370,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     if (!row) row = mrc_solver_find(self.options->solver);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
+    mrc_plan_say_precision(request, out);
     mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
@@ -442,7 +455,9 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
     other.trial = true;
     MRC_TRY(make_plan(&next, &other, row));
     memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
-    mrc_plan_say(&next.public_plan, "replaced: %s; solver %s instead\n", why, row->name);
+    mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
+                 plan->half_precision ? "arithmetic accurate, " : "", next.public_plan.solver);
+    if (next.half_precision) mrc_plan_say_precision(&other, &next);
     *plan = next;
     return MERCER_OK;
 }

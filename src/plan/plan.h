@@ -5,6 +5,7 @@
  *
  *   plan.c          machine and budget, the choice of a solver, what a refinement or a replacement changes
  *   plan_options.c  the list of options: values, and which solvers have a use for them
+ *   plan_precision.c  which trainings may round products to half precision
  *   plan_ranks.c    the cost of a plan on several ranks
  *   plan_search.c   which fits begin with a search for the model
  */
@@ -25,8 +26,18 @@ int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *u
 /* The plan with the critical batch, and with what is known of the source by now: sizes change, and its text gains a
    line that begins with "refined:" if they do; solver, projector and epochs stay. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request);
-/* A plan for another solver in place of one that failed; the text gains a line that begins with "replaced:". */
+/* A plan for another solver in place of one that failed, or (NULL) for whichever is best by the request as it is now;
+   the text gains a line that begins with "replaced:". */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why);
+
+/* Whether a training by that solver takes half precision of its own accord, and the line that says why or why not. */
+bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row);
+void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan);
+/* The error of a kernel value in half precision, from how far coordinates lie from the origin (mean square, in
+   bandwidths); and what the squared difference of predictions may be, over their loss on rows that were held back, for
+   a model of n samples to stay. */
+double mrc_rounding_error(double coordinates);
+double mrc_rounding_limit(int64_t n);
 
 /* MERCER_ERROR_ARGUMENT for values out of range, names that are in no table, and options that the solver has no use
    for. */

@@ -34,6 +34,12 @@ typedef struct mrc_plan_request {
     double unevenness; /* heaviest sample weight over their mean; 0 if not known */
     bool on_samples;   /* the centers are the samples, each once, none of weight 0 */
     bool sizes_only;   /* there is no kernel matrix yet that could be looked at */
+    /* Of half precision, where the context leaves it to the plan (plan_precision.c): */
+    bool gains_by_half;   /* the backend does, with this kernel function; as far as known */
+    bool streaming;       /* batches come one by one from a caller: nothing can be held back, or begun again */
+    double coordinates;   /* how far the centers lie from the origin, mean square of coordinates in bandwidths; */
+    double farthest;      /* the largest one; both 0 if not known */
+    const char *accurate; /* why not to round, if that has been found out; or NULL */
     bool trial; /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
 
@@ -47,6 +53,7 @@ typedef struct mrc_plan {
     bool on_samples;                               /* the request's */
     int64_t polish;                                /* steps of conjugate gradients at the end */
     int64_t keep_bytes;                            /* room for a batch's kernel block */
+    bool half_precision;                           /* the plan takes it for products: nobody had asked for it */
     int64_t budget;
 } mrc_plan;
 

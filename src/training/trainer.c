@@ -52,11 +52,18 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     return MERCER_OK;
 }
 
+/* Where the context leaves it to plans, from here on. */
+static void round_products(const mrc_job *job, bool rounds)
+{
+    if (job->context->precision_by_plan) job->context->half_precision = rounds;
+}
+
 static void tear_down(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
     mrc_sample_stream_close(&job->stream);
     if (!job->ready) return;
+    round_products(job, false);
     mrc_matrix_destroy(job->backend, &job->best);
     if (job->state) job->plan.solver->ops->destroy(job);
     job->state = NULL;
@@ -108,6 +115,7 @@ static mercer_status look_at_kernel(mrc_trainer *self)
     mrc_job *job = &self->job;
     const mrc_solver *row = mrc_solver_find(job->options.solver);
     bool needed = mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_NEEDS_ROUGHNESS);
+    mrc_trainer_look_at_rounding(self);
     if (!self->have_spread) MRC_TRY(measure_spread(job, &self->spread));
     self->have_spread = true;
     if (!needed || self->have_roughness || job->target.p < ROUGHNESS_CENTERS) return MERCER_OK;
@@ -137,6 +145,11 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .unevenness = self->unevenness,
                               .rows_known = rows_known,
                               .on_samples = self->on_samples && job->target.p == n,
+                              .gains_by_half = self->gains_by_half,
+                              .streaming = self->streaming,
+                              .coordinates = self->coordinates,
+                              .farthest = self->farthest,
+                              .accurate = self->accurate[0] ? self->accurate : NULL,
                               .norm = mrc_kernel_norm(job->target.kernel),
                               .bounded = mrc_kernel_is_stationary(job->target.kernel) &&
                                          !mrc_kernel_is_callback(job->target.kernel)};
@@ -169,10 +182,16 @@ static mercer_status share_machine(mrc_trainer *self)
     int64_t each, all = job->options.memory;
     MRC_TRY(mrc_rank_room(job->backend, comm, &each));
     if (all == 0) all = each > 0 ? each * comm->ranks : job->backend->ops->free_memory(job->backend) / 2;
-    int64_t machine[] = {self->planned_threads, all};
-    MRC_TRY(mrc_comm_broadcast(comm, machine, sizeof machine));
-    self->planned_threads = machine[0];
-    self->planned_budget = machine[1];
+    mrc_trainer_look_at_rounding(self); /* of rank 0's centers */
+    struct {
+        int64_t threads, budget, gains_by_half;
+        double coordinates, farthest;
+    } machine = {self->planned_threads, all, self->gains_by_half, self->coordinates, self->farthest};
+    MRC_TRY(mrc_comm_broadcast(comm, &machine, sizeof machine));
+    self->planned_threads = machine.threads;
+    self->planned_budget = machine.budget;
+    self->gains_by_half = machine.gains_by_half != 0;
+    self->coordinates = machine.coordinates, self->farthest = machine.farthest;
     return MERCER_OK;
 }
 
@@ -243,7 +262,8 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;
     mrc_sample_stream stream;
-    self->planned = false;
+    self->planned = self->streaming = false;
+    self->accurate[0] = 0; /* the samples may be others */
     tear_down(self);
     MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
     stream.trusted = self->trusted_source;
@@ -276,11 +296,10 @@ static mercer_status publish(mrc_job *job)
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }
 
-/* Everything that fit and the first step begin with. */
-static void begin(mrc_trainer *self)
+/* No sample has been seen. */
+static void reset(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
-    tear_down(self);
     job->report = (mercer_report){.struct_size = sizeof job->report,
                                   .train_loss = NAN,
                                   .train_accuracy = NAN,
@@ -291,6 +310,15 @@ static void begin(mrc_trainer *self)
     job->watchdog = (mrc_watchdog){0};
     job->times = (mrc_exact_times){0};
     job->step = job->residual = 0;
+    self->rounding = 0, self->rounding_rows = 0;
+}
+
+/* Everything that fit and the first step begin with. */
+static void begin(mrc_trainer *self)
+{
+    mrc_job *job = &self->job;
+    tear_down(self);
+    reset(self);
     self->earlier_seconds = self->keep_cost = 0;
     self->keep_failed = job->announces = self->stop_asked = false;
     self->phase[0] = 0;
@@ -305,11 +333,14 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first, int64
     mrc_job *job = &self->job;
     const mrc_target *target = &job->target;
     job->n = n;
-    MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
-                               target->origin, target->weights->dtype));
+    round_products(job, job->plan.half_precision); /* until tear_down */
+    mercer_status status = mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z,
+                                              target->p, target->origin, target->weights->dtype);
+    if (status != MERCER_OK) round_products(job, false);
+    MRC_TRY(status);
     job->ready = true;
     job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
-    mercer_status status = job->plan.solver->ops->create(job, first);
+    status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) tear_down(self);
     return status;
 }
@@ -322,41 +353,65 @@ static mercer_status run(mrc_trainer *self)
     return publish(job);
 }
 
-/* What auto chose has broken down: another solver does without what broke. */
-static mercer_status fall_back(mrc_trainer *self)
+static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
+{
+    mrc_job *job = &self->job;
+    MRC_TRY(mrc_sample_stream_open(&job->stream, job->context, source, job->target.z->cols, job->target.weights->cols));
+    job->stream.trusted = self->trusted_source;
+    job->stream.kernel = job->target.kernel, job->stream.real = arithmetic(job);
+    job->stream.units = job->target.units;
+    return MERCER_OK;
+}
+
+/* What the plan chose has broken down: another solver does without what broke, or (NULL) accurate products do. */
+static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
 {
     mrc_job *job = &self->job;
     const mercer_source *source = job->stream.source;
-    const mrc_solver *row = mrc_solver_fallback();
     char why[MRC_ERROR_CHARS];
     snprintf(why, sizeof why, "%s", mercer_last_error(job->context));
+    if (!row) memcpy(self->accurate, why, sizeof why);
     tear_down(self);
+    if (!row)
+        (void)job->backend->ops->sync(job->backend); /* what is under way may find more that does not fit a half */
     mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
     mercer_status status = mrc_replace_plan(&job->plan, &request, row, why);
     if (status == MERCER_OK) status = agree_on_plan(self);
+    if (status == MERCER_OK) status = open_stream(self, source);
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
-    mrc_log(job->context, MERCER_LOG_WARNING, "%s; training goes on with %s", why, row->name);
-    job->samples = job->epoch = 0;
+    mrc_log(job->context, MERCER_LOG_WARNING, row ? "%s; training goes on with %s" : "%s; training begins again in %s",
+            why, row ? row->name : "accurate arithmetic");
+    reset(self);
     job->resuming = false;
     job->announces = true;
     return run(self);
+}
+
+/* What the plan chose of its own accord is given up one after the other: half precision, then the solver. */
+static bool may_begin_again(const mrc_trainer *self, mercer_status status, const mrc_solver **instead)
+{
+    const mrc_job *job = &self->job;
+    /* One rank alone meets a coordinate that is too far away for a half; what a check finds, all do. */
+    bool rounding = status == MERCER_ERROR_NUMERIC || (status == MERCER_ERROR_DATA && job->comm->ranks == 1);
+    *instead = NULL;
+    if (rounding && job->plan.half_precision) return true;
+    *instead = mrc_solver_fallback();
+    return status == MERCER_ERROR_NUMERIC && mrc_name_is_auto(self->solver) && job->plan.solver != *instead;
 }
 
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;
     begin(self);
-    MRC_TRY(mrc_sample_stream_open(&job->stream, job->context, source, job->target.z->cols, job->target.weights->cols));
-    job->stream.trusted = self->trusted_source;
-    job->stream.kernel = job->target.kernel, job->stream.real = arithmetic(job);
-    job->stream.units = job->target.units;
+    MRC_TRY(open_stream(self, source));
     if (!self->planned || self->planned_rows != source->rows || self->planned_points != source->dtype)
         MRC_TRY(mrc_trainer_plan(self, source));
     self->planned = false;
     job->announces = true;
     mercer_status status = run(self);
-    bool replaceable = mrc_name_is_auto(self->solver) && job->plan.solver != mrc_solver_fallback();
-    if (status == MERCER_ERROR_NUMERIC && replaceable) status = fall_back(self);
+    const mrc_solver *instead;
+    while (may_begin_again(self, status, &instead)) status = begin_again(self, instead);
+    if (status == MERCER_OK) mrc_trainer_tell_precision(self);
     mrc_trainer_fill_report(self);
     tear_down(self);
     job->resuming = job->announces = false;
@@ -382,7 +437,7 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
 {
     mrc_job *job = &self->job;
     begin(self);
-    self->planned = false;
+    self->planned = false, self->streaming = true;
     if (mrc_name_is_auto(self->solver)) job->options.solver = mrc_solver_fallback()->name; /* until the next fit */
     const mrc_solver *row = mrc_solver_find(job->options.solver);
     if (row && (!row->ops->step || row->traits & MRC_NEEDS_SAMPLES))

@@ -6,6 +6,7 @@
  *   trainer.c           the plan, fit, streaming, the report
  *   trainer_state.c     checkpoints: saving and going on
  *   trainer_progress.c  validation, best weights, patience, progress
+ *   trainer_precision.c whether products may be rounded to half precision, before and after
  */
 #ifndef MRC_TRAINING_TRAINER_H
 #define MRC_TRAINING_TRAINER_H
@@ -29,10 +30,16 @@ typedef struct mercer_trainer {
     double spread;     /* bandwidth over the median distance, once it was needed */
     double unevenness; /* heaviest sample weight over their mean; 0 if not known */
     bool have_roughness, have_spread;
-    bool on_samples;               /* the centers are the samples of the source that was planned for */
-    mercer_source there;           /* on a device: the samples as fit will read them, */
-    const mercer_source *there_of; /* whose they are (NULL: none), */
-    const void *there_user;        /* its user */
+    double coordinates, farthest; /* of centers from the origin, in bandwidths, once they were needed */
+    bool gains_by_half, have_coordinates;
+    bool streaming;                 /* batches come one by one */
+    char accurate[MRC_ERROR_CHARS]; /* why products are not rounded any more; "": they may be */
+    double rounding;                /* the most that rounding made of the loss on rows that were held back, */
+    int64_t rounding_rows;          /* of so many; 0: it was not looked at */
+    bool on_samples;                /* the centers are the samples of the source that was planned for */
+    mercer_source there;            /* on a device: the samples as fit will read them, */
+    const mercer_source *there_of;  /* whose they are (NULL: none), */
+    const void *there_user;         /* its user */
     int64_t there_bytes;
     bool trusted_source; /* of the next fit: see mrc_sample_stream */
 
@@ -73,6 +80,12 @@ mercer_status mrc_trainer_recall(mrc_job *job);
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 /* The plan in words, with all sizes and choices that decide about the result. */
 void mrc_trainer_describe(const mrc_trainer *trainer, char *text, size_t size);
+
+/* trainer_precision.c: what a plan wants to know of the centers; and, after an epoch, whether the plan's half precision
+   may stay: MERCER_ERROR_NUMERIC if not. tell: the line of the plan that says that it did. */
+void mrc_trainer_look_at_rounding(mrc_trainer *trainer);
+mercer_status mrc_trainer_check_precision(mrc_trainer *trainer, const mercer_matrix *candidate);
+void mrc_trainer_tell_precision(mrc_trainer *trainer);
 
 /* trainer_progress.c, as a job's host. */
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha);

@@ -80,6 +80,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 {
     mrc_trainer *self = (mrc_trainer *)job;
     *stop = MERCER_STOP_FINISHED;
+    MRC_TRY(mrc_trainer_check_precision(self, candidate));
     MRC_TRY(mrc_trainer_validate(job, candidate));
     progress->validation_loss = job->report.validation_loss;
     progress->validation_accuracy = job->report.validation_accuracy;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define KEEP_SECONDS 600.0
+#define ROUNDED      " arithmetic fast" /* behind the plan, if it took half precision of its own accord */
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
 
@@ -43,6 +44,8 @@ void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
     if (mrc_units_given(job->target.units))
         snprintf(text + used, size - used, " targets %016" PRIx64,
                  mrc_units_print(job->target.units, job->target.weights->cols));
+    used = strlen(text);
+    if (job->plan.half_precision) snprintf(text + used, size - used, ROUNDED);
 }
 
 static void list_trainer(mrc_trainer *self, mrc_state *state)
@@ -178,6 +181,12 @@ static void recall_ridge(mrc_trainer *self, const char *text)
         self->job.options.lambda = lambda;
 }
 
+/* Half precision may have been refused on the way. */
+static void recall_precision(mrc_trainer *self, const char *text)
+{
+    if (!strstr(text, ROUNDED)) snprintf(self->accurate, sizeof self->accurate, "so is the training that goes on");
+}
+
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
 {
     char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
@@ -186,6 +195,7 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
         self->planned_threads > 0 && self->planned_budget > 0) {
         recall_solver(self, text);
         recall_ridge(self, text);
+        recall_precision(self, text);
         return MERCER_OK;
     }
     return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %s",

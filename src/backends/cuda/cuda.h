@@ -100,7 +100,8 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, scale_columns) X(cuda, symmetrise) X(cuda, column_dots) X(cuda, column_mean) X(cuda, row_sqnorms) \
     X(cuda, affine) X(cuda, draw_normals) X(cuda, row_losses)                                              \
     X(cuda, check_memory) X(cuda, wait) X(cuda, scan)                                 /* callers.c */         \
-    X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */
+    X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */  \
+    X(cuda, gains_by_half)
 /* clang-format on */
 MRC_CUDA_OPERATIONS(MRC_DECLARE_OPERATION)
 

@@ -55,7 +55,8 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points of which the backend has a packed form */
-    mrc_notice notice;                         /* or NULL */
+    bool accurate;     /* products are not rounded to half precision, whatever the context allows */
+    mrc_notice notice; /* or NULL */
     void *notice_user;
 } mrc_centers;
 

@@ -25,6 +25,12 @@ bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const 
     return pair->x->cols > 0 && pair->z->rows >= FEWEST_CENTERS && pair->z->rows < INT32_MAX - BLOCK;
 }
 
+/* Where it was measured: on Hopper, by the fused kernel. */
+bool mrc_cuda_gains_by_half(const mrc_backend *backend, const mercer_kernel *kernel)
+{
+    return mrc_cuda_of(backend)->hopper && mrc_fused_scale(kernel) > 0;
+}
+
 /* ---- Operands ------------------------------------------------------------------------------------------------ */
 
 bool mrc_half_precision_takes_bytes(const mrc_backend *backend, const mercer_matrix *points)

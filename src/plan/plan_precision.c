@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Half precision by right: which trainings may round products to it (arithmetic "fast") where the context leaves that
+ * to the plan (arithmetic "auto"), and whether what came of it may stay.
+ *
+ * Error of a kernel value, where the largest is 1. With u = 2^-11, halves have relative errors up to u, taken as
+ * independent and evenly distributed: variance u^2 / 3.
+ *
+ *   value        rounded to half                                         u^2 / 3
+ *   coordinates  r = |x - z| changes by sum_k (x_k - z_k) (e_k - f_k) / r, where e and f are the errors of x and z:
+ *                variance u^2 / 3 times the mean of x_k^2 + z_k^2 with weights (x_k - z_k)^2 / r^2. In units of the
+ *                bandwidth no slope of the functions exceeds 1 (0.61 to 0.65, laplace 1): at most u^2 / 3 2 M^2, where
+ *                M^2 = sum_k x_k^4 / sum_k x_k^2 is that mean as seen from the origin. Bytes have exact distances: 0
+ *   sums         float over 4096 centers, 2^-18 in all, and weights of 22 bits: nothing beside these
+ *
+ * so that error = u / sqrt(3) sqrt(1 + 2 M^2): 2.8e-4 for bytes. n samples determine no number, not even one mean,
+ * better than to 1 / sqrt(n) of what they vary by: an error below that is one the data do not justify to avoid. That
+ * counts on targets that vary by more than the model explains. Whether they do shows in what was trained:
+ *
+ *   |f_fast - f_accurate|^2  <=  sqrt(2 / n) / 10  |f_accurate - y|^2      on held-back rows
+ *
+ * The loss of as many rows as were trained on is known to sqrt(2 / n) of itself, and rounding errors, which know nothing
+ * of the targets, add their mean square to it: a tenth of what could be seen.
+ */
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define HALF_UNIT      0x1p-11
+#define FARTHEST       500.0 /* bandwidths that a half can hold */
+#define SHARE_OF_DOUBT 0.1
+
+double mrc_rounding_error(double coordinates)
+{
+    return HALF_UNIT * sqrt((1 + 2 * coordinates) / 3);
+}
+
+double mrc_rounding_limit(int64_t n)
+{
+    return SHARE_OF_DOUBT * sqrt(2 / (double)n);
+}
+
+static double request_error(const mrc_plan_request *request)
+{
+    return mrc_rounding_error(request->points == MERCER_U8 ? 0 : request->coordinates);
+}
+
+/* Why products are not rounded, in words; or false. */
+static bool must_be_accurate(const mrc_plan_request *request, const mrc_solver *row, char *why, size_t size)
+{
+    double justified = 1 / sqrt((double)request->n);
+    const char *reason = request->accurate ? request->accurate
+                         : !(row->traits & MRC_USES_STEPS)
+                             ? "the solver goes on to errors below those of half precision"
+                         : request->options->polish > 0 ? "polishing goes on to errors below those of half precision"
+                         : request->real == MERCER_F64 || request->points == MERCER_F64 ? "double precision"
+                         : request->streaming ? "single batches leave no rows to check half precision with"
+                                              : NULL;
+    if (reason)
+        snprintf(why, size, "%s", reason);
+    else if (request->points != MERCER_U8 && request->farthest > FARTHEST)
+        snprintf(why, size, "a coordinate is %.0f bandwidths from the origin, half precision holds %.0f",
+                 request->farthest, FARTHEST);
+    else if (request_error(request) > justified)
+        snprintf(why, size, "the error of half precision, %.1e, is above the %.1e that %lld samples justify",
+                 request_error(request), justified, (long long)request->n);
+    else
+        return false;
+    return true;
+}
+
+bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row)
+{
+    char why[MRC_ERROR_CHARS];
+    return request->context->precision_by_plan && request->gains_by_half &&
+           !must_be_accurate(request, row, why, sizeof why);
+}
+
+void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan)
+{
+    char why[MRC_ERROR_CHARS];
+    if (!request->context->precision_by_plan || !request->gains_by_half) return;
+    if (must_be_accurate(request, plan->solver, why, sizeof why))
+        mrc_plan_say(&plan->public_plan, "arithmetic accurate: %s\n", why);
+    else
+        mrc_plan_say(&plan->public_plan,
+                     "arithmetic fast: its error, about %.1e, is below the %.1e that %lld samples justify; rows held "
+                     "back will tell\n",
+                     request_error(request), 1 / sqrt((double)request->n), (long long)request->n);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Half precision that nobody asked for: what the plan wants to know of the centers, and the check after each epoch
+ * whether it may stay (plan_precision.c has the bounds).
+ *
+ *   rows    spread evenly over the validation set; without one, of the samples, whose loss is smaller: the check is the
+ *           stricter for it. n/256 of them, 64 to 1,024, so that their accurate products take little beside an epoch
+ *   check   predictions of the weights that the model would get now, in both arithmetics
+ *
+ * Weights that fail are not repaired. Training begins again in accurate arithmetic, and ends where it would have ended
+ * if nobody had tried: an epoch is short where rounding pays.
+ */
+#include "training/trainer.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+
+enum { LOOKED_AT = 1000, FEWEST_ROWS = 64, MOST_ROWS = 1024, SAMPLES_PER_ROW = 256 };
+
+/* ---- Before ---------------------------------------------------------------------------------------------------- */
+
+/* Of centers that are spread evenly: rows may be in some order. */
+void mrc_trainer_look_at_rounding(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    const mrc_target *target = &job->target;
+    const mrc_backend_ops *ops = job->backend->ops;
+    const mercer_matrix *z = target->z;
+    double sum = 0, bandwidth = target->kernel->bandwidth;
+    if (self->have_coordinates) return;
+    self->have_coordinates = true;
+    self->gains_by_half =
+        job->context->precision_by_plan && ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
+    if (!self->gains_by_half || z->rows == 0 || z->dtype == MERCER_U8) return;
+    int64_t rows = mrc_min(z->rows, LOOKED_AT), step = z->rows / rows;
+    for (int64_t i = 0; i < rows; i++) {
+        double squares = 0, fourths = 0;
+        for (int64_t k = 0; k < z->cols; k++) {
+            double x = (mrc_load(z, i * step, k) - target->origin[k]) / bandwidth;
+            squares += x * x, fourths += x * x * x * x;
+            self->farthest = fmax(self->farthest, fabs(x));
+        }
+        if (squares > 0) sum += fourths / squares;
+    }
+    self->coordinates = sum / (double)rows;
+}
+
+/* ---- After ----------------------------------------------------------------------------------------------------- */
+
+/* Rows and their targets in the stream's units. */
+static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
+{
+    int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));
+    const mercer_matrix *held = job->options.validation_X;
+    if (!held || held->rows == 0) {
+        mercer_batch batch;
+        MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
+        MRC_TRY(mrc_sample_stream_next(&job->stream, rows, &batch));
+        *x = batch.X, *y = batch.Y;
+        return MERCER_OK;
+    }
+    *x = *held, *y = *job->options.validation_Y;
+    rows = mrc_min(rows, held->rows);
+    int64_t step = held->rows / rows;
+    x->rows = y->rows = rows, x->ld *= step, y->ld *= step;
+    return mrc_sample_stream_enter(&job->stream, y);
+}
+
+/* The loss in accurate arithmetic, and the squared difference of the two arithmetics' predictions. */
+static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_loss *loss, mrc_loss *difference)
+{
+    mercer_matrix x, y, rounded, accurate;
+    mrc_centers *centers = &job->centers;
+    const mrc_units *units = job->target.units;
+    MRC_SCOPE(scope, job->context);
+    MRC_TRY(held_back(job, &x, &y));
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &rounded, x.rows, y.cols, centers->real, "predictions"));
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &accurate, x.rows, y.cols, centers->real, "predictions"));
+    MRC_TRY(mrc_centers_predict(centers, &x, candidate, &rounded, NULL));
+    centers->accurate = true;
+    mercer_status status = mrc_centers_predict(centers, &x, candidate, &accurate, NULL);
+    centers->accurate = false;
+    MRC_TRY(status);
+    MRC_TRY(mrc_loss_add(loss, job->backend, &accurate, &y, NULL, units));
+    return mrc_loss_add(difference, job->backend, &rounded, &accurate, NULL, units);
+}
+
+mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix *candidate)
+{
+    mrc_job *job = &self->job;
+    mrc_loss loss = {0}, difference = {0};
+    if (!job->plan.half_precision) return MERCER_OK;
+    MRC_TRY(compare(job, candidate, &loss, &difference));
+    double limit = mrc_rounding_limit(job->n);
+    double share = difference.squared_error > 0 ? difference.squared_error / loss.squared_error : 0;
+    bool refused = !(share <= limit); /* NaN, too */
+    MRC_TRY(mrc_comm_any(job->comm, refused, &refused));
+    self->rounding = fmax(self->rounding, share), self->rounding_rows = loss.rows;
+    mrc_log(job->context, MERCER_LOG_DEBUG, "arithmetic fast: %.2e of the loss on %lld rows, at most %.2e", share,
+            (long long)loss.rows, limit);
+    if (!refused) return MERCER_OK;
+    return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
+                    "arithmetic fast: on %lld %s its rounding makes %.1e of the loss, more than the %.1e that %lld "
+                    "samples justify",
+                    (long long)loss.rows, job->options.validation_X ? "held-back rows" : "samples", share, limit,
+                    (long long)job->n);
+}
+
+void mrc_trainer_tell_precision(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    if (!job->plan.half_precision || self->rounding_rows == 0) return;
+    mrc_plan_say(
+        &self->job.plan.public_plan,
+        "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
+        (long long)self->rounding_rows, job->options.validation_X ? "held-back rows" : "samples", self->rounding,
+        mrc_rounding_limit(job->n));
+}
