@@ -3,9 +3,11 @@
  * One training on clustered data, end to end through the public API, on any backend; one line of JSON.
  *
  *   epoch [--backend NAME] [--arithmetic NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
- *         [--projector NAME] [--epochs E] [--passes N] [--plan] [--phases]
+ *         [--projector NAME] [--epochs E] [--passes N] [--eigenpairs Q] [--projector-eigenpairs Q] [--batch M] [--plan]
+ *         [--phases]
  *
- * --phases: when set-up began what, in seconds since the beginning of fit, on standard error.
+ * --phases: when set-up began what and, once a second, how many steps were made, in seconds since the beginning of fit,
+ * on standard error: of a training that is too long, the rate of a part.
  *
  * Samples: 40 clusters for each class, centers N(0, 1) in every coordinate, noise N(0, 1.5^2) on top, scaled to a mean
  * squared length of d / 4. Sample i is a function of i alone. The p model centers are further samples.
@@ -22,7 +24,7 @@ enum { CLUSTERS_PER_CLASS = 40, PIECE = 4096, TEST_ROWS = 10000 };
 
 typedef struct setup {
     const char *backend, *arithmetic, *solver, *projector, *type;
-    int64_t n, p, d, c, epochs, passes;
+    int64_t n, p, d, c, epochs, passes, eigenpairs, projector_eigenpairs, batch;
     bool plan, phases;
 } setup;
 
@@ -136,13 +138,23 @@ static void log_line(void *user, mercer_log_level level, const char *message)
     fprintf(stderr, "%12.3f  %s\n", bench_now(), message);
 }
 
+typedef struct shown {
+    const char *phase;
+    double seconds; /* of the last line */
+} shown;
+
 /* Phases that come again and again (a block after the other) are told once in a row. */
 static int show_phase(void *user, const mercer_progress *progress)
 {
-    const char **last = user;
-    if (!progress->phase || (*last && strcmp(*last, progress->phase) == 0)) return 0;
-    fprintf(stderr, "%12.3f  %8.3f s  %s\n", bench_now(), progress->seconds, progress->phase);
-    *last = progress->phase;
+    shown *last = user;
+    bool step = !progress->phase, same = step || (last->phase && strcmp(last->phase, progress->phase) == 0);
+    if (same && !(step && progress->seconds - last->seconds >= 1)) return 0;
+    fprintf(stderr, "%12.3f  %8.3f s  %s", bench_now(), progress->seconds, step ? "" : progress->phase);
+    if (step)
+        fprintf(stderr, "%" PRId64 " steps, %" PRId64 " samples, %" PRId64 " projections, loss %.5f", progress->steps,
+                progress->samples, progress->projections, progress->train_loss);
+    fprintf(stderr, "\n");
+    last->phase = progress->phase, last->seconds = progress->seconds;
     return 0;
 }
 
@@ -190,12 +202,12 @@ static void run(const setup *s)
     mercer_train_options train_options;
     train_options = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train_options.solver = s->solver, train_options.projector = s->projector, train_options.epochs = s->epochs;
-    train_options.projector_passes = s->passes;
+    train_options.projector_passes = s->passes, train_options.batch = s->batch;
+    train_options.eigenpairs = s->eigenpairs, train_options.projector_eigenpairs = s->projector_eigenpairs;
     train_options.classification = MERCER_ON;
-    const char *phase = NULL;
+    shown last = {0};
     if (s->phases)
-        train_options.progress = show_phase, train_options.progress_user = &phase,
-        train_options.progress_seconds = 1e-9;
+        train_options.progress = show_phase, train_options.progress_user = &last, train_options.progress_seconds = 1e-9;
     must(context, mercer_trainer_create(&trainer, model, NULL, &train_options), "trainer");
     mercer_report *report = calloc(1, sizeof *report);
     if (!report) exit(1);
@@ -228,7 +240,7 @@ static void run(const setup *s)
 
 int main(int argc, char **argv)
 {
-    setup s = {"cuda", "accurate", "ep4", NULL, "f32", 20000, 4000, 128, 10, 1, 0, false, false};
+    setup s = {"cuda", "accurate", "ep4", NULL, "f32", 20000, 4000, 128, 10, 1, 0, 0, 0, 0, false, false};
     struct {
         const char *name, **text;
         int64_t *number;
@@ -242,7 +254,10 @@ int main(int argc, char **argv)
                        {"--d", NULL, &s.d},
                        {"--c", NULL, &s.c},
                        {"--epochs", NULL, &s.epochs},
-                       {"--passes", NULL, &s.passes}};
+                       {"--passes", NULL, &s.passes},
+                       {"--eigenpairs", NULL, &s.eigenpairs},
+                       {"--projector-eigenpairs", NULL, &s.projector_eigenpairs},
+                       {"--batch", NULL, &s.batch}};
     for (int i = 1; i < argc; i++) {
         bool plan = strcmp(argv[i], "--plan") == 0, phases = strcmp(argv[i], "--phases") == 0, found = plan || phases;
         s.plan |= plan, s.phases |= phases;

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Half precision by right: which trainings take it, the bound they take it by, and that a training whose held-back rows
+ * tell otherwise ends as the accurate one does, to the bit.
+ *
+ * There need not be a GPU. A backend that gains by half precision is the CPU's with products that are off by a given
+ * share of their size wherever half precision is allowed, and a rate that says so.
+ */
+#include "support/training.h"
+
+#include "backends/backend.h"
+#include "core/numbers/half.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* ---- A backend that rounds --------------------------------------------------------------------------------------- */
+
+static const mrc_backend_ops *honest;
+static mrc_backend_ops rounding;
+static double share;       /* of a result that products are off by */
+static mercer_status fate; /* of rounded products */
+static int rounded_products, warnings;
+static char last_warning[1024];
+
+static mrc_capabilities rated(const mrc_backend *backend)
+{
+    mrc_capabilities out = honest->capabilities(backend);
+    out.rate = backend->context->half_precision ? 500e12 : 40e12, out.rate_double = 40e12;
+    return out;
+}
+
+static bool gains(const mrc_backend *backend, const mercer_kernel *kernel)
+{
+    (void)backend;
+    return mrc_kernel_is_stationary(kernel);
+}
+
+static mercer_status round_off(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *y, mercer_status status)
+{
+    if (!backend->context->half_precision || pair->accurate || status != MERCER_OK) return status;
+    rounded_products++;
+    if (fate != MERCER_OK) return mrc_fail(backend->context, fate, "arithmetic fast: a coordinate is too far away");
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++)
+            data_store(y, i, j, mrc_load(y, i, j) * (1 + share * (((i + j) & 1) ? 1 : -1)));
+    return MERCER_OK;
+}
+
+static mercer_status rounded_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *y, bool add)
+{
+    return round_off(backend, pair, y, honest->kernel_matmul(backend, pair, w, y, add));
+}
+
+static mercer_status rounded_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                     const mercer_matrix *f, mrc_kept *kept)
+{
+    return round_off(backend, pair, f, honest->kernel_forward(backend, pair, w, f, kept));
+}
+
+static void hear(void *user, mercer_log_level level, const char *message)
+{
+    (void)user;
+    if (level != MERCER_LOG_WARNING) return;
+    warnings++;
+    snprintf(last_warning, sizeof last_warning, "%s", message);
+}
+
+static int open_rounding(void **state)
+{
+    open_all(state);
+    honest = context->backend->ops;
+    rounding = *honest;
+    rounding.capabilities = rated, rounding.gains_by_half = gains;
+    rounding.kernel_matmul = rounded_matmul, rounding.kernel_forward = rounded_forward;
+    context->backend->ops = &rounding;
+    context->log = hear;
+    return 0;
+}
+
+static int close_rounding(void **state)
+{
+    context->backend->ops = honest;
+    return close_all(state);
+}
+
+/* ---- Decisions ----------------------------------------------------------------------------------------------------- */
+
+static mrc_plan_request request_for(const mercer_train_options *options)
+{
+    return (mrc_plan_request){.context = context,
+                              .options = options,
+                              .n = 60000,
+                              .p = 20000,
+                              .d = 100,
+                              .c = 10,
+                              .real = MERCER_F32,
+                              .points = MERCER_F32,
+                              .shards = 1,
+                              .threads = 4,
+                              .bounded = true,
+                              .rows_known = true,
+                              .gains_by_half = true,
+                              .coordinates = 0.1,
+                              .farthest = 3};
+}
+
+/* Plans, and looks for a line that begins so; "": none about arithmetic. */
+static bool takes_half(const mrc_plan_request *request, const char *says)
+{
+    mrc_plan plan;
+    assert_succeeds(context, mrc_make_plan(&plan, request));
+    assert_false(context->half_precision);
+    const char *line = strstr(plan.public_plan.text, "arithmetic ");
+    assert_that(says[0] ? line && strncmp(line, says, strlen(says)) == 0 : !line, "'%s' is not in\n%s", says,
+                plan.public_plan.text);
+    return plan.half_precision;
+}
+
+static const char *const FAST = "arithmetic fast: its error, about 3.1e-04, is below the 4.1e-03 that 60000 samples";
+
+static void test_solvers(void **state)
+{
+    (void)state;
+    const mrc_solver *row;
+    for (int i = 0; (row = mrc_solver_row(i)); i++) {
+        mercer_train_options options = options_for(row->name);
+        options.memory = (int64_t)200 << 30;
+        mrc_plan_request request = request_for(&options);
+        if (row->traits & MRC_NEEDS_SAMPLES) request.p = request.n, request.on_samples = true;
+        bool iterates = !(row->traits & MRC_CONVERGES);
+        assert_true(takes_half(&request, iterates ? FAST : "arithmetic accurate: the solver goes on") == iterates);
+    }
+}
+
+/* One reason after the other, each taken away again. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    mercer_train_options options = options_for("ep4");
+    options.memory = (int64_t)200 << 30;
+    mrc_plan_request good = request_for(&options), bad = good;
+    assert_true(takes_half(&good, FAST));
+    options.polish = 2;
+    assert_false(takes_half(&good, "arithmetic accurate: polishing"));
+    options.polish = 0;
+    bad.real = MERCER_F64;
+    assert_false(takes_half(&bad, "arithmetic accurate: double"));
+    bad = good, bad.points = MERCER_F64;
+    assert_false(takes_half(&bad, "arithmetic accurate: double"));
+    bad = good, bad.streaming = true;
+    assert_false(takes_half(&bad, "arithmetic accurate: single batches"));
+    bad = good, bad.accurate = "it was refused";
+    assert_false(takes_half(&bad, "arithmetic accurate: it was refused"));
+    bad = good, bad.gains_by_half = false;
+    assert_false(takes_half(&bad, ""));
+    bad = good, bad.farthest = 501;
+    assert_false(takes_half(&bad, "arithmetic accurate: a coordinate is 501 bandwidths from the origin"));
+    bad.farthest = 500;
+    assert_true(takes_half(&bad, FAST));
+    bad = good, bad.coordinates = 200;
+    assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 5.6e-03, is above the 4.1e-03"));
+    bad.points = MERCER_U8, bad.farthest = 501; /* exact distances */
+    assert_true(takes_half(&bad, "arithmetic fast: its error, about 2.8e-04"));
+    bad = good, bad.n = 12000000;
+    assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 3.1e-04, is above the 2.9e-04"));
+    bad.n = 10000000;
+    assert_true(takes_half(&bad, "arithmetic fast"));
+    context->precision_by_plan = false; /* accurate was asked for */
+    assert_false(takes_half(&good, ""));
+    context->precision_by_plan = true;
+}
+
+/* Solvers are compared each in its own arithmetic. */
+static void test_rates(void **state)
+{
+    (void)state;
+    mrc_plan fast, slow;
+    mercer_train_options options = options_for("ep4");
+    options.memory = (int64_t)200 << 30;
+    mrc_plan_request request = request_for(&options);
+    assert_succeeds(context, mrc_make_plan(&fast, &request));
+    request.accurate = "asked for";
+    assert_succeeds(context, mrc_make_plan(&slow, &request));
+    assert_true(fast.public_plan.flops == slow.public_plan.flops);
+    assert_true(fast.public_plan.seconds < slow.public_plan.seconds / 2);
+}
+
+/* ---- The bound ----------------------------------------------------------------------------------------------------- */
+
+static double half(double value)
+{
+    return (double)mrc_half_to_float(mrc_half_from_float((float)value));
+}
+
+/* Root mean square of what rounding to halves changes of K(x, z), 128 units to a bandwidth as on the device. */
+static double measured_error(const mercer_kernel *kernel, const mercer_matrix *x, double *coordinates)
+{
+    mercer_matrix r = data_matrix(x->rows, x->cols, 0, MERCER_F64);
+    double unit = 128 / kernel->bandwidth, sum = 0;
+    *coordinates = 0;
+    for (int64_t i = 0; i < x->rows; i++) {
+        double squares = 0, fourths = 0;
+        for (int64_t k = 0; k < x->cols; k++) {
+            double value = mrc_load(x, i, k), in_bandwidths = value / kernel->bandwidth;
+            data_store(&r, i, k, half(value * unit) / unit);
+            squares += pow(in_bandwidths, 2), fourths += pow(in_bandwidths, 4);
+        }
+        *coordinates += fourths / squares / (double)x->rows;
+    }
+    dense exact = dense_kernel(kernel, x, x), rough = dense_kernel(kernel, &r, &r);
+    int64_t pairs = 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < i; j++, pairs++) sum += pow(half(AT(rough, i, j) * 32768) / 32768 - AT(exact, i, j), 2);
+    free(exact.a), free(rough.a), free(r.data);
+    return sqrt(sum / (double)pairs);
+}
+
+static void test_bound(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"laplace:bandwidth=%g", "gaussian:bandwidth=%g", "matern32:bandwidth=%g",
+                                        "matern52:bandwidth=%g", "cauchy:bandwidth=%g"};
+    mercer_matrix x = data_matrix(60, 6, 0, MERCER_F64);
+    double closest = 0;
+    data_fill_normal(&x, (mrc_rng){77, 1}, 0, 1);
+    for (size_t f = 0; f < sizeof specs / sizeof *specs; f++)
+        for (double bandwidth = 0.1; bandwidth < 100; bandwidth *= 3) {
+            char text[64];
+            mercer_kernel kernel;
+            double coordinates;
+            snprintf(text, sizeof text, specs[f], bandwidth);
+            assert_succeeds(context, mercer_kernel_parse(&kernel, context, text));
+            double error = measured_error(&kernel, &x, &coordinates), bound = mrc_rounding_error(coordinates);
+            assert_that(error <= bound, "%s: %g, bound %g", text, error, bound);
+            closest = fmax(closest, error / bound);
+        }
+    assert_that(closest > 0.3, "the bound is %g times what was ever seen", 1 / closest); /* not worth much else */
+    free(x.data);
+}
+
+/* ---- The check ----------------------------------------------------------------------------------------------------- */
+
+static mercer_train_options small_training(void)
+{
+    mercer_train_options options = options_for("ep4");
+    options.batch = 20, options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
+    options.projector = "exact", options.memory = (int64_t)1 << 30;
+    return options;
+}
+
+/* Trains with a backend that is off by `off`; the plan's text. */
+static dense train_off(const task *t, const mercer_train_options *options, int ranks, double off, mercer_status ends,
+                       mercer_report *report)
+{
+    share = off, fate = ends, rounded_products = warnings = 0;
+    dense out = train_as(t, options, ranks, MERCER_F32, report);
+    assert_false(context->half_precision);
+    return out;
+}
+
+static dense train_accurately(const task *t, const mercer_train_options *options, int ranks)
+{
+    mercer_report report;
+    context->precision_by_plan = false;
+    dense out = train_off(t, options, ranks, 0.5, MERCER_OK, &report);
+    context->precision_by_plan = true;
+    assert_true(rounded_products == 0 && !strstr(report.plan->text, "arithmetic"));
+    return out;
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    task t = task_open(context, "laplace:bandwidth=2", (sizes){300, 60, 4, 2}, 1, MERCER_F32);
+    mercer_train_options options = small_training();
+    mercer_report report;
+    for (int ranks = 0; ranks <= 2; ranks += 2)
+        for (int held = 0; held < 2; held++) {
+            options.validation_X = held ? &t.z : NULL; /* 60 rows that no sample equals, */
+            mercer_matrix y = mrc_rows(&t.y, 0, t.z.rows);
+            options.validation_Y = held ? &y : NULL; /* with targets that nothing explains */
+            dense accurate = train_accurately(&t, &options, ranks);
+            dense kept = train_off(&t, &options, ranks, 1e-4, MERCER_OK, &report);
+            assert_non_null(strstr(report.plan->text, "arithmetic fast, confirmed: on 6"));
+            assert_true((strstr(report.plan->text, "held-back rows its rounding") != NULL) == (held == 1));
+            assert_true(warnings == 0 && rounded_products > 0 && dense_distance(kept, accurate) > 0);
+            dense refused = train_off(&t, &options, ranks, 0.3, MERCER_OK, &report);
+            assert_non_null(strstr(report.plan->text, "replaced: arithmetic fast: on 6"));
+            assert_non_null(strstr(report.plan->text, "arithmetic accurate, solver ep4 instead"));
+            assert_null(strstr(report.plan->text, "confirmed"));
+            assert_true(warnings == 1 && strstr(last_warning, "begins again in accurate arithmetic"));
+            assert_true(report.epochs == 3 && report.samples == 900 && rounded_products > 0);
+            assert_that(dense_distance(refused, accurate) == 0, "%d ranks: %g from the accurate training", ranks,
+                        dense_distance(refused, accurate));
+            free(accurate.a), free(kept.a), free(refused.a);
+        }
+    task_close(&t);
+}
+
+/* A coordinate that a half cannot hold is no failure where nobody asked for halves. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    task t = task_open(context, "laplace:bandwidth=2", (sizes){300, 60, 4, 2}, 1, MERCER_F32);
+    mercer_train_options options = small_training();
+    mercer_report report;
+    dense accurate = train_accurately(&t, &options, 0);
+    dense refused = train_off(&t, &options, 0, 0, MERCER_ERROR_DATA, &report);
+    assert_non_null(
+        strstr(report.plan->text, "replaced: arithmetic fast: a coordinate is too far away; arithmetic acc"));
+    assert_true(warnings == 1 && dense_distance(refused, accurate) == 0);
+    free(accurate.a), free(refused.a);
+    t.kernel.bandwidth = 1e-3; /* seen before anything is computed */
+    free(train_off(&t, &options, 0, 0, MERCER_ERROR_DATA, &report).a);
+    assert_non_null(strstr(report.plan->text, "arithmetic accurate: a coordinate is "));
+    assert_true(warnings == 0 && rounded_products == 0);
+    task_close(&t);
+}
+
+/* Targets that the model explains to the last digit justify no rounding that noisy ones do. */
+static void test_targets_without_noise(void **state)
+{
+    (void)state;
+    task t = task_open(context, "gaussian:bandwidth=3", (sizes){300, 60, 2, 1}, 1, MERCER_F32);
+    mercer_train_options options = small_training();
+    mercer_report report;
+    options.epochs = 30;
+    free(train_off(&t, &options, 0, 5e-3, MERCER_OK, &report).a);
+    assert_non_null(strstr(report.plan->text, "confirmed"));
+    for (int64_t i = 0; i < t.y.rows; i++) data_store(&t.y, i, 0, sin(mrc_load(&t.x, i, 0)));
+    free(train_off(&t, &options, 0, 5e-3, MERCER_OK, &report).a);
+    assert_that(strstr(report.plan->text, "replaced: arithmetic fast") != NULL, "%s", report.plan->text);
+    task_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solvers),
+                                       cmocka_unit_test(test_reasons),
+                                       cmocka_unit_test(test_rates),
+                                       cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_check),
+                                       cmocka_unit_test(test_overflow),
+                                       cmocka_unit_test(test_targets_without_noise)};
+    return cmocka_run_group_tests(tests, open_rounding, close_rounding);
+}
