@@ -53,18 +53,29 @@ static mercer_context *context_on(const char *backend, const char *arithmetic)
     return made;
 }
 
+static const char *const arithmetics[] = {"accurate", "fast", "auto"};
+enum { ARITHMETICS = sizeof arithmetics / sizeof *arithmetics };
+
+/* Another context like the one that a test was given by that name. */
+static mercer_context *context_like(const char *name)
+{
+    for (int how = 1; how < ARITHMETICS; how++)
+        if (strstr(name, arithmetics[how])) return context_on("cuda", arithmetics[how]);
+    return context_on(name, "accurate");
+}
+
 typedef void (*context_test)(mercer_context *with, const char *name);
 
 static void for_each_context(context_test test)
 {
     for (int b = 0; mrc_backend_registry[b]; b++)
-        for (int fast = 0; fast < 2; fast++) {
+        for (int how = 0; how < ARITHMETICS; how++) {
             const char *name = mrc_backend_registry[b]->name;
-            if (fast && strcmp(name, "cuda") != 0) continue; /* elsewhere it is the same */
-            mercer_context *with = context_on(name, fast ? "fast" : "accurate");
+            if (how > 0 && strcmp(name, "cuda") != 0) continue; /* elsewhere it is the same */
+            mercer_context *with = context_on(name, arithmetics[how]);
             if (!with) continue;
             char label[32];
-            snprintf(label, sizeof label, "%s%s", name, fast ? ", fast" : "");
+            snprintf(label, sizeof label, "%s%s%s", name, how ? ", " : "", how ? arithmetics[how] : "");
             print_message("    %s\n", label);
             test(with, label);
             mercer_context_free(with);
@@ -83,8 +94,7 @@ static void train_twice(mercer_context *with, const char *name)
             task t = task_open(with, KERNEL, (sizes){300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
             mercer_train_options options = options_of(way);
             dense first = train_as(&t, &options, 0, real, NULL);
-            mercer_context *other =
-                context_on(strncmp(name, "cuda", 4) == 0 ? "cuda" : name, strstr(name, "fast") ? "fast" : "accurate");
+            mercer_context *other = context_like(name);
             dense again = train_as(&t, &options, 0, real, NULL); /* with what the first one left in the context */
             task elsewhere = t;
             elsewhere.context = other;
@@ -175,7 +185,7 @@ static double limit_of(const task *t, const kernels *k, dense a, int way, bool s
 static void train_on_ranks(mercer_context *with, const char *name)
 {
     static const int counts[] = {1, 2, 3, 8};
-    if (strstr(name, "fast")) return;
+    if (strchr(name, ',')) return; /* not in half precision */
     for (int way = 0; way < WAYS; way++)
         for (int single = SANITIZED ? way % 2 : 0; single < (SANITIZED ? way % 2 + 1 : 2); single++) {
             mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
@@ -208,7 +218,7 @@ static void test_ranks(void **state)
 /* Half precision with several ranks: the same model up to what half precision moves predictions by. */
 static void fast_ranks(mercer_context *with, const char *name)
 {
-    if (!strstr(name, "fast")) return;
+    if (!strchr(name, ',')) return;
     for (int way = 9; way < WAYS; way++) {
         if (ways[way].on_samples) continue;
         task t = task_open(with, KERNEL, (sizes){1200, 600, 4, 2}, 1, MERCER_F32), on_cpu = t;
@@ -320,8 +330,7 @@ static void measure(mercer_context *unused, const char *name)
     if (SANITIZED || strcmp(name, "reference") == 0) return; /* slow, and host memory like the CPU's */
     for (int g = 0; g < 3; g++)
         for (int way = g; way < WAYS; way += 3) {
-            mercer_context *with =
-                context_on(strncmp(name, "cuda", 4) == 0 ? "cuda" : name, strstr(name, "fast") ? "fast" : "accurate");
+            mercer_context *with = context_like(name);
             sizes of = grid[g];
             if (ways[way].on_samples) of.n = 500, of.p = 0;
             task t = task_open(with, "laplace:bandwidth=4", of, 1, MERCER_F32);
