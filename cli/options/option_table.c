@@ -283,8 +283,9 @@ static const cli_option written[] = {
      "one rank on each, as threads of this process"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "auto|accurate|fast", "auto", "MERCER_ARITHMETIC", COMPUTES, 0,
      "General",
-     "of kernel products in float; fast: a GPU may round points and kernel values to half precision; auto: accurate, but "
-     "that the plan of a training may take fast where the samples do not justify more, and rows held back confirm it"},
+     "of kernel products in float; fast: a GPU may round points and kernel values to half precision; auto: accurate, "
+     "but that the plan of a training may take fast where the samples do not justify more, and rows held back confirm "
+     "it"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "

@@ -19,8 +19,8 @@
  *
  *   |f_fast - f_accurate|^2  <=  sqrt(2 / n) / 10  |f_accurate - y|^2      on held-back rows
  *
- * The loss of as many rows as were trained on is known to sqrt(2 / n) of itself, and rounding errors, which know nothing
- * of the targets, add their mean square to it: a tenth of what could be seen.
+ * The loss of as many rows as were trained on is known to sqrt(2 / n) of itself, and rounding errors, which know
+ * nothing of the targets, add their mean square to it: a tenth of what could be seen.
  */
 #include "plan/plan.h"
 
