@@ -226,7 +226,8 @@ static void test_bound(void **state)
     double closest = 0;
     data_fill_normal(&x, (mrc_rng){77, 1}, 0, 1);
     for (size_t f = 0; f < sizeof specs / sizeof *specs; f++)
-        for (double bandwidth = 0.1; bandwidth < 100; bandwidth *= 3) {
+        for (int step = 0; step < 7; step++) {
+            double bandwidth = 0.1 * pow(3, step);
             char text[64];
             mercer_kernel kernel;
             double coordinates;
