@@ -23,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEPS = 40, FITTED = 3072, JUDGED = 2048, CENTERS = 384, LEAST_ROWS = 1000 };
+enum { STEPS = 40, FITTED = 3072, JUDGED = 2048, CENTERS = 384, LEAST_ROWS = 700 };
 enum { DRAW_BITS = 0x64726177, SIGN_BITS = 0x736c6f70 };
 #define RATE        0.2
 #define MOMENTUM    0.8
@@ -34,12 +34,12 @@ typedef struct sizes {
     int64_t fitted, judged, centers;
 } sizes;
 
-/* Three fifths are fitted to. */
+/* Three fifths are fitted to, to a quarter of them as centers if they are few. */
 static sizes sizes_of(const mrc_descent *task)
 {
     int64_t n = task->rows.count;
     sizes s = {.fitted = mrc_min(FITTED, n * 3 / 5), .judged = mrc_min(JUDGED, n * 2 / 5)};
-    s.centers = mrc_max(1, mrc_min(CENTERS, s.fitted / 2));
+    s.centers = mrc_max(1, mrc_min(CENTERS, s.fitted / 4));
     return s;
 }
 

@@ -33,12 +33,13 @@ enum {
 };
 static const struct {
     int64_t rows, centers;
+    int64_t share; /* of fewer rows that are fitted to, centers are 1 / share */
     int arms;
     int64_t rounds; /* further ones */
     bool climbs;    /* neighbours of a bandwidth are tried */
     int descents;   /* arms whose scales go down */
 } levels[LEVELS] = {
-    {4096, 512, MRC_TUNE_ARMS, 0, true, 0}, {10240, 1024, 4, 2, true, 2}, {20480, 3072, 3, 0, false, 0}};
+    {4096, 512, 8, MRC_TUNE_ARMS, 0, true, 0}, {10240, 1024, 4, 4, 2, true, 2}, {20480, 3072, 1, 3, 0, false, 0}};
 static const double all_ridges[MRC_TUNE_RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 /* ---- Levels ------------------------------------------------------------------------------------------------------ */
@@ -53,7 +54,8 @@ static int64_t fitted_rows(const mrc_tune_search *self)
 static int64_t centers_at(const mrc_tune_search *self, int level, int64_t rows)
 {
     const mercer_dataset *given = self->task->given_centers;
-    int64_t p = mrc_min(levels[level].centers, mrc_max(1, self->task->centers));
+    int64_t share = self->task->criterion == MRC_HOLDOUT ? levels[level].share : 1;
+    int64_t p = mrc_min(mrc_min(levels[level].centers, mrc_max(1, rows / share)), mrc_max(1, self->task->centers));
     double room = (double)self->task->memory / 4 / (sizeof(double) * (MRC_FOLDS + 4));
     if (self->task->memory > 0) p = mrc_min(p, mrc_max(1, (int64_t)sqrt(room)));
     return mrc_min(p, given ? given->rows : rows);

@@ -130,7 +130,7 @@ static void descend(double logs[FEATURES])
     assert_true(mrc_descent_possible(&task));
     assert_true(mrc_descent_flops(&task) > 0);
     assert_succeeds(context, mrc_descend(&task, logs));
-    task.rows.count = 900;
+    task.rows.count = 600;
     assert_false(mrc_descent_possible(&task));
     mercer_kernel without_slope = kernel_of("lpq:p=1.5,q=1,bandwidth=2");
     task.rows.count = ROWS, task.kernel = &without_slope;

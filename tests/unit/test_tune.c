@@ -489,6 +489,104 @@ static void test_stopping(void **state)
     mercer_dataset_free(data);
 }
 
+/* ---- Going on ---------------------------------------------------------------------------------------------------- */
+
+/* What a search that is killed after its fits of number `at` leaves. */
+typedef struct killed {
+    int64_t at[2];
+    mrc_journal left[2];
+    int64_t descents; /* metrics that came with the step of a bandwidth */
+} killed;
+
+static double *copy_of(const double *from, int64_t count)
+{
+    double *to = NULL;
+    assert_succeeds(context, mrc_alloc(context, &to, count + 1, sizeof *to, "a journal"));
+    memcpy(to, from, (size_t)count * sizeof *to);
+    return to;
+}
+
+static void keep_copies(void *user, const mrc_tune_task *task, bool now)
+{
+    killed *self = user;
+    const mrc_journal *all = task->journal;
+    self->descents = 0;
+    for (int64_t i = 0; i < all->metrics; i++) self->descents += all->shapes[MRC_JOURNAL_SHAPE * i + 2] > 0;
+    for (int i = 0; i < 2 && !now; i++) {
+        if (self->at[i] == 0 && self->descents == i + 1) self->at[i] = all->fits;
+        if (self->at[i] != all->fits) continue;
+        mrc_journal *left = &self->left[i];
+        *left = (mrc_journal){.context = context,
+                              .ridges = all->ridges,
+                              .features = all->features,
+                              .most_numbers = all->most_numbers,
+                              .fits = all->fits,
+                              .metrics = all->metrics,
+                              .numbers = all->numbers};
+        left->errors = copy_of(all->errors, all->fits * all->ridges), left->error_room = all->fits * all->ridges;
+        left->shapes = copy_of(all->shapes, all->metrics * MRC_JOURNAL_SHAPE);
+        left->shape_room = all->metrics * MRC_JOURNAL_SHAPE;
+        left->maps = copy_of(all->maps, all->numbers), left->map_room = all->numbers;
+    }
+}
+
+/* A search that goes on from what another left, after the scales of one arm went down and after those of both, ends in the same
+   bits. */
+static void test_going_on(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    plant();
+    mercer_dataset *data = planted(&of, &x, &y, ROWS);
+    const mercer_kernel kernels[] = {kernel_of("laplace-l1:bandwidth=1"), kernel_of("gaussian:bandwidth=1")};
+    static const char *const names[] = {"laplace-l1", "gaussian"}, *const preparations[] = {"standardise"};
+    mrc_journal first = {
+        .context = context, .ridges = MRC_TUNE_RIDGES, .features = FEATURES, .most_numbers = INT64_C(1) << 20};
+    killed left = {0};
+    mrc_tune_task task = {.context = context,
+                          .data = data,
+                          .kernels = kernels,
+                          .kernel_count = 2,
+                          .kernel_names = names,
+                          .preparations = preparations,
+                          .preparation_count = 1,
+                          .rounds = 1,
+                          .centers = 100,
+                          .ridge = -1,
+                          .criterion = MRC_HOLDOUT,
+                          .budget = 1e6,
+                          .rate = 1e9,
+                          .host_rate = 1e9,
+                          .memory = INT64_C(1) << 30,
+                          .journal = &first,
+                          .keep = keep_copies,
+                          .keep_user = &left};
+    mrc_tune_result whole, rest;
+    assert_succeeds(context, mrc_tune(&task, &whole));
+    assert_int_equal(left.descents, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(left.at[i] > 0 && left.at[i] < first.fits);
+        task.journal = &left.left[i], task.keep = NULL;
+        assert_succeeds(context, mrc_tune(&task, &rest));
+        assert_int_equal(left.left[i].fits, first.fits);
+        assert_int_equal(rest.count, whole.count);
+        for (int64_t t = 0; t < rest.count; t++) {
+            assert_memory_equal(rest.tries[t].errors, whole.tries[t].errors, sizeof whole.tries[t].errors);
+            assert_true(rest.tries[t].bandwidth == whole.tries[t].bandwidth);
+        }
+        assert_true(rest.multiple == whole.multiple && rest.ridge == whole.ridge && rest.round == whole.round);
+        assert_true(rest.metric.rows == whole.metric.rows && rest.metric.data);
+        assert_memory_equal(rest.metric.data, whole.metric.data,
+                            (size_t)(rest.metric.rows * rest.metric.cols) * sizeof(double));
+        mrc_tune_free(&rest);
+        mrc_journal_free(&left.left[i]);
+    }
+    mrc_tune_free(&whole);
+    mrc_journal_free(&first);
+    mercer_dataset_free(data);
+}
+
 /* ---- The default ------------------------------------------------------------------------------------------------- */
 
 /* A table is searched unless something of it is given; what is no table never is. */
@@ -606,6 +704,7 @@ int main(void)
         cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),   cmocka_unit_test(test_what_decides),
         cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_rule),     cmocka_unit_test(test_default),  cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_going_on),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
