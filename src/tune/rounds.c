@@ -210,11 +210,11 @@ static mercer_status take_over(mrc_tune_search *self, const mrc_round *round)
     of->error = of->last_error = error, of->best_step = round->best, of->ridge = round->ridges[round->best];
     of->best_round = of->round, of->last_level = self->level;
     MRC_TRY(mrc_search_copy(self, &of->best, &of->now));
-    if (result->found && error >= result->error) return MERCER_OK;
+    if (result->found && self->winner_level == self->level && error >= result->error) return MERCER_OK;
     result->found = true;
     result->kernel = of->kernel, result->preparation = of->preparation, result->round = of->round;
     result->multiple = mrc_search_multiple(round->best), result->ridge = of->ridge, result->error = error;
-    self->winner_rows = self->rows_at_most, self->winner_p = self->p;
+    self->winner_rows = self->rows_at_most, self->winner_p = self->p, self->winner_level = self->level;
     return mrc_search_copy(self, &self->winner, &of->now);
 }
 

@@ -15,7 +15,8 @@
  *
  * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned/tuned_size.c).
  *
- * The smallest error of all wins: of two fits alike, that of the larger level errs less, so levels need no correction.
+ * The smallest error of the last level wins: few centers hold a fit down as a ridge does, so that of small fits the best
+ * ridge may be far too small for the training proper.
  * Every fit is counted in flops before it is made, and none is that would go over the budget: what is tried depends on
  * sizes, options and the nominal speed of the machine, not on clocks.
  */
@@ -39,7 +40,7 @@ static const struct {
     bool climbs;    /* neighbours of a bandwidth are tried */
     int descents;   /* arms whose scales go down */
 } levels[LEVELS] = {
-    {4096, 512, 8, MRC_TUNE_ARMS, 0, true, 0}, {10240, 1024, 4, 4, 2, true, 2}, {20480, 3072, 1, 3, 0, false, 0}};
+    {4096, 512, 4, MRC_TUNE_ARMS, 0, true, 0}, {10240, 1024, 3, 4, 2, true, 2}, {20480, 3072, 1, 3, 0, false, 0}};
 static const double all_ridges[MRC_TUNE_RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 /* ---- Levels ------------------------------------------------------------------------------------------------------ */

@@ -30,6 +30,7 @@ typedef struct mrc_tune_search {
     int level;
     int64_t rows_at_most, p;       /* of the level */
     int64_t winner_rows, winner_p; /* of the level that the best is of */
+    int winner_level;
     mrc_small_rows rows;
     mrc_small_fits *fits;
     mrc_metric winner; /* of the best of all */

@@ -552,7 +552,7 @@ static void test_going_on(void **state)
                           .preparations = preparations,
                           .preparation_count = 1,
                           .rounds = 1,
-                          .centers = 100,
+                          .centers = 300,
                           .ridge = -1,
                           .criterion = MRC_HOLDOUT,
                           .budget = 1e6,
