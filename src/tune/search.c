@@ -15,8 +15,8 @@
  *
  * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned/tuned_size.c).
  *
- * The smallest error of the last level wins: few centers hold a fit down as a ridge does, so that of small fits the best
- * ridge may be far too small for the training proper.
+ * The smallest error of the last level wins: few centers hold a fit down as a ridge does, so that of small fits the
+ * best ridge may be far too small for the training proper.
  * Every fit is counted in flops before it is made, and none is that would go over the budget: what is tried depends on
  * sizes, options and the nominal speed of the machine, not on clocks.
  */
