@@ -13,7 +13,7 @@ function(mercer_add_cuda target)
   file(GLOB_RECURSE device_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h"
     "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh" "${PROJECT_SOURCE_DIR}/src/kernels/*.h"
-    "${PROJECT_SOURCE_DIR}/include/mercer/*.h")
+    "${PROJECT_SOURCE_DIR}/src/core/numbers/*.h" "${PROJECT_SOURCE_DIR}/include/mercer/*.h")
   set(common "")
   foreach(architecture IN LISTS MERCER_CUDA_ARCHITECTURES)
     list(APPEND common "-gencode=arch=compute_${architecture},code=sm_${architecture}")

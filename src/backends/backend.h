@@ -18,10 +18,10 @@
 #define MRC_BACKENDS_BACKEND_H
 
 #include "core/memory.h"
-#include "core/numbers/random_normal.h"
+#include "core/numbers/changes.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 6 };
+enum { MRC_BACKEND_API = 7 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -248,6 +248,9 @@ struct mrc_backend_ops {
        mrc_random_normals draws; first is a multiple of 4. */
     mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
                                   const int64_t *sequences, uint64_t first, const mercer_matrix *x);
+    /* mrc_change_rows, to the same bits, wherever the three matrices lie. */
+    mercer_status (*change_rows)(mrc_backend *backend, const mrc_change *change, const mercer_matrix *to,
+                                 const mercer_matrix *from, const mercer_matrix *other);
 };
 
 /* Of a backend that lists its operations: declares its function for one, and enters it in the table. */

@@ -345,6 +345,14 @@ static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal
     return MERCER_OK;
 }
 
+static mercer_status default_change_rows(mrc_backend *backend, const mrc_change *change, const mercer_matrix *to,
+                                         const mercer_matrix *from, const mercer_matrix *other)
+{
+    (void)backend;
+    mrc_change_rows(change, to, from, other);
+    return MERCER_OK;
+}
+
 static mercer_status default_row_losses(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
                                         const double *scale, const double *offset, mrc_row_loss *out)
 {
@@ -422,7 +430,7 @@ static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a
 #define PLAIN(X) \
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
     X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
-    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) \
+    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) \
     X(invert) X(row_losses) X(scan) X(affine)
 /* clang-format on */
 

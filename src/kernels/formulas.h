@@ -68,15 +68,10 @@
 
 #include "mercer/advanced.h"
 
+#include "core/numbers/host_device.h"
+
 #include <math.h>
 #include <stdbool.h>
-
-/* A function of the host and of the device. */
-#if defined(__CUDACC__)
-#define MRC_HD static __host__ __device__ __forceinline__
-#else
-#define MRC_HD static inline
-#endif
 
 /* ---- Definitions: of the squared distance s >= 0 ----------------------------------------------------------------- */
 

@@ -118,7 +118,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
                         mrc_dtype_name(batch->X.dtype), mrc_dtype_name(source->dtype));
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
-    if (!stream->trusted) MRC_TRY(check_points(stream, &batch->X));
+    if (!stream->trusted || stream->new_points) MRC_TRY(check_points(stream, &batch->X));
     if (batch->Y.memory == MRC_HOST || !stream->trusted)
         MRC_TRY(mrc_matrix_check_finite(backend, "source: Y", &batch->Y, NULL));
     stream->in_pass += batch->X.rows;

@@ -24,6 +24,7 @@ typedef struct mrc_sample_stream {
     void *poll_user;
     bool stopped;
     bool trusted;           /* values were checked before, and batches lie on the device in memory of the trainer's */
+    bool new_points;        /* but for those of X, which are made for each batch */
     bool elsewhere;         /* the last batch lay on the device, in memory of the source's */
     const mrc_units *units; /* that targets are brought to; NULL: as they are */
     mercer_matrix entered;  /* (rows, c) room for targets that were brought to them */

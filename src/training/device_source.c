@@ -3,69 +3,105 @@
  * A source with batches on the device. Which samples come next is asked of the source it stands in for; the samples
  * themselves never pass through the host:
  *
- *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Targets are few bytes and
- *             come from the host.
+ *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Augmented samples are made of
+ *             such rows, as they are read, and then preprocessed (device_changes.c). Targets are few bytes and come from
+ *             the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
 #include "training/trainer.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/stream/dataset_stream.h"
+#include "core/threads/parallel.h"
 #include "data/synth/synth.h"
 
 #include <stdio.h>
 
+enum { TARGETS_EACH = 256 };
+
 typedef struct device_source {
     mrc_backend *backend;
     const mercer_source *from;
-    const mercer_dataset *data;
-    const mercer_preprocess *preprocess; /* of samples that are stored; NULL: none */
-    mrc_teacher teacher;                 /* no centers: samples are stored */
-    mercer_matrix points;                /* (n, d) all samples, or (P, d) the teacher's centers */
-    bool borrowed;                       /* points are the caller's */
-    mercer_matrix alpha;                 /* (P, c) */
-    int64_t room;                        /* rows of a batch */
+    mrc_stream_contents contents;
+    mrc_teacher teacher;  /* no centers: samples are stored */
+    mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
+    bool borrowed;        /* points are the caller's */
+    mercer_matrix alpha;  /* (P, c) */
+    int64_t room;         /* rows of a batch */
     mercer_matrix x, y, noise;
-    int64_t *rows, *numbers;
+    mercer_matrix partner_y;    /* targets of those that samples are mixed with */
+    mrc_device_changes changes; /* of augmented samples */
+    mrc_stream_samples samples;
+    int64_t *numbers;
     double *weights;
 } device_source;
+
+/* Samples are made of rows that change from batch to batch: what is stored was checked, what becomes of it was not. */
+static bool is_augmented(const device_source *self)
+{
+    return self->contents.augment;
+}
 
 /* ---- Room ---------------------------------------------------------------------------------------------------- */
 
 static void release_batch(device_source *self)
 {
     mercer_context *context = self->backend->context;
+    mrc_stream_samples *samples = &self->samples;
+    mrc_device_changes_release(&self->changes);
     mrc_matrix_destroy(self->backend, &self->x);
     mrc_matrix_destroy(self->backend, &self->noise);
     if (self->y.memory == MRC_HOST && !self->teacher.centers) {
-        mrc_free(context, self->y.data);
-        self->y.data = NULL;
+        MRC_FREE_ALL(context, self->y.data, self->partner_y.data);
+        self->y.data = self->partner_y.data = NULL;
     } else {
         mrc_matrix_destroy(self->backend, &self->y);
     }
-    MRC_FREE_ALL(context, self->rows, self->numbers, self->weights);
-    self->rows = self->numbers = NULL, self->weights = NULL;
+    MRC_FREE_ALL(context, samples->rows, samples->partners, samples->partner_rows, samples->shares, self->numbers,
+                 self->weights);
+    *samples = (mrc_stream_samples){0};
+    self->numbers = NULL, self->weights = NULL;
     self->room = 0;
+}
+
+static mercer_status make_targets(device_source *self, int64_t rows, mercer_matrix *out)
+{
+    const mercer_dataset *data = self->contents.data;
+    *out = mrc_view(NULL, rows, data->outputs, mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32);
+    return mrc_alloc(self->backend->context, &out->data, rows * data->outputs, mrc_dtype_size(out->dtype),
+                     "a batch's targets");
+}
+
+/* What mixed samples need besides. */
+static mercer_status make_partners(device_source *self, int64_t rows)
+{
+    mercer_context *context = self->backend->context;
+    mrc_stream_samples *samples = &self->samples;
+    MRC_TRY(mrc_alloc(context, &samples->partners, rows, sizeof *samples->partners, "a batch"));
+    MRC_TRY(mrc_alloc(context, &samples->partner_rows, rows, sizeof *samples->partner_rows, "a batch"));
+    MRC_TRY(mrc_alloc(context, &samples->shares, rows, sizeof *samples->shares, "a batch"));
+    return make_targets(self, rows, &self->partner_y);
 }
 
 static mercer_status make_room(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
-    const mercer_dataset *data = self->data;
+    const mrc_stream_contents *contents = &self->contents;
     if (rows <= self->room) return MERCER_OK;
     release_batch(self);
-    MRC_TRY(mrc_alloc(backend->context, &self->rows, rows, sizeof *self->rows, "a batch"));
+    MRC_TRY(mrc_alloc(backend->context, &self->samples.rows, rows, sizeof *self->samples.rows, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->numbers, rows, sizeof *self->numbers, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->weights, rows, sizeof *self->weights, "a batch"));
-    MRC_TRY(mrc_matrix_create(backend, &self->x, rows, self->from->features, self->from->dtype, "a batch"));
+    if (is_augmented(self)) MRC_TRY(mrc_device_changes_make_room(&self->changes, backend, contents, rows));
+    if (mrc_augment_mixes(contents->augment)) MRC_TRY(make_partners(self, rows));
+    if (!is_augmented(self) || contents->preprocess)
+        MRC_TRY(mrc_matrix_create(backend, &self->x, rows, self->from->features, self->from->dtype, "a batch"));
     if (self->teacher.centers) {
-        MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, data->outputs, MERCER_F32, "a batch's noise"));
-        MRC_TRY(mrc_matrix_create(backend, &self->y, rows, data->outputs, MERCER_F32, "a batch's targets"));
+        int64_t c = contents->data->outputs;
+        MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, c, MERCER_F32, "a batch's noise"));
+        MRC_TRY(mrc_matrix_create(backend, &self->y, rows, c, MERCER_F32, "a batch's targets"));
     } else {
-        self->y = mrc_view(NULL, rows, data->outputs, mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32);
-        MRC_TRY(mrc_alloc(backend->context, &self->y.data, rows * data->outputs, mrc_dtype_size(self->y.dtype),
-                          "a batch's targets"));
+        MRC_TRY(make_targets(self, rows, &self->y));
     }
     self->room = rows;
     return MERCER_OK;
@@ -73,10 +109,30 @@ static mercer_status make_room(device_source *self, int64_t rows)
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
 
-static mercer_status take_stored(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
+/* Targets of some rows of a batch, mixed if the samples are. */
+static void take_targets(void *argument, int64_t piece, int worker)
 {
-    for (int64_t i = 0; i < x->rows; i++) mrc_dataset_target(self->data, self->rows[i], y, i);
-    return self->backend->ops->gather_rows(self->backend, x, &self->points, self->rows);
+    (void)worker;
+    const device_source *self = argument;
+    const mrc_stream_samples *samples = &self->samples;
+    const mercer_matrix *y = &self->y, *other = &self->partner_y;
+    int64_t first = piece * TARGETS_EACH, end = mrc_min(y->rows, first + TARGETS_EACH);
+    for (int64_t i = first; i < end; i++) {
+        mrc_dataset_target(self->contents.data, samples->rows[i], y, i);
+        if (!samples->shares) continue;
+        mrc_dataset_target(self->contents.data, samples->partner_rows[i], other, i);
+        mrc_mix_rows(mrc_row(y, i), mrc_row(y, i), mrc_row(other, i), y->cols, y->dtype, samples->shares[i]);
+    }
+}
+
+static mercer_status take_stored(device_source *self, int64_t count, mercer_matrix *x)
+{
+    mrc_backend *backend = self->backend;
+    device_source some = *self;
+    some.y = mrc_rows(&self->y, 0, count);
+    mrc_parallel_for(backend->context->threads, (count + TARGETS_EACH - 1) / TARGETS_EACH, take_targets, &some);
+    if (is_augmented(self)) return mrc_device_changes_apply(&self->changes, &self->points, &self->samples, count, x);
+    return backend->ops->gather_rows(backend, x, &self->points, self->samples.rows);
 }
 
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
@@ -84,7 +140,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     mrc_backend *backend = self->backend;
     const mrc_teacher *teacher = &self->teacher;
     mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
-    for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->data->synth_first + self->rows[i];
+    for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->contents.data->synth_first + self->samples.rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
     /* Targets are the same function whatever arithmetic the training is allowed. */
     mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points, .accurate = true};
@@ -100,14 +156,14 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     device_source *self = user;
     const double *weights = mrc_data_stream_weights(self->from);
     if (make_room(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
-    int64_t count = mrc_data_stream_rows(self->from, most, self->rows);
+    int64_t count = mrc_data_stream_take(self->from, most, &self->samples), *rows = self->samples.rows;
     mercer_matrix x = mrc_rows(&self->x, 0, count), y = mrc_rows(&self->y, 0, count);
-    for (int64_t i = 0; i < count && weights; i++) self->weights[i] = weights[self->rows[i]];
+    for (int64_t i = 0; i < count && weights; i++) self->weights[i] = weights[rows[i]];
+    mercer_status status = MERCER_OK;
+    if (count > 0) status = self->teacher.centers ? take_taught(self, &x, &y) : take_stored(self, count, &x);
     batch->X = x, batch->Y = y;
     batch->weights = weights ? self->weights : NULL;
-    batch->rows = self->rows;
-    if (count == 0) return 0;
-    mercer_status status = self->teacher.centers ? take_taught(self, &x, &y) : take_stored(self, &x, &y);
+    batch->rows = self->contents.names_rows ? rows : NULL;
     return status != MERCER_OK;
 }
 
@@ -147,7 +203,8 @@ static mercer_status bring_preprocessed(device_source *self)
     enum { BLOCK_BYTES = 64 << 20 };
     mrc_backend *backend = self->backend;
     const mercer_source *from = self->from;
-    int64_t n = self->data->rows, row = mrc_max(1, from->features * mrc_dtype_size(from->dtype));
+    const mercer_dataset *data = self->contents.data;
+    int64_t n = data->rows, row = mrc_max(1, from->features * mrc_dtype_size(from->dtype));
     int64_t rows = mrc_min(n, mrc_max(1, BLOCK_BYTES / row));
     mercer_matrix block;
     MRC_SCOPE(scope, backend->context);
@@ -158,8 +215,8 @@ static mercer_status bring_preprocessed(device_source *self)
                       to = mrc_rows(&self->points, first, some.rows);
         char name[80];
         snprintf(name, sizeof name, "source: X preprocessed, rows from %lld on", (long long)first);
-        MRC_TRY(mrc_dataset_check(self->data));
-        MRC_TRY(mrc_dataset_read(self->data, self->preprocess, NULL, first, &some, NULL, NULL));
+        MRC_TRY(mrc_dataset_check(data));
+        MRC_TRY(mrc_dataset_read(data, self->contents.preprocess, NULL, first, &some, NULL, NULL));
         MRC_TRY(mrc_check_finite(backend->context, name, &some, NULL));
         MRC_TRY(backend->ops->copy(backend, &to, &some));
     }
@@ -170,8 +227,8 @@ static mercer_status bring_points(device_source *self)
 {
     mrc_backend *backend = self->backend;
     const mrc_teacher *teacher = &self->teacher;
-    const mercer_dataset *data = self->data;
-    if (self->preprocess) return bring_preprocessed(self);
+    const mercer_dataset *data = self->contents.data;
+    if (self->contents.preprocess && !is_augmented(self)) return bring_preprocessed(self);
     if (data->there.data) { /* they were checked when the dataset was made */
         self->points = data->there, self->borrowed = true;
         return MERCER_OK;
@@ -198,24 +255,37 @@ static mercer_status bring_points(device_source *self)
     return backend->ops->copy(backend, &self->alpha, &alpha);
 }
 
+/* Whether its samples can be made on the device: *teacher, if they are drawn. */
+static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
+{
+    const mercer_dataset *data = contents->data;
+    *teacher = (mrc_teacher){0};
+    if (!data) return false;
+    if (data->synth) return contents->names_rows && !contents->preprocess && mrc_synth_teacher(data->synth, teacher);
+    return !contents->augment || mrc_device_changes_take(contents);
+}
+
+/* What stored samples take there: as training sees them or, if they are augmented, as they are read. */
+static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
+{
+    const mercer_dataset *data = contents->data;
+    bool raw = contents->augment, there = data->there.data && (raw || !contents->preprocess);
+    int64_t elements, bytes;
+    if (data->synth || there) return true;
+    return mrc_multiply(data->rows, raw ? data->features : source->features, &elements) &&
+           mrc_multiply(elements, mrc_dtype_size(raw ? data->dtype : source->dtype), &bytes) && bytes <= most;
+}
+
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most)
 {
     MRC_OWNED(release_source) device_source *self = NULL;
-    const mercer_preprocess *preprocess;
-    const mercer_dataset *data = mrc_data_stream_rows_of(source, &preprocess);
+    const mrc_stream_contents contents = mrc_data_stream_contents(source);
+    mrc_teacher teacher;
     *out = (mercer_source){.struct_size = sizeof *out};
-    if (!data || (data->synth && preprocess)) return MERCER_OK;
-    mrc_teacher teacher = {0};
-    if (data->synth && !mrc_synth_teacher(data->synth, &teacher)) return MERCER_OK;
-    int64_t elements, bytes;
-    if (!data->synth && (!data->there.data || preprocess) &&
-        (!mrc_multiply(data->rows, source->features, &elements) ||
-         !mrc_multiply(elements, mrc_dtype_size(source->dtype), &bytes) || bytes > most))
-        return MERCER_OK;
+    if (!can_make(&contents, &teacher) || !fits(&contents, source, most)) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
-    *self =
-        (device_source){.backend = backend, .from = source, .data = data, .preprocess = preprocess, .teacher = teacher};
+    *self = (device_source){.backend = backend, .from = source, .contents = contents, .teacher = teacher};
     MRC_TRY(bring_points(self));
     *out = *source;
     out->restart = restart, out->next = next, out->skip = skip;
@@ -248,8 +318,8 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
     if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
-    mercer_status made =
-        mrc_device_source_create(&trainer->there, backend, source, trainer->job.options.epochs == 1 ? 0 : memory / 4);
+    bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
+    mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
     trainer->there_of = source, trainer->there_user = source->user;
     trainer->there_bytes = trainer->job.context->bytes_now - before;
@@ -263,9 +333,9 @@ mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *
     MRC_TRY(bring_samples(trainer, source));
     if (!trainer->there.next) return act(trainer, source);
     if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->there_bytes);
-    trainer->trusted_source = true;
+    trainer->trusted_source = true, trainer->new_points = is_augmented(trainer->there.user);
     mercer_status status = act(trainer, &trainer->there);
-    trainer->trusted_source = false;
+    trainer->trusted_source = trainer->new_points = false;
     trainer->job.options.memory = budget;
     return status;
 }

@@ -266,7 +266,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     self->accurate[0] = 0; /* the samples may be others */
     tear_down(self);
     MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
-    stream.trusted = self->trusted_source;
+    stream.trusted = self->trusted_source, stream.new_points = self->new_points;
     job->options.solver = self->solver;
     MRC_TRY(prepare_plan(self));
     if (job->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
@@ -357,7 +357,7 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;
     MRC_TRY(mrc_sample_stream_open(&job->stream, job->context, source, job->target.z->cols, job->target.weights->cols));
-    job->stream.trusted = self->trusted_source;
+    job->stream.trusted = self->trusted_source, job->stream.new_points = self->new_points;
     job->stream.kernel = job->target.kernel, job->stream.real = arithmetic(job);
     job->stream.units = job->target.units;
     return MERCER_OK;

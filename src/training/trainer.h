@@ -11,6 +11,7 @@
 #ifndef MRC_TRAINING_TRAINER_H
 #define MRC_TRAINING_TRAINER_H
 
+#include "data/stream/dataset_stream.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -41,7 +42,7 @@ typedef struct mercer_trainer {
     const mercer_source *there_of;  /* whose they are (NULL: none), */
     const void *there_user;         /* its user */
     int64_t there_bytes;
-    bool trusted_source; /* of the next fit: see mrc_sample_stream */
+    bool trusted_source, new_points; /* of the next fit: see mrc_sample_stream */
 
     double best_score;
     int64_t since_best;          /* epochs */
@@ -110,13 +111,33 @@ mercer_status mrc_checkpoint_resume(mrc_checkpoint *checkpoint, mrc_trainer *tra
 /* ---- Samples where they are computed with ------------------------------------------------------------------------ */
 
 /*
- * For a source over a dataset whose samples are not changed on the way: one with the same samples in the same order,
- * whose batches lie where the backend's matrices do. Stored samples are copied there once, if they take at most `most`
- * bytes; those of a teacher (synth_teacher.c) are drawn there, X to the same bits, Y to the rounding of the kernel
- * products. For other sources out->next is NULL. `source` must outlive it.
+ * For a source over a dataset: one with the same samples in the same order, whose batches lie where the backend's matrices
+ * do. Stored samples are copied there once, if they take at most `most` bytes, and augmented there; those of a teacher
+ * (synth_teacher.c) are drawn there, X to the same bits, Y to the rounding of the kernel products. For other sources
+ * out->next is NULL. `source` must outlive it.
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
+
+/* Room for what rows on the device go through when they are augmented (device_changes.c). */
+typedef struct mrc_device_changes {
+    mrc_backend *backend;
+    mrc_stream_contents contents;
+    mercer_matrix own, other, spare; /* (rows, features) of the dataset's dtype; other: mixed with; spare: moved to */
+    int64_t *sequences;
+    mrc_image_move *moves;
+} mrc_device_changes;
+
+/* Whether the preprocessing that follows can be done there, too. */
+bool mrc_device_changes_take(const mrc_stream_contents *contents);
+/* For `rows` rows, of contents that have an augmentation; to be released even if it fails. */
+mercer_status mrc_device_changes_make_room(mrc_device_changes *out, mrc_backend *backend,
+                                           const mrc_stream_contents *contents, int64_t rows);
+void mrc_device_changes_release(mrc_device_changes *changes);
+/* The first `rows` of samples, whose dataset's rows are `points`: into x (rows, width) if they are preprocessed, else *x
+   becomes a view of them until the next call. */
+mercer_status mrc_device_changes_apply(mrc_device_changes *changes, const mercer_matrix *points,
+                                       const mrc_stream_samples *samples, int64_t rows, mercer_matrix *x);
 
 /* Plans for, or fits, the samples where the trainer reads them from: the source's, or those on the device, which stay
    there until they are dropped. */

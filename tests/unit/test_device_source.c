@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples that stay on a device or are drawn there, on every backend: the same samples in the same order as from the source
+ * Samples that stay on a device, are augmented or drawn there, on every backend: the same samples in the same order as from the source
  * they stand for. Points have the same bits; a teacher's targets differ by the rounding of kernel products.
  */
 #include "support/backends.h"
@@ -43,7 +43,7 @@ static void compare(mercer_context *context, const mercer_source *host, const me
             for (int64_t i = 0; i < batch.X.rows; i++) {
                 memcpy(mrc_row(&x, done + i), mrc_row(&batch.X, i), (size_t)(d * mrc_dtype_size(host->dtype)));
                 for (int64_t j = 0; j < c; j++) mrc_store(&y, done + i, j, mrc_load(&batch.Y, i, j));
-                rows[done + i] = batch.rows[i];
+                rows[done + i] = batch.rows ? batch.rows[i] : -1;
                 weights[done + i] = batch.weights ? batch.weights[i] : 1;
             }
             done += batch.X.rows;
@@ -61,7 +61,7 @@ static void compare(mercer_context *context, const mercer_source *host, const me
                     assert_that(fabs(mrc_load(&targets, i, j) - mrc_load(&y, done + i, j)) <= y_error,
                                 "target %lld, %lld: %g, not %g", (long long)(done + i), (long long)j,
                                 mrc_load(&targets, i, j), mrc_load(&y, done + i, j));
-                assert_int_equal(batch.rows[i], rows[done + i]);
+                assert_int_equal(batch.rows ? batch.rows[i] : -1, rows[done + i]);
                 assert_true((batch.weights ? batch.weights[i] : 1) == weights[done + i]);
             }
             done += points.rows, batches++;
@@ -229,7 +229,79 @@ static void test_several_files(void **state)
     for_each_backend(gather_on);
 }
 
-/* Samples that are changed on the way, of other kinds, of somebody else's source: left to the host. */
+/* Images of bytes, halves, floats and doubles, more samples than there are rows. Mixed samples come in chunks of up to
+   2 MiB: rows are so long that there are several. */
+static void augment(mercer_context *context)
+{
+    static const struct {
+        const char *spec, *preprocess;
+        mercer_dtype dtype;
+        int64_t side, samples;
+        bool labels;
+    } cases[] = {{"noise:sigma=15", NULL, MERCER_U8, 7, 0, true},
+                 {"noise:sigma=0.3", "standardise", MERCER_F32, 6, 200, false},
+                 {"shift:pixels=2", NULL, MERCER_F16, 6, 150, false},
+                 {"flip+crop:pad=3+noise:sigma=20+shift:pixels=1", "minmax", MERCER_U8, 7, 131, true},
+                 {"mixup:alpha=0.4", NULL, MERCER_F64, 5, 220, false},
+                 {"flip+noise:sigma=0.5+mixup:alpha=1+shift:pixels=2", "standardise", MERCER_F32, 250, 30, true},
+                 {"shift:pixels=2+mixup:alpha=0.2+noise:sigma=9+flip", NULL, MERCER_U8, 480, 25, true}};
+    for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
+        bool large = cases[t].side > 100;
+        int64_t n = large ? 12 : 120, d = cases[t].side * cases[t].side;
+        mercer_matrix x = data_matrix(n, d, 0, cases[t].dtype), y = data_matrix(n, 2, 0, MERCER_F64);
+        int32_t labels[120];
+        double weights[120];
+        for (int i = 0; i < n; i++) labels[i] = i * 7 % 5, weights[i] = 1 + i % 3;
+        if (cases[t].dtype == MERCER_U8)
+            data_fill_uniform(&x, (mrc_rng){1, 1}, 0, 255);
+        else
+            data_fill_uniform(&x, (mrc_rng){1, 1}, -1, 2);
+        data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
+        mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .weights = t % 2 ? weights : NULL};
+        if (cases[t].labels)
+            arrays.labels = labels, arrays.classes = 5;
+        else
+            arrays.Y = &y;
+        mercer_dataset *data;
+        mercer_preprocess *preprocess = NULL;
+        mercer_source host, there;
+        assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+        if (cases[t].preprocess)
+            assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, cases[t].preprocess, data));
+        mercer_stream_options options = {.struct_size = sizeof options,
+                                         .seed = 3,
+                                         .preprocess = preprocess,
+                                         .augment = cases[t].spec,
+                                         .height = cases[t].side,
+                                         .width = cases[t].side,
+                                         .samples = cases[t].samples,
+                                         .prefetch = t % 2 ? MERCER_ON : MERCER_OFF};
+        assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+        int64_t bytes = n * d * mrc_dtype_size(cases[t].dtype);
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
+        assert_null(there.next); /* too large */
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
+        assert_non_null(there.next);
+        compare(context, &host, &there, 0);
+        mercer_source_free(&there), mercer_source_free(&host);
+        mercer_preprocess_free(preprocess), mercer_dataset_free(data);
+        free(x.data), free(y.data);
+    }
+}
+
+/* Nothing of it follows the instruction set. */
+static void augment_on(mrc_backend *backend)
+{
+    if (backend->context->isa == 0) with_backend(backend, augment);
+}
+
+static void test_augmented(void **state)
+{
+    (void)state;
+    for_each_backend(augment_on);
+}
+
+/* Samples of other kinds, changed in a way that only the host knows, of somebody else's source: left to the host. */
 static void test_others(void **state)
 {
     (void)state;
@@ -257,6 +329,23 @@ static void test_others(void **state)
     assert_null(there.next);
     mercer_source_free(&host);
     mercer_dataset_free(data);
+    /* a preprocessing that is not affine, and mixed samples of a file that is read in blocks */
+    mercer_matrix points = data_matrix(40, 3, 0, MERCER_F32), values = data_matrix(40, 1, 0, MERCER_F32);
+    data_fill_normal(&points, (mrc_rng){1, 1}, 0, 1);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &points, .Y = &values};
+    mercer_preprocess *preprocess;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "unit", data));
+    for (int i = 0; i < 2; i++) {
+        mercer_stream_options left = {.struct_size = sizeof left, .augment = i ? "mixup:alpha=1" : "noise:sigma=1"};
+        left.preprocess = i ? NULL : preprocess, left.block = i ? 4 : 0;
+        assert_succeeds(context, mercer_source_from_dataset(&host, data, &left));
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
+        assert_null(there.next);
+        mercer_source_free(&host);
+    }
+    mercer_preprocess_free(preprocess), mercer_dataset_free(data);
+    free(points.data), free(values.data);
     /* a value that is not finite is found when samples are taken to the device */
     mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
     assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, NULL, 1));
@@ -271,6 +360,7 @@ static void test_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_teacher), cmocka_unit_test(test_stored),
-                                       cmocka_unit_test(test_several_files), cmocka_unit_test(test_others)};
+                                       cmocka_unit_test(test_several_files), cmocka_unit_test(test_augmented),
+                                       cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

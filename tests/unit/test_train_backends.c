@@ -130,24 +130,38 @@ static int forward_next(void *user, int64_t most, mercer_batch *batch)
     return inner->next(inner->user, most, batch);
 }
 
-static dense train_from_others(const task *self, const mercer_train_options *options, mercer_dtype real)
+static mercer_source others_source(mercer_source *inner)
+{
+    mercer_source out = *inner;
+    out.restart = forward_restart, out.next = forward_next, out.user = inner;
+    out.skip = NULL, out.release = NULL, out.last_error = NULL;
+    return out;
+}
+
+static dense train_from(const task *self, const mercer_train_options *options, mercer_dtype real,
+                        const mercer_source *source)
 {
     mercer_context *with = self->context;
     mercer_model *model;
-    mercer_source inner;
     mercer_trainer *trainer;
     assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, real));
-    assert_succeeds(with, mercer_source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
-    mercer_source source = inner;
-    source.restart = forward_restart, source.next = forward_next, source.user = &inner;
-    source.skip = NULL, source.release = NULL, source.last_error = NULL;
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, options));
-    assert_succeeds(with, mercer_trainer_fit(trainer, &source, NULL));
+    assert_succeeds(with, mercer_trainer_fit(trainer, source, NULL));
     mercer_matrix weights = mercer_model_weights(model);
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
-    mercer_source_free(&inner);
     mercer_model_free(model);
+    return out;
+}
+
+static dense train_from_others(const task *self, const mercer_train_options *options, mercer_dtype real)
+{
+    mercer_context *with = self->context;
+    mercer_source inner;
+    assert_succeeds(with, mercer_source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
+    mercer_source source = others_source(&inner);
+    dense out = train_from(self, options, real, &source);
+    mercer_source_free(&inner);
     return out;
 }
 
@@ -170,6 +184,38 @@ static void test_sources(void **state)
 {
     (void)state;
     for_each_context(stream_and_store);
+}
+
+/* Augmented samples, made by the host and where the backend computes; one epoch of more samples than there are rows. */
+static void augment(mercer_context *with, const char *name)
+{
+    static const char *const specs[] = {"noise:sigma=0.2", "flip+mixup:alpha=0.5+noise:sigma=0.1+shift:pixels=1"};
+    for (int i = 0; i < 2; i++) {
+        task t = task_open(with, KERNEL, (sizes){300, 170, 4, 2}, 1, MERCER_F32);
+        mercer_train_options options = options_of(13);
+        options.batch = 30, options.epochs = 1;
+        mercer_dataset *data;
+        mercer_source inner;
+        mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &t.x, .Y = &t.y};
+        mercer_stream_options stream = {
+            .struct_size = sizeof stream, .seed = 3, .augment = specs[i], .height = 2, .width = 2, .samples = 700};
+        assert_succeeds(with, mercer_dataset_from_arrays(&data, with, &arrays));
+        assert_succeeds(with, mercer_source_from_dataset(&inner, data, &stream));
+        mercer_source others = others_source(&inner);
+        dense here = train_from(&t, &options, MERCER_F32, &others);
+        dense there = train_from(&t, &options, MERCER_F32, &inner);
+        assert_that(dense_distance(here, there) == 0, "%s, %s: %g", name, specs[i], dense_distance(here, there));
+        free(here.a), free(there.a);
+        mercer_source_free(&inner);
+        mercer_dataset_free(data);
+        task_close(&t);
+    }
+}
+
+static void test_augmented(void **state)
+{
+    (void)state;
+    for_each_context(augment);
 }
 
 /* ---- Ranks and machines -------------------------------------------------------------------------------------- */
@@ -357,8 +403,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_sources), cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_fast_ranks), cmocka_unit_test(test_resume),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_sources),    cmocka_unit_test(test_augmented),
+        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_fast_ranks), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -119,6 +119,47 @@ mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table
     return mrc_cuda_write_back(backend, x, &out);
 }
 
+/* The change with its arrays on the device. */
+static mercer_status upload_change(mrc_backend *backend, const mrc_change *change, int64_t m, mrc_change *out,
+                                   void **atoms)
+{
+    void *list;
+    *out = *change;
+    *atoms = NULL;
+    switch (change->kind) {
+        case MRC_CHANGE_NOISE:
+            MRC_TRY(mrc_cuda_upload(backend, atoms, change->normals->atoms, sizeof change->normals->atoms));
+            MRC_TRY(mrc_cuda_upload(backend, &list, change->sequences, m * (int64_t)sizeof *change->sequences));
+            out->sequences = list;
+            break;
+        case MRC_CHANGE_MOVE:
+            MRC_TRY(mrc_cuda_upload(backend, &list, change->moves, m * (int64_t)sizeof *change->moves));
+            out->moves = list;
+            break;
+        case MRC_CHANGE_MIX:
+            MRC_TRY(mrc_cuda_upload(backend, &list, change->shares, m * (int64_t)sizeof *change->shares));
+            out->shares = list;
+            break;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *change, const mercer_matrix *to,
+                                   const mercer_matrix *from, const mercer_matrix *other)
+{
+    mercer_matrix target, source, partner = {.data = NULL};
+    mrc_change there;
+    void *atoms;
+    if (is_empty(to)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    if (other) MRC_TRY(mrc_cuda_read(backend, other, &partner));
+    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
+    MRC_TRY(upload_change(backend, change, to->rows, &there, &atoms));
+    MRC_CUDA_TRY(backend, mrc_launch_changes(mrc_cuda_of(backend)->stream, &there, atoms, target, source, partner));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
 /* out (cols) in scratch: factor * sum_i x_ij y_ij, of operands on the device; y NULL: of ones. */

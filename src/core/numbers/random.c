@@ -15,6 +15,8 @@
  */
 #include "core/numbers/random.h"
 
+#include "core/numbers/host_device.h"
+
 #include <math.h>
 
 enum { FEISTEL_ROUNDS = 8, FEISTEL_MIN_HALF_BITS = 4 };
@@ -26,28 +28,14 @@ __extension__ typedef unsigned __int128 uint128;
 
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = UINT64_C(0xD2511F53) * c0;
-        uint64_t b = UINT64_C(0xCD9E8D57) * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
-        k0 += UINT32_C(0x9E3779B9); /* the golden ratio */
-        k1 += UINT32_C(0xBB67AE85); /* sqrt(3) - 1 */
-    }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+    mrc_philox(counter[0] | (uint64_t)counter[1] << 32, counter[2] | (uint64_t)counter[3] << 32,
+               key[0] | (uint64_t)key[1] << 32, out);
 }
 
 static void draw_block(mrc_rng rng, uint64_t block, uint64_t out[2])
 {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)rng.sequence,
-                                 (uint32_t)(rng.sequence >> 32)};
-    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)};
     uint32_t words[4];
-    mrc_philox4x32(counter, key, words);
+    mrc_philox(block, rng.sequence, rng.seed, words);
     out[0] = words[0] | (uint64_t)words[1] << 32;
     out[1] = words[2] | (uint64_t)words[3] << 32;
 }

@@ -17,7 +17,7 @@ typedef struct mrc_rng {
     uint64_t sequence;
 } mrc_rng;
 
-/* Philox 4x32-10 of Salmon, Moraes, Dror and Shaw (2011): ten rounds of a keyed bijection of a 128-bit counter. */
+/* mrc_philox of host_device.h, with counter and key in words. */
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 uint64_t mrc_random_u64(mrc_rng rng, uint64_t k);                 /* uniform 64 bits */

@@ -8,9 +8,9 @@
  *   flip     x(r, W - 1 - c, channel), with probability 1/2
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
- * x (H, W, C) interleaved. Values stay of the type that the data have: bytes are rounded to nearest and clamped to 0 ..
- * 255, halves rounded to nearest. Draws of part i of sample k in pass e: sequence (e, k) of the seed, from word i 2^32
- * on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
+ * x (H, W, C) interleaved. Here are the draws; core/numbers/changes.h has what is done with them, for rows in host memory
+ * and, the same, for those on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed, from word i
+ * 2^32 on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
  *
  * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, which Marsaglia and Tsang's method draws as logarithms:
  * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, its logarithm does not.
@@ -19,14 +19,12 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/numbers/half.h"
-#include "core/numbers/random_normal.h"
 #include "core/spec.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_PARTS = 5, PART_CHARS = 128, PIECE = 128 };
+enum { MOST_PARTS = 5, PART_CHARS = 128 };
 
 #define SEED_SALT UINT64_C(0x6175676d656e7473)
 
@@ -41,7 +39,7 @@ typedef struct part {
 struct mrc_augment {
     mrc_augment_shape shape;
     uint64_t seed;
-    int parts;
+    int parts, mixing; /* how many; which of them mixes, -1: none */
     part part[MOST_PARTS];
     mrc_normal_table normals;
 };
@@ -107,6 +105,7 @@ static mercer_status read_parts(mercer_context *context, mrc_augment *self, cons
             if (self->part[i].kind == found.kind)
                 return mrc_fail(context, MERCER_ERROR_ARGUMENT, "augmentation: %s is given twice", forms[index].name);
         MRC_TRY(check_image(context, &self->shape, &found));
+        if (found.kind == MIXUP) self->mixing = self->parts;
         self->part[self->parts++] = found; /* there is room: kinds are as many, and none comes twice */
         text += length;
         if (!*text) return MERCER_OK;
@@ -122,6 +121,7 @@ mercer_status mrc_augment_create(mrc_augment **out, mercer_context *context, con
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self, 1, sizeof *self, "the augmentation"));
     self->shape = *shape;
     self->seed = seed ^ SEED_SALT;
+    self->mixing = -1;
     mrc_normal_table_init(&self->normals);
     MRC_TRY(read_parts(context, self, spec));
     mrc_scope_keep(&scope);
@@ -134,19 +134,32 @@ void mrc_augment_free(mercer_context *context, mrc_augment *self)
     mrc_free(context, self);
 }
 
+int mrc_augment_parts(const mrc_augment *self)
+{
+    return self->parts;
+}
+
+int mrc_augment_mixing(const mrc_augment *self)
+{
+    return self ? self->mixing : -1;
+}
+
 int mrc_augment_mixes(const mrc_augment *self)
 {
-    for (int i = 0; self && i < self->parts; i++)
-        if (self->part[i].kind == MIXUP) return 1;
-    return 0;
+    return mrc_augment_mixing(self) >= 0;
 }
 
 /* ---- Draws --------------------------------------------------------------------------------------------------- */
 
 /* Pass -1 is the first; passes and samples are far from filling their parts of the number. */
+int64_t mrc_augment_sequence(int64_t pass, int64_t k)
+{
+    return (int64_t)((uint64_t)(pass + 1) << 40 ^ (uint64_t)k);
+}
+
 static mrc_rng rng_of(const mrc_augment *self, int64_t pass, int64_t k)
 {
-    return (mrc_rng){self->seed, (uint64_t)(pass + 1) << 40 ^ (uint64_t)k};
+    return (mrc_rng){self->seed, (uint64_t)mrc_augment_sequence(pass, k)};
 }
 
 static uint64_t first_word(int index)
@@ -154,85 +167,29 @@ static uint64_t first_word(int index)
     return (uint64_t)index << 32;
 }
 
-/* ---- Noise --------------------------------------------------------------------------------------------------- */
-
-static void add_noise_u8(uint8_t *x, const float *normals, float sigma)
+mrc_change mrc_augment_change(const mrc_augment *self, int index)
 {
-    for (int j = 0; j < PIECE; j++) {
-        float value = (float)x[j] + sigma * normals[j] + 0.5f;
-        value = value > 0 ? value : 0;
-        x[j] = (uint8_t)(int)(value < 255 ? value : 255);
-    }
+    const mrc_augment_shape *shape = &self->shape;
+    const part *found = &self->part[index];
+    return (mrc_change){.kind = found->kind == NOISE   ? MRC_CHANGE_NOISE
+                                : found->kind == MIXUP ? MRC_CHANGE_MIX
+                                                       : MRC_CHANGE_MOVE,
+                        .normals = &self->normals,
+                        .seed = self->seed,
+                        .first = first_word(index),
+                        .sigma = found->sigma,
+                        .image = {shape->height, shape->width, shape->channels}};
 }
 
-static void add_noise_f32(float *x, const float *normals, float sigma)
+mrc_image_move mrc_augment_move(const mrc_augment *self, int index, int64_t pass, int64_t k)
 {
-    for (int j = 0; j < PIECE; j++) x[j] += sigma * normals[j];
+    mrc_rng rng = rng_of(self, pass, k);
+    uint64_t draw = first_word(index) / 2;
+    int64_t most = self->part[index].pixels;
+    if (self->part[index].kind == FLIP) return (mrc_image_move){.mirrored = (int32_t)mrc_random_below(rng, draw, 2)};
+    return (mrc_image_move){.right = (int32_t)(mrc_random_below(rng, draw, 2 * most + 1) - most),
+                            .down = (int32_t)(mrc_random_below(rng, draw + 1, 2 * most + 1) - most)};
 }
-
-/* `count` <= PIECE features of a row, of any type. The last piece of a row is copied out to a full one. */
-static void add_noise(const mercer_matrix *x, int64_t row, int64_t first, int64_t count, const float *normals,
-                      double sigma)
-{
-    int64_t size = mrc_dtype_size(x->dtype);
-    char *at = (char *)mrc_row(x, row) + first * size;
-    double whole[PIECE] = {0};
-    void *piece = count == PIECE ? (void *)at : whole;
-    if (piece != at) memcpy(piece, at, (size_t)(count * size));
-    switch (x->dtype) {
-        case MERCER_U8: add_noise_u8(piece, normals, (float)sigma); break;
-        case MERCER_F32: add_noise_f32(piece, normals, (float)sigma); break;
-        case MERCER_F64:
-            for (int j = 0; j < PIECE; j++) ((double *)piece)[j] += sigma * (double)normals[j];
-            break;
-        case MERCER_F16:
-            for (int j = 0; j < PIECE; j++) {
-                uint16_t *half = (uint16_t *)piece + j;
-                *half = mrc_half_from_float(mrc_half_to_float(*half) + (float)sigma * normals[j]);
-            }
-            break;
-    }
-    if (piece != at) memcpy(at, piece, (size_t)(count * size));
-}
-
-static void apply_noise(const mrc_augment *self, int index, mrc_rng rng, const mercer_matrix *x, int64_t row)
-{
-    for (int64_t first = 0; first < x->cols; first += PIECE) {
-        float normals[PIECE];
-        mrc_random_normals(&self->normals, rng, first_word(index) + (uint64_t)first, PIECE, normals);
-        add_noise(x, row, first, mrc_min(PIECE, x->cols - first), normals, self->part[index].sigma);
-    }
-}
-
-/* ---- Images -------------------------------------------------------------------------------------------------- */
-
-static void apply_shift(const mrc_augment *self, int index, mrc_rng rng, void *image, int64_t size, void *copy)
-{
-    int64_t h = self->shape.height, w = self->shape.width, pixel = self->shape.channels * size,
-            k = self->part[index].pixels;
-    int64_t u = mrc_random_below(rng, first_word(index) / 2, 2 * k + 1) - k;
-    int64_t v = mrc_random_below(rng, first_word(index) / 2 + 1, 2 * k + 1) - k;
-    if (u == 0 && v == 0) return;
-    memcpy(copy, image, (size_t)(h * w * pixel));
-    memset(image, 0, (size_t)(h * w * pixel));
-    size_t bytes = (size_t)((w - (u < 0 ? -u : u)) * pixel);
-    for (int64_t y = mrc_max(0, v); y < mrc_min(h, h + v); y++)
-        memcpy((char *)image + (y * w + mrc_max(0, u)) * pixel,
-               (const char *)copy + ((y - v) * w + mrc_max(0, -u)) * pixel, bytes);
-}
-
-static void apply_flip(const mrc_augment *self, int index, mrc_rng rng, void *image, int64_t size, void *copy)
-{
-    int64_t h = self->shape.height, w = self->shape.width, pixel = self->shape.channels * size;
-    if (mrc_random_below(rng, first_word(index) / 2, 2) == 0) return;
-    memcpy(copy, image, (size_t)(h * w * pixel));
-    for (int64_t y = 0; y < h; y++)
-        for (int64_t c = 0; c < w; c++)
-            memcpy((char *)image + (y * w + c) * pixel, (const char *)copy + (y * w + w - 1 - c) * pixel,
-                   (size_t)pixel);
-}
-
-/* ---- Mixing -------------------------------------------------------------------------------------------------- */
 
 /* log of a Gamma(shape) number; *k counts the draws. */
 static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
@@ -260,74 +217,57 @@ static double beta_number(mrc_rng rng, uint64_t k, double alpha)
     return 1 / (1 + exp(b - a));
 }
 
-/* out = l a + (1 - l) b, of the dtype of all three. */
-static void mix_row(const mercer_matrix *out, const mercer_matrix *x, int64_t a, int64_t b, double l)
+int64_t mrc_augment_partner(const mrc_augment *self, int64_t pass, int64_t k, int64_t first, int64_t rows,
+                            double *share)
 {
-    const void *pa = mrc_row(x, a), *pb = mrc_row(x, b);
-    void *to = mrc_row(out, a);
-    float f = (float)l, g = (float)(1 - l);
-    switch (x->dtype) {
-        case MERCER_U8:
-            for (int64_t j = 0; j < x->cols; j++)
-                ((uint8_t *)to)[j] =
-                    (uint8_t)(int)(f * (float)((const uint8_t *)pa)[j] + g * (float)((const uint8_t *)pb)[j] + 0.5f);
-            break;
-        case MERCER_F32:
-            for (int64_t j = 0; j < x->cols; j++)
-                ((float *)to)[j] = f * ((const float *)pa)[j] + g * ((const float *)pb)[j];
-            break;
-        case MERCER_F64:
-            for (int64_t j = 0; j < x->cols; j++)
-                ((double *)to)[j] = l * ((const double *)pa)[j] + (1 - l) * ((const double *)pb)[j];
-            break;
-        case MERCER_F16:
-            for (int64_t j = 0; j < x->cols; j++)
-                ((uint16_t *)to)[j] = mrc_half_from_float(f * mrc_half_to_float(((const uint16_t *)pa)[j]) +
-                                                          g * mrc_half_to_float(((const uint16_t *)pb)[j]));
-            break;
-    }
+    mrc_rng rng = rng_of(self, pass, k);
+    uint64_t draw = first_word(self->mixing) / 2;
+    int64_t i = k - first;
+    *share = beta_number(rng, draw + 2, self->part[self->mixing].alpha);
+    return first + (rows > 1 ? (i + 1 + mrc_random_below(rng, draw, rows - 1)) % rows : i); /* alone: with itself */
 }
 
-static void apply_mixup(const mrc_augment *self, int index, mrc_augment_block *block)
+/* ---- Samples in host memory ------------------------------------------------------------------------------------ */
+
+static void mix(const mrc_augment *self, mrc_augment_block *block)
 {
-    int64_t m = block->x.rows;
-    for (int64_t i = 0; i < m; i++) {
-        mrc_rng rng = rng_of(self, block->pass, block->first + i);
-        uint64_t k = first_word(index) / 2;
-        int64_t other = m > 1 ? (i + 1 + mrc_random_below(rng, k, m - 1)) % m : i; /* alone: mixed with itself */
-        double l = beta_number(rng, k + 2, self->part[index].alpha);
-        mix_row(&block->spare_x, &block->x, i, other, l);
-        mix_row(&block->spare_y, &block->y, i, other, l);
+    const mercer_matrix x = block->x, y = block->y, to_x = block->spare_x, to_y = block->spare_y;
+    for (int64_t i = 0; i < x.rows; i++) {
+        double l;
+        int64_t other =
+            mrc_augment_partner(self, block->pass, block->first + i, block->first, x.rows, &l) - block->first;
+        mrc_mix_rows(mrc_row(&to_x, i), mrc_row(&x, i), mrc_row(&x, other), x.cols, x.dtype, l);
+        mrc_mix_rows(mrc_row(&to_y, i), mrc_row(&y, i), mrc_row(&y, other), y.cols, y.dtype, l);
     }
-    mercer_matrix x = block->x, y = block->y;
-    block->x = block->spare_x, block->y = block->spare_y;
+    block->x = to_x, block->y = to_y;
     block->spare_x = x, block->spare_y = y;
 }
 
-/* ---- All parts ----------------------------------------------------------------------------------------------- */
-
-static void apply_to_rows(const mrc_augment *self, int index, const mrc_augment_block *block)
+static void move(const mrc_augment *self, int index, const mrc_change *change, const mrc_augment_block *block)
 {
-    int64_t size = mrc_dtype_size(block->x.dtype);
-    for (int64_t i = 0; i < block->x.rows; i++) {
-        mrc_rng rng = rng_of(self, block->pass, block->first + i);
-        void *row = mrc_row(&block->x, i);
-        switch (self->part[index].kind) {
-            case NOISE: apply_noise(self, index, rng, &block->x, i); break;
-            case SHIFT:
-            case CROP: apply_shift(self, index, rng, row, size, block->row); break;
-            case FLIP: apply_flip(self, index, rng, row, size, block->row); break;
-            case MIXUP:
-            case KINDS: break;
-        }
+    const mercer_matrix *x = &block->x;
+    int64_t size = mrc_dtype_size(x->dtype);
+    for (int64_t i = 0; i < x->rows; i++) {
+        mrc_image_move drawn = mrc_augment_move(self, index, block->pass, block->first + i);
+        if (drawn.right == 0 && drawn.down == 0 && !drawn.mirrored) continue;
+        memcpy(block->row, mrc_row(x, i), (size_t)(x->cols * size));
+        mrc_move_row(mrc_row(x, i), block->row, size, change->image, drawn);
     }
 }
 
 void mrc_augment_apply(const mrc_augment *self, mrc_augment_block *block)
 {
-    for (int i = 0; i < self->parts; i++)
-        if (self->part[i].kind == MIXUP)
-            apply_mixup(self, i, block);
-        else
-            apply_to_rows(self, i, block);
+    for (int index = 0; index < self->parts; index++) {
+        const mrc_change change = mrc_augment_change(self, index);
+        const mercer_matrix *x = &block->x;
+        switch (change.kind) {
+            case MRC_CHANGE_NOISE:
+                for (int64_t i = 0; i < x->rows; i++)
+                    mrc_add_noise(mrc_row(x, i), x->cols, x->dtype, &change,
+                                  mrc_augment_sequence(block->pass, block->first + i));
+                break;
+            case MRC_CHANGE_MOVE: move(self, index, &change, block); break;
+            case MRC_CHANGE_MIX: mix(self, block); break;
+        }
+    }
 }

@@ -5,6 +5,7 @@
 #define MRC_DATA_PREPARE_AUGMENT_H
 
 #include "core/context.h"
+#include "core/numbers/changes.h"
 
 typedef struct mrc_augment mrc_augment;
 
@@ -33,5 +34,17 @@ typedef struct mrc_augment_block {
 /* Any thread; never fails, never allocates. Afterwards x and y are what they should be; the buffers may have been
    swapped with the spare ones. */
 void mrc_augment_apply(const mrc_augment *augment, mrc_augment_block *block);
+
+/* The same for who applies the parts himself, to samples that lie elsewhere: part `index` but for what is drawn for each
+   sample, which the following tell. */
+int mrc_augment_parts(const mrc_augment *augment);
+int mrc_augment_mixing(const mrc_augment *augment); /* the part that mixes, -1: none; augment may be NULL */
+mrc_change mrc_augment_change(const mrc_augment *augment, int index);
+/* Of sample k of a pass: its sequence of numbers; where a part moves it; which sample of its block, rows `first` and
+   following, it is mixed with, and its own share. */
+int64_t mrc_augment_sequence(int64_t pass, int64_t k);
+mrc_image_move mrc_augment_move(const mrc_augment *augment, int index, int64_t pass, int64_t k);
+int64_t mrc_augment_partner(const mrc_augment *augment, int64_t pass, int64_t k, int64_t first, int64_t rows,
+                            double *share);
 
 #endif

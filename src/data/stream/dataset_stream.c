@@ -22,13 +22,12 @@
 #include "core/memory.h"
 #include "core/threads/background.h"
 #include "core/threads/parallel.h"
-#include "data/prepare/augment.h"
 #include "data/stream/order.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16 };
+enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16, NUMBERS_EACH = 256 };
 
 /* Samples with all that belongs to them. */
 typedef struct chunk {
@@ -285,25 +284,58 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
-const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source, const mercer_preprocess **preprocess)
+/* ---- Numbers in place of samples --------------------------------------------------------------------------------- */
+
+mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
 {
-    *preprocess = NULL;
-    if (!source || source->struct_size < sizeof *source || source->next != next) return NULL;
+    if (!source || source->struct_size < sizeof *source || source->next != next) return (mrc_stream_contents){0};
     const data_stream *self = source->user;
-    if (!mrc_preprocess_is_identity(self->preprocess)) *preprocess = self->preprocess;
-    return self->names_rows ? &self->data : NULL;
+    bool known = self->order.block == 1 || !mrc_augment_mixes(self->augment);
+    return (mrc_stream_contents){.data = known ? &self->data : NULL,
+                                 .augment = self->augment,
+                                 .preprocess = mrc_preprocess_is_identity(self->preprocess) ? NULL : self->preprocess,
+                                 .names_rows = self->names_rows,
+                                 .again = self->augment || self->samples > self->data.rows};
 }
 
-int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows)
+typedef struct numbering {
+    data_stream *self;
+    const mrc_stream_samples *out;
+    int64_t count, rows_each;
+} numbering;
+
+/* With whom sample k is mixed: with one of its chunk. */
+static void find_partner(data_stream *self, int64_t k, const mrc_stream_samples *out)
+{
+    int64_t first = k / self->chunk_rows * self->chunk_rows, i = k - out->first;
+    out->partners[i] = mrc_augment_partner(self->augment, self->pass, k, first,
+                                           mrc_min(self->chunk_rows, self->samples - first), &out->shares[i]);
+    mrc_order_rows(&self->order, out->partners[i], 1, &out->partner_rows[i]);
+}
+
+static void number_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const numbering *job = argument;
+    const mrc_stream_samples *out = job->out;
+    int64_t first = piece * job->rows_each, end = mrc_min(job->count, first + job->rows_each);
+    for (int64_t done = first; done < end;)
+        done += mrc_order_rows(&job->self->order, out->first + done, end - done, out->rows + done);
+    for (int64_t i = first; i < end && mrc_augment_mixes(job->self->augment); i++)
+        find_partner(job->self, out->first + i, out);
+}
+
+int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stream_samples *out)
 {
     data_stream *self = source->user;
     int64_t count = mrc_min(most, self->samples - self->position);
     pause_thread(self);
-    for (int64_t done = 0; done < count;) {
-        int64_t found = mrc_order_rows(&self->order, self->position, count - done, rows + done);
-        done += found;
-        self->position += found;
-    }
+    out->pass = self->pass, out->first = self->position;
+    /* Rows that are read in blocks belong to a window, which one thread opens after the other. */
+    bool alone = self->order.block > 1;
+    numbering job = {self, out, count, alone ? mrc_max(1, count) : NUMBERS_EACH};
+    mrc_parallel_for(alone ? 1 : self->threads, (count + job.rows_each - 1) / job.rows_each, number_some, &job);
+    self->position += count;
     return count;
 }
 

@@ -9,6 +9,7 @@
 #define MRC_DATA_STREAM_DATASET_STREAM_H
 
 #include "data/dataset.h"
+#include "data/prepare/augment.h"
 #include "data/prepare/preprocess.h"
 
 /* Beside what any caller may set. */
@@ -23,11 +24,28 @@ typedef struct mrc_data_stream_options {
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 
-/* The dataset, if every batch of the source is nothing but rows of it, preprocessed, with their numbers; else NULL.
-   *preprocess: what is done to them, NULL: nothing. */
-const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source, const mercer_preprocess **preprocess);
-/* For such a source: the numbers of the next samples, at most `most`, in place of the samples; tells how many. */
-int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows);
+/* What the batches of a source are made of: rows of a dataset, augmented, then preprocessed. */
+typedef struct mrc_stream_contents {
+    const mercer_dataset
+        *data; /* NULL: it is a source of another kind, or which rows are mixed is found in order only */
+    const mrc_augment *augment;          /* NULL: rows as they are */
+    const mercer_preprocess *preprocess; /* NULL: none */
+    bool names_rows;                     /* batches have the numbers of their rows */
+    bool again;                          /* a pass has rows more than once, or changed ones */
+} mrc_stream_contents;
+
+mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);
+
+/* For a source that has them: the numbers of the next samples, at most `most`, in place of the samples; tells how many.
+   They are samples first, first + 1, ... of the pass. */
+typedef struct mrc_stream_samples {
+    int64_t pass, first;
+    int64_t *rows;                    /* (most) of the dataset */
+    int64_t *partners, *partner_rows; /* (most) if they are mixed: with these samples, of these rows, and */
+    double *shares;                   /* with these shares of their own */
+} mrc_stream_samples;
+
+int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stream_samples *out);
 /* Weights of all its samples, or NULL. */
 const double *mrc_data_stream_weights(const mercer_source *source);
 /* The heaviest of them over their mean; 0 without weights, and for sources of another kind. */

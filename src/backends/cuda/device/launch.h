@@ -9,6 +9,8 @@
 
 #include "mercer/advanced.h"
 
+#include "core/numbers/changes.h"
+
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
@@ -40,6 +42,9 @@ cudaError_t mrc_launch_order_vectors(cudaStream_t stream, mercer_matrix vectors,
 /* x (rows, cols) f32: row i is numbers first .. first + cols - 1 of sequence sequences[i]; first is a multiple of 4. */
 cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16_t *atoms, uint64_t seed,
                                const int64_t *sequences, uint64_t first);
+/* to = `from` changed, of one dtype; the arrays of the change lie on the device, the table in atoms. other: MIX. */
+cudaError_t mrc_launch_changes(cudaStream_t stream, const mrc_change *change, const int16_t *atoms, mercer_matrix to,
+                               mercer_matrix from, mercer_matrix other);
 
 /* ---- sums.cu: sums in double, in an order that depends on the sizes alone ------------------------------------ */
 
