@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Augmentation and preprocessing of rows that lie on a device. Random numbers for a whole sample (where it is moved to,
- * whom it is mixed with) are drawn by the host, those for every feature on the device; both are functions of (seed, pass,
- * sample), so that batches have the bits of the host's (data/stream/dataset_stream.c), in whatever pieces they come.
+ * Augmentation and preprocessing of rows that lie on a device. Random numbers for a whole sample (where it is moved
+ * to, whom it is mixed with) are drawn by the host, those for every feature on the device; both are functions of
+ * (seed, pass, sample), so that batches have the bits of the host's (data/stream/dataset_stream.c), in whatever
+ * pieces they come.
  *
  *   own     = parts before mixing (rows of the dataset)
  *   other   = the same parts (rows of those they are mixed with)

@@ -4,8 +4,8 @@
  * themselves never pass through the host:
  *
  *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Augmented samples are made of
- *             such rows, as they are read, and then preprocessed (device_changes.c). Targets are few bytes and come from
- *             the host.
+ *             such rows, as they are read, and then preprocessed (device_changes.c). Targets are few bytes and come
+ *             from the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
 #include "training/trainer.h"

@@ -111,10 +111,10 @@ mercer_status mrc_checkpoint_resume(mrc_checkpoint *checkpoint, mrc_trainer *tra
 /* ---- Samples where they are computed with ------------------------------------------------------------------------ */
 
 /*
- * For a source over a dataset: one with the same samples in the same order, whose batches lie where the backend's matrices
- * do. Stored samples are copied there once, if they take at most `most` bytes, and augmented there; those of a teacher
- * (synth_teacher.c) are drawn there, X to the same bits, Y to the rounding of the kernel products. For other sources
- * out->next is NULL. `source` must outlive it.
+ * For a source over a dataset: one with the same samples in the same order, whose batches lie where the backend's
+ * matrices do. Stored samples are copied there once, if they take at most `most` bytes, and augmented there; those of
+ * a teacher (synth_teacher.c) are drawn there, X to the same bits, Y to the rounding of the kernel products. For
+ * other sources out->next is NULL. `source` must outlive it.
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
@@ -134,8 +134,8 @@ bool mrc_device_changes_take(const mrc_stream_contents *contents);
 mercer_status mrc_device_changes_make_room(mrc_device_changes *out, mrc_backend *backend,
                                            const mrc_stream_contents *contents, int64_t rows);
 void mrc_device_changes_release(mrc_device_changes *changes);
-/* The first `rows` of samples, whose dataset's rows are `points`: into x (rows, width) if they are preprocessed, else *x
-   becomes a view of them until the next call. */
+/* The first `rows` of samples, whose dataset's rows are `points`: into x (rows, width) if they are preprocessed, else
+   *x becomes a view of them until the next call. */
 mercer_status mrc_device_changes_apply(mrc_device_changes *changes, const mercer_matrix *points,
                                        const mrc_stream_samples *samples, int64_t rows, mercer_matrix *x);
 

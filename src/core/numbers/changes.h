@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of samples: what the parts of an augmentation (data/prepare/augment.h) do once their random numbers are drawn.
+ * Changes of samples: what the parts of an augmentation (data/prepare/augment.h) do once their numbers are drawn.
  * Here for the host, row by row; backends do the same to rows that lie on a device (change_rows), to the same bits.
  *
  *   noise    x_j + sigma z_j              z the numbers of random_normal.h
  *   move     x(r - down, c - right, channel), 0 outside, of the image or of its mirror image
  *   mix      l x + (1 - l) x'
  *
- * Values keep their type: bytes are rounded to nearest and clamped to 0 .. 255, halves rounded to nearest. Bytes, halves
- * and floats are computed in float, doubles in double, every operation rounded.
+ * Values keep their type: bytes are rounded to nearest and clamped to 0 .. 255, halves rounded to nearest. Bytes,
+ * halves and floats are computed in float, doubles in double, every operation rounded.
  */
 #ifndef MRC_CORE_NUMBERS_CHANGES_H
 #define MRC_CORE_NUMBERS_CHANGES_H
@@ -52,14 +52,14 @@ MRC_HD int64_t mrc_moved_from(mrc_image_shape image, mrc_image_move move, int64_
     return (row * image.width + column) * image.channels + channel;
 }
 
-/* Rows of n elements of any dtype. Noise is added in place; `to` of a moved row is apart from `from`, that of a mixed one
-   may be a or b. */
+/* Rows of n elements of any dtype. Noise is added in place; `to` of a moved row is apart from `from`, that of a mixed
+   one may be a or b. */
 void mrc_add_noise(void *row, int64_t n, mercer_dtype dtype, const mrc_change *noise, int64_t sequence);
 void mrc_move_row(void *to, const void *from, int64_t element_size, mrc_image_shape image, mrc_image_move move);
 void mrc_mix_rows(void *to, const void *a, const void *b, int64_t n, mercer_dtype dtype, double share);
 
-/* All rows of `from`, in host memory: to (m, d) of the same dtype; other (m, d): what is mixed with, else NULL. `to` may be
-   `from` unless rows are moved. */
+/* All rows of `from`, in host memory: to (m, d) of the same dtype; other (m, d): what is mixed with, else NULL. `to`
+   may be `from` unless rows are moved. */
 void mrc_change_rows(const mrc_change *change, const mercer_matrix *to, const mercer_matrix *from,
                      const mercer_matrix *other);
 

@@ -8,9 +8,9 @@
  *   flip     x(r, W - 1 - c, channel), with probability 1/2
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
- * x (H, W, C) interleaved. Here are the draws; core/numbers/changes.h has what is done with them, for rows in host memory
- * and, the same, for those on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed, from word i
- * 2^32 on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
+ * x (H, W, C) interleaved. Here are the draws; core/numbers/changes.h has what is done with them, for rows in host
+ * memory and, the same, for those on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed,
+ * from word i 2^32 on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
  *
  * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, which Marsaglia and Tsang's method draws as logarithms:
  * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, its logarithm does not.

@@ -35,8 +35,8 @@ typedef struct mrc_augment_block {
    swapped with the spare ones. */
 void mrc_augment_apply(const mrc_augment *augment, mrc_augment_block *block);
 
-/* The same for who applies the parts himself, to samples that lie elsewhere: part `index` but for what is drawn for each
-   sample, which the following tell. */
+/* The same for callers that apply the parts to samples that lie elsewhere: part `index`, without what is drawn for each
+   sample, which the functions below tell. */
 int mrc_augment_parts(const mrc_augment *augment);
 int mrc_augment_mixing(const mrc_augment *augment); /* the part that mixes, -1: none; augment may be NULL */
 mrc_change mrc_augment_change(const mrc_augment *augment, int index);
