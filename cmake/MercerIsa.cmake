@@ -51,7 +51,7 @@ function(mercer_apply_isa list_name)
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_2}})
     endif()
-    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/random_normal|matrix)|data/(prepare/(augment|preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/(changes|random_normal)|matrix)|data/(prepare/(preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*))\\.c$")
       # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
       # and comparisons may be turned into masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

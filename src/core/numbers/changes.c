@@ -61,31 +61,28 @@ void mrc_add_noise(void *row, int64_t n, mercer_dtype dtype, const mrc_change *n
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */
 
-/* A line of pixels that is moved to the right and was mirrored before. */
-static void mirror_line(char *to, const char *from, int64_t width, int64_t pixel, int64_t right)
+/* Lines of pixels that were mirrored before they are moved; what is outside of them stays. */
+static void move_mirrored(char *to, const char *from, mrc_image_shape image, int64_t pixel, mrc_image_move move)
 {
-    for (int64_t c = mrc_max(0, right); c < mrc_min(width, width + right); c++)
-        memcpy(to + c * pixel, from + (width - 1 - (c - right)) * pixel, (size_t)pixel);
+    int64_t h = image.height, w = image.width, right = move.right, down = move.down;
+    for (int64_t r = mrc_max(0, down); r < mrc_min(h, h + down); r++)
+        for (int64_t c = mrc_max(0, right); c < mrc_min(w, w + right); c++)
+            memcpy(to + (r * w + c) * pixel, from + ((r - down) * w + w - 1 - (c - right)) * pixel, (size_t)pixel);
 }
 
 void mrc_move_row(void *to, const void *from, int64_t element_size, mrc_image_shape image, mrc_image_move move)
 {
-    int64_t h = image.height, w = image.width, pixel = image.channels * element_size, line = w * pixel;
-    int64_t right = move.right, down = move.down;
-    if (right == 0 && down == 0 && !move.mirrored) {
-        memcpy(to, from, (size_t)(h * line));
+    int64_t h = image.height, pixel = image.channels * element_size, line = image.width * pixel;
+    int64_t right = move.right * pixel, down = move.down;
+    if (right != 0 || down != 0) memset(to, 0, (size_t)(h * line));
+    if (move.mirrored) {
+        move_mirrored(to, from, image, pixel, move);
         return;
     }
-    if (right != 0 || down != 0) memset(to, 0, (size_t)(h * line));
-    size_t bytes = (size_t)((w - (right < 0 ? -right : right)) * pixel);
-    for (int64_t r = mrc_max(0, down); r < mrc_min(h, h + down); r++) {
-        char *at = (char *)to + r * line;
-        const char *source = (const char *)from + (r - down) * line;
-        if (move.mirrored)
-            mirror_line(at, source, w, pixel, right);
-        else
-            memcpy(at + mrc_max(0, right) * pixel, source + mrc_max(0, -right) * pixel, bytes);
-    }
+    size_t bytes = (size_t)(line - (right < 0 ? -right : right));
+    for (int64_t r = mrc_max(0, down); r < mrc_min(h, h + down); r++)
+        memcpy((char *)to + r * line + mrc_max(0, right), (const char *)from + (r - down) * line + mrc_max(0, -right),
+               bytes);
 }
 
 /* ---- Mixing -------------------------------------------------------------------------------------------------- */
