@@ -4,6 +4,7 @@
  * they stand for. Points have the same bits; a teacher's targets differ by the rounding of kernel products.
  */
 #include "support/backends.h"
+#include "support/counted.h"
 #include "support/data.h"
 #include "support/folder.h"
 
@@ -301,6 +302,49 @@ static void test_augmented(void **state)
     for_each_backend(augment_on);
 }
 
+/* Every allocation may fail, when the samples are brought there and in a batch; nothing stays behind. */
+static void test_failing_allocations(void **state)
+{
+    fixture *self = *state;
+    mercer_context *context = self->context;
+    mercer_matrix x = data_matrix(40, 16, 0, MERCER_U8), y = data_matrix(40, 2, 0, MERCER_F32);
+    mercer_dataset *data;
+    mercer_preprocess *preprocess;
+    mercer_source host, there;
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y};
+    data_fill_uniform(&x, (mrc_rng){1, 1}, 0, 255);
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "minmax", data));
+    mercer_stream_options options = {.struct_size = sizeof options,
+                                     .preprocess = preprocess,
+                                     .augment = "shift:pixels=1+mixup:alpha=1",
+                                     .height = 4,
+                                     .width = 4,
+                                     .prefetch = MERCER_OFF};
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+    int64_t live = self->memory.live;
+    int failures = 0;
+    for (bool done = false; !done; failures += !done) {
+        mercer_batch batch;
+        self->memory.fail_at = self->memory.requests + failures + 1;
+        mercer_status status = mrc_device_source_create(&there, context->backend, &host, INT64_MAX);
+        if (status == MERCER_OK) {
+            assert_int_equal(there.restart(there.user, 0), 0);
+            done = there.next(there.user, 30, &batch) == 0;
+            if (!done) assert_non_null(strstr(there.last_error(there.user), "a batch"));
+            mercer_source_free(&there);
+        } else {
+            assert_int_equal(status, MERCER_ERROR_MEMORY);
+        }
+        assert_int_equal(self->memory.live, live);
+    }
+    self->memory.fail_at = 0;
+    assert_true(failures > 10);
+    mercer_source_free(&host);
+    mercer_preprocess_free(preprocess), mercer_dataset_free(data);
+    free(x.data), free(y.data);
+}
+
 /* Samples of other kinds, changed in a way that only the host knows, of somebody else's source: left to the host. */
 static void test_others(void **state)
 {
@@ -359,8 +403,11 @@ static void test_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_teacher), cmocka_unit_test(test_stored),
-                                       cmocka_unit_test(test_several_files), cmocka_unit_test(test_augmented),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_teacher),
+                                       cmocka_unit_test(test_stored),
+                                       cmocka_unit_test(test_several_files),
+                                       cmocka_unit_test(test_augmented),
+                                       cmocka_unit_test(test_failing_allocations),
                                        cmocka_unit_test(test_others)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
