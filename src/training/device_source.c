@@ -157,7 +157,8 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     const double *weights = mrc_data_stream_weights(self->from);
     if (make_room(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
     int64_t count = mrc_data_stream_take(self->from, most, &self->samples), *rows = self->samples.rows;
-    mercer_matrix x = mrc_rows(&self->x, 0, count), y = mrc_rows(&self->y, 0, count);
+    mercer_matrix x = self->x, y = mrc_rows(&self->y, 0, count);
+    if (x.data) x = mrc_rows(&x, 0, count);
     for (int64_t i = 0; i < count && weights; i++) self->weights[i] = weights[rows[i]];
     mercer_status status = MERCER_OK;
     if (count > 0) status = self->teacher.centers ? take_taught(self, &x, &y) : take_stored(self, count, &x);

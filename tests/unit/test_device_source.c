@@ -243,9 +243,9 @@ static void augment(mercer_context *context)
                  {"noise:sigma=0.3", "standardise", MERCER_F32, 6, 200, false},
                  {"shift:pixels=2", NULL, MERCER_F16, 6, 150, false},
                  {"flip+crop:pad=3+noise:sigma=20+shift:pixels=1", "minmax", MERCER_U8, 7, 131, true},
-                 {"mixup:alpha=0.4", NULL, MERCER_F64, 5, 220, false},
-                 {"flip+noise:sigma=0.5+mixup:alpha=1+shift:pixels=2", "standardise", MERCER_F32, 250, 30, true},
-                 {"shift:pixels=2+mixup:alpha=0.2+noise:sigma=9+flip", NULL, MERCER_U8, 480, 25, true}};
+                 {"mixup:alpha=0.4", NULL, MERCER_U8, 5, 220, false},
+                 {"flip+noise:sigma=0.5+mixup:alpha=1+shift:pixels=2", "standardise", MERCER_F64, 160, 22, true},
+                 {"shift:pixels=2+mixup:alpha=0.2+noise:sigma=9+flip", NULL, MERCER_F16, 300, 23, true}};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         bool large = cases[t].side > 100;
         int64_t n = large ? 12 : 120, d = cases[t].side * cases[t].side;
