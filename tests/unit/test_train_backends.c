@@ -212,10 +212,37 @@ static void augment(mercer_context *with, const char *name)
     }
 }
 
+/* Noise that does not fit a half is found, whoever adds it. */
+static void augment_too_much(mercer_context *with, const char *name)
+{
+    (void)name;
+    task t = task_open(with, KERNEL, (sizes){60, 20, 4, 2}, 1, MERCER_F32);
+    mercer_train_options options = options_of(13);
+    mercer_matrix halves = data_matrix(60, 4, 0, MERCER_F16);
+    mercer_dataset *data;
+    mercer_source source;
+    mercer_model *model;
+    mercer_trainer *trainer;
+    for (int64_t i = 0; i < 60; i++)
+        for (int64_t j = 0; j < 4; j++) data_store(&halves, i, j, mrc_load(&t.x, i, j));
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &halves, .Y = &t.y};
+    mercer_stream_options stream = {.struct_size = sizeof stream, .augment = "noise:sigma=1e6"};
+    assert_succeeds(with, mercer_dataset_from_arrays(&data, with, &arrays));
+    assert_succeeds(with, mercer_source_from_dataset(&source, data, &stream));
+    assert_succeeds(with, mercer_model_create(&model, with, &t.kernel, &t.z, 2, MERCER_F32));
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
+    assert_fails(with, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_DATA, "source: X");
+    mercer_trainer_free(trainer), mercer_model_free(model);
+    mercer_source_free(&source), mercer_dataset_free(data);
+    free(halves.data);
+    task_close(&t);
+}
+
 static void test_augmented(void **state)
 {
     (void)state;
     for_each_context(augment);
+    for_each_context(augment_too_much);
 }
 
 /* ---- Ranks and machines -------------------------------------------------------------------------------------- */
