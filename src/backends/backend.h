@@ -186,6 +186,13 @@ struct mrc_backend_ops {
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
     mercer_status (*gemm_baseline)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+    /* What the kernel of the pair, a function of a distance, takes: sums (m, p) f32 or f64 of |x_k - z_k|^p in its
+       norm, for L2 the squared distance, with the rounding of their type. And K (m, p) f32 or f64 of such sums,
+       computed in their type, an infinite one too. One pass over the points serves all functions of a norm: K of the
+       sums is what kernel_eval gives. Not for callbacks; all in host memory. */
+    mercer_status (*kernel_sums)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums);
+    mercer_status (*kernel_of_sums)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *sums,
+                                    const mercer_matrix *k);
     /* Y = sum_j K(x, z_j) w_jl sign(x_k - z_jk) in column l d + k, of a function of the L1 distance; sign(0) = 0. W
        (p, c) and Y (m, c d) f32 or f64, all in host memory. */
     mercer_status (*kernel_signs)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
@@ -216,6 +223,11 @@ struct mrc_backend_ops {
     /* B (n, c) of the type of L becomes L^-1 B, or L^-T B. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
+
+    /* G (n, n) f64 = alpha A'A + beta G for A (m, n) f64, on and below the diagonal; what is above it may be written or
+       not. beta == 0 does not read G. */
+    mercer_status (*gram)(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
+                          const mercer_matrix *gram);
 
     /* to_i = from_{rows[i]}, to_{rows[i]} = from_i; both convert as copy does. And to_{rows[i]} += factor * from_i, f32
        or f64. Rows that are written are distinct. */
@@ -340,10 +352,7 @@ void mrc_fix_signs(const mercer_matrix *vectors);
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape);
 
-/* gram (n, n) f64 = alpha A'A + beta gram for A (m, n): on and below the diagonal, by columns of blocks, or all of it
-   where a device makes it in one product. mirror: and the rest of it. */
-mercer_status mrc_gram_add(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
-                           const mercer_matrix *gram);
+/* What is above the diagonal of a matrix (n, n) f64 in host memory becomes what is below it. */
 void mrc_gram_mirror(const mercer_matrix *gram);
 
 #endif

@@ -144,21 +144,6 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
     return matrix->memory == MRC_HOST ? MERCER_OK : mrc_scope_add(scope, release_copy, backend, host);
 }
 
-mercer_status mrc_gram_add(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
-                           const mercer_matrix *gram)
-{
-    enum { WIDTH = 256 };
-    int64_t n = gram->cols, width = backend->ops->capabilities(backend).memory == MRC_HOST ? WIDTH : n;
-    for (int64_t at = 0; at < n; at += width) {
-        int64_t count = mrc_min(width, n - at);
-        mercer_matrix own = mrc_columns(a, at, count), below = mrc_columns(a, at, n - at),
-                      sum = mrc_block(gram, at, at, n - at, count);
-        mrc_gemm job = {.transpose_a = true, .alpha = alpha, .beta = beta, .a = &below, .b = &own, .c = &sum};
-        MRC_TRY(backend->ops->gemm(backend, &job));
-    }
-    return MERCER_OK;
-}
-
 void mrc_gram_mirror(const mercer_matrix *gram)
 {
     for (int64_t i = 0; i < gram->rows && gram->memory == MRC_HOST; i++) {

@@ -117,6 +117,34 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
     return MERCER_OK;
 }
 
+static mercer_status default_kernel_sums(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums)
+{
+    const double norm = mrc_kernel_norm(pair->kernel);
+    int64_t d = pair->x->cols;
+    double *x;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));
+    for (int64_t i = 0; i < sums->rows; i++) {
+        mrc_load_row_f64(pair->x, i, x);
+        for (int64_t j = 0; j < sums->cols; j++) {
+            double sum = 0;
+            mrc_load_row_f64(pair->z, j, x + d);
+            for (int64_t k = 0; k < d; k++) sum += mrc_difference_power(norm, x[k] - x[d + k]);
+            mrc_store(sums, i, j, sum);
+        }
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_kernel_of_sums(mrc_backend *backend, const mercer_kernel *kernel,
+                                            const mercer_matrix *sums, const mercer_matrix *k)
+{
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
+    for (int64_t i = 0; i < k->rows; i++)
+        for (int64_t j = 0; j < k->cols; j++) mrc_store(k, i, j, mrc_kernel_of_distance(kernel, mrc_load(sums, i, j)));
+    return MERCER_OK;
+}
+
 /* What pair (x, z) adds to the sums of a row of X: its value times w (c) and the signs of d differences. */
 static void add_signs(int64_t d, const double *x, const double *z, double value, int64_t c, const double *w,
                       double *sums)
@@ -426,12 +454,19 @@ static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a
     return MERCER_OK;
 }
 
+static mercer_status default_gram(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
+                                  const mercer_matrix *gram)
+{
+    mrc_gemm job = {.transpose_a = true, .alpha = alpha, .beta = beta, .a = a, .b = a, .c = gram};
+    return backend->ops->gemm(backend, &job);
+}
+
 /* clang-format off */
 #define PLAIN(X) \
-    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
-    X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
-    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) \
-    X(invert) X(row_losses) X(scan) X(affine)
+    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
+    X(kernel_signs) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) \
+    X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) \
+    X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) X(affine) X(gram)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)

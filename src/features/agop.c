@@ -39,7 +39,7 @@ static mercer_status add_outer(mrc_backend *backend, const mercer_matrix *G, con
         return MERCER_OK;
     }
     mercer_matrix g = mrc_view(gradients->data, gradients->rows * c, G->cols, MERCER_F64);
-    return mrc_gram_add(backend, factor, &g, 1, G);
+    return backend->ops->gram(backend, factor, &g, 1, G);
 }
 
 /* sums (p) = alpha xi; signs: room for c. */

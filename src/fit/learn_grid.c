@@ -115,7 +115,7 @@ static mercer_status try_all(grid *self, const double *bandwidths, int count, in
     for (int i = 0; i < count && (i < at_least || self->best.bandwidth == bandwidths[i - 1]); i++) {
         double errors[RIDGES];
         self->kernel.bandwidth = bandwidths[i];
-        MRC_TRY(mrc_small_fits_try(fits, &self->kernel, &self->rows.x, &self->z, errors));
+        MRC_TRY(mrc_small_fits_try(fits, &self->kernel, &self->rows.x, &self->z, NULL, errors));
         for (int r = 0; r < self->count; r++)
             if (errors[r] < self->best.error) self->best = (mrc_choice){bandwidths[i], self->tried[r], errors[r]};
     }

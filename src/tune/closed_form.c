@@ -73,8 +73,7 @@ static mercer_status add_products(mrc_small_fits *self, const mercer_matrix *b, 
 static mercer_status decompose(mrc_small_fits *self, double *square)
 {
     mrc_backend *backend = self->context->backend;
-    mrc_pair pair = {.kernel = &self->kernel, .x = &self->z, .z = &self->z};
-    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &self->zz));
+    MRC_TRY(mrc_small_centers(self));
     double trace = 0;
     for (int64_t j = 0; j < self->p; j++) trace += mrc_load(&self->zz, j, j);
     for (int64_t j = 0; j < self->p; j++)

@@ -56,7 +56,7 @@ double mrc_descent_flops(const mrc_descent *task)
     double outputs = (double)(task->y.cols > MRC_AGOP_OUTPUTS ? 1 : task->y.cols);
     double effort = mrc_feature_flops(task->kernel);
     double values = m * p * (effort * d * (1 + 4 * outputs) + 3 * MRC_VALUE_FLOPS);
-    double dense = 2 * (double)s.fitted * p * p + p * p * p / 3 + 6 * m * p * (double)task->y.cols;
+    double dense = (double)s.fitted * p * p + p * p * p / 3 + 6 * m * p * (double)task->y.cols;
     return STEPS * (values + dense);
 }
 

@@ -118,8 +118,7 @@ static mercer_status factorise(const slope_job *job, bool *solved)
     mercer_matrix fitted = mrc_rows(&job->k, 0, job->n);
     double trace = 0;
     MRC_TRY(ops->copy(job->backend, &job->factor, &job->zz));
-    mrc_gemm gram = {true, false, 1, job->penalty, &fitted, &fitted, &job->factor};
-    MRC_TRY(ops->gemm(job->backend, &gram));
+    MRC_TRY(ops->gram(job->backend, 1, &fitted, job->penalty, &job->factor));
     for (int64_t j = 0; j < job->p; j++) trace += mrc_load(&job->factor, j, j);
     for (int64_t j = 0; j < job->p; j++)
         mrc_store(&job->factor, j, j, mrc_load(&job->factor, j, j) + MRC_SMALL_JITTER * trace / (double)job->p);

@@ -35,7 +35,8 @@ mercer_status mrc_search_unit(mrc_tune_search *self, const mercer_kernel *kernel
 /* Flops of a fit: those of double, and its kernel values. */
 double mrc_round_cost(const mrc_tune_search *self, const mrc_round *round)
 {
-    double n = 0, effort = mrc_feature_flops(&round->kernel);
+    bool kept = round->pass && round->pass->counted;
+    double n = 0, effort = kept ? 0 : mrc_feature_flops(&round->kernel);
     for (int f = 0; f < self->rows.count; f++) n += (double)self->rows.folds[f].count;
     return mrc_small_fits_flops(self->fits) + n * (double)self->p * (effort * (double)round->x.cols + MRC_VALUE_FLOPS);
 }
@@ -67,13 +68,40 @@ static void note(mrc_tune_search *self, const mrc_round *round, int step, const 
     memcpy(at->errors, errors, (size_t)result->ridge_count * sizeof *errors);
 }
 
+/* The distances that a round shares with others: nobody has to have formed them yet. */
+static mrc_pass *find_pass(mrc_tune_search *self, const mrc_round *round)
+{
+    enum { SHARE = 8 }; /* of the memory, for each norm */
+    const mrc_arm *of = round->of;
+    double norm = mrc_kernel_norm(&round->kernel);
+    int64_t metric = of->now.map ? ++self->metrics : 0;
+    bool squares = round->unit >= 1e-12 && round->unit <= 1e12; /* of distances are floats */
+    if (!self->climbs || !squares) return NULL;
+    if (!mrc_kept_sums_fit(self->context, &self->rows, self->p, self->task->memory / SHARE)) return NULL;
+    mrc_pass *pass = &self->passes[norm == 1 ? 0 : 1];
+    bool same = pass->norm == norm && pass->level == self->level && pass->preparation == of->preparation &&
+                pass->metric == metric;
+    if (same) return pass;
+    pass->norm = norm, pass->level = self->level, pass->preparation = of->preparation, pass->metric = metric;
+    pass->counted = pass->distances.there = false;
+    return pass;
+}
+
+static mercer_status fit(mrc_tune_search *self, const mrc_round *round, double *errors)
+{
+    mrc_kept_sums *distances = round->pass ? &round->pass->distances : NULL;
+    if (distances && !distances->there)
+        MRC_TRY(mrc_kept_sums_make(distances, self->context, &round->kernel, &self->rows, &round->x, &round->z));
+    return mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, distances, errors);
+}
+
 /* The errors of a fit, from the journal if it has them: *fitted tells. */
 mercer_status mrc_round_fit(mrc_tune_search *self, const mrc_round *round, double *errors, bool *fitted)
 {
     const mrc_tune_task *task = self->task;
     *fitted = !mrc_journal_recall_fit(task->journal, errors);
     if (!*fitted) return MERCER_OK;
-    MRC_TRY(mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, errors));
+    MRC_TRY(fit(self, round, errors));
     MRC_TRY(mrc_journal_add_fit(task->journal, errors));
     if (task->keep) task->keep(task->keep_user, task, false);
     return MERCER_OK;
@@ -90,6 +118,7 @@ static mercer_status try_step(mrc_tune_search *self, mrc_round *round, int step)
         return MERCER_OK;
     }
     result->seconds += flops / self->task->rate;
+    if (round->pass) round->pass->counted = true;
     round->kernel.bandwidth = mrc_search_multiple(step) * round->unit;
     bool fitted;
     MRC_TRY(mrc_round_fit(self, round, errors, &fitted));
@@ -149,7 +178,7 @@ static mercer_status fit_again(mrc_tune_search *self, mrc_round *round)
 {
     double errors[MRC_RIDGES];
     round->kernel.bandwidth = mrc_search_multiple(round->best) * round->unit;
-    MRC_TRY(mrc_small_fits_try(self->fits, &round->kernel, &round->x, &round->z, errors));
+    MRC_TRY(fit(self, round, errors));
     return mrc_small_fits_weights(self->fits, round->ridges[round->best], &round->weights);
 }
 
@@ -231,6 +260,7 @@ mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *
     MRC_TRY(mrc_search_unit(self, &round.kernel, &round.z, &round.unit));
     of->ended = round.unit == 0;
     if (of->ended) return MERCER_OK;
+    round.pass = find_pass(self, &round);
     MRC_TRY(try_bandwidths(self, &round));
     if (round.best < 0) {
         of->ended = true;

@@ -72,6 +72,12 @@ static mercer_status open_fits(mrc_tune_search *self, int64_t p)
                                  self->result->ridges, self->result->ridge_count);
 }
 
+static void free_passes(mrc_tune_search *self)
+{
+    for (size_t i = 0; i < sizeof self->passes / sizeof *self->passes; i++)
+        mrc_kept_sums_free(&self->passes[i].distances);
+}
+
 /* The rows of a level: of each fold that is fitted to, its share; *same: those of the level before. */
 static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
 {
@@ -87,6 +93,7 @@ static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
     *same = level > 0 && sum == self->rows_at_most && p == self->p;
     if (*same) return MERCER_OK;
     self->level = level, self->rows_at_most = sum, self->climbs = levels[level].climbs;
+    if (!self->climbs) free_passes(self);
     return open_fits(self, p);
 }
 
@@ -316,6 +323,7 @@ mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out)
     }
     mrc_metric_free(&self->winner);
     mrc_small_fits_free(self->fits);
+    free_passes(self);
     mrc_free(self->context, self->split.rows);
     return status;
 }

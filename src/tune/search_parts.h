@@ -19,6 +19,15 @@ typedef struct mrc_arm {
     bool ended; /* no better, or nothing to learn from */
 } mrc_arm;
 
+/* Distances of a norm, kept for the fits that see the same points, and which those are. */
+typedef struct mrc_pass {
+    mrc_kept_sums distances;
+    double norm;
+    int level, preparation;
+    int64_t metric;
+    bool counted; /* its work */
+} mrc_pass;
+
 typedef struct mrc_tune_search {
     const mrc_tune_task *task;
     mercer_context *context;
@@ -33,8 +42,10 @@ typedef struct mrc_tune_search {
     int winner_level;
     mrc_small_rows rows;
     mrc_small_fits *fits;
-    mrc_metric winner; /* of the best of all */
-    bool climbs;       /* neighbours of a bandwidth are tried: at this level */
+    mrc_pass passes[2]; /* of L1, and of another norm */
+    int64_t metrics;    /* that there were so far: the number of the last */
+    mrc_metric winner;  /* of the best of all */
+    bool climbs;        /* neighbours of a bandwidth are tried: at this level */
     bool out_of_budget;
     bool left_out; /* a descent that would have gone over it */
     int64_t total; /* tries expected, for progress */
@@ -46,6 +57,7 @@ typedef struct mrc_round {
     mercer_kernel kernel;
     mercer_matrix x, z;
     double unit;
+    mrc_pass *pass;                /* or NULL: every fit forms distances of its own */
     double errors[MRC_TUNE_STEPS]; /* the best of all ridges; infinity: not tried */
     double ridges[MRC_TUNE_STEPS];
     int best;
@@ -61,7 +73,7 @@ mrc_norm mrc_search_norm(const mercer_kernel *kernel);
 mercer_status mrc_search_copy(mrc_tune_search *self, mrc_metric *to, const mrc_metric *from);
 /* Progress; MERCER_ERROR_CALLBACK: stop. */
 mercer_status mrc_search_tell(mrc_tune_search *self);
-/* Flops of a fit. */
+/* Flops of a fit; of the first of a pass, with those of its distances. */
 double mrc_round_cost(const mrc_tune_search *self, const mrc_round *round);
 /* Errors of the ridges, by a fit or from the journal; *fitted: by a fit. */
 mercer_status mrc_round_fit(mrc_tune_search *self, const mrc_round *round, double *errors, bool *fitted);

@@ -77,6 +77,7 @@ static mercer_status make_room(mrc_small_fits *self)
         all[i].matrix->memory = where;
         at += all[i].rows * all[i].cols;
     }
+    MRC_TRY(self->context->backend->ops->clear(self->context->backend, &self->gram)); /* half of it stays */
     MRC_TRY(mrc_alloc(self->context, &self->diagonal, p, sizeof(double), "small fits"));
     for (int64_t j = 0; j < p; j++) self->diagonal[j] = 1;
     mercer_matrix ones = mrc_view(self->diagonal, p, 1, MERCER_F64);
@@ -157,10 +158,22 @@ static mercer_status evaluate(mrc_small_fits *self, int64_t first, int64_t count
     mercer_matrix x = mrc_rows(&self->x, first, count);
     mrc_pair pair = {.kernel = &self->kernel, .x = &x, .z = &self->z};
     *block = mrc_rows(&self->block, 0, count);
+    if (self->distances) {
+        mercer_matrix sums = mrc_kept_sums_rows(self->distances, self->rows, first, count);
+        return backend->ops->kernel_of_sums(backend, &self->kernel, &sums, block);
+    }
     if (!self->single.data) return backend->ops->kernel_eval(backend, &pair, block);
     mercer_matrix single = mrc_rows(&self->single, 0, count);
     MRC_TRY(backend->ops->kernel_eval(backend, &pair, &single));
     return backend->ops->copy(backend, block, &single);
+}
+
+mercer_status mrc_small_centers(mrc_small_fits *self)
+{
+    mrc_backend *backend = self->context->backend;
+    mrc_pair pair = {.kernel = &self->kernel, .x = &self->z, .z = &self->z};
+    if (!self->distances) return backend->ops->kernel_eval(backend, &pair, &self->zz);
+    return backend->ops->kernel_of_sums(backend, &self->kernel, &self->distances->centers, &self->zz);
 }
 
 mercer_status mrc_small_block(mrc_small_fits *self, int64_t first, int64_t count, mercer_matrix *block,
@@ -185,7 +198,7 @@ static mercer_status sum_fold(mrc_small_fits *self, mrc_span rows, bool added, c
         mercer_matrix block, y;
         double beta = added || done > 0 ? 1 : 0;
         MRC_TRY(mrc_small_block(self, rows.first + done, count, &block, &y));
-        MRC_TRY(mrc_gram_add(self->context->backend, 1, &block, beta, gram));
+        MRC_TRY(backend->ops->gram(backend, 1, &block, beta, gram));
         mrc_gemm job = {true, false, 1, beta, &block, &y, rhs};
         MRC_TRY(backend->ops->gemm(backend, &job));
     }
@@ -211,13 +224,12 @@ static mercer_status add_fold(mrc_small_fits *self, int f, double sign)
     return backend->ops->axpby(backend, sign, &rhs, 1, &self->total_rhs);
 }
 
-/* The folds' own sums, and those of all that are fitted to. */
+/* The folds' own sums, and those of all that are fitted to: on and below the diagonal, which is what factors read. */
 static mercer_status make_equations(mrc_small_fits *self)
 {
     mrc_backend *backend = self->context->backend;
     const mrc_small_rows *rows = self->rows;
-    mrc_pair pair = {.kernel = &self->kernel, .x = &self->z, .z = &self->z};
-    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &self->zz));
+    MRC_TRY(mrc_small_centers(self));
     MRC_TRY(backend->ops->clear(backend, &self->total));
     MRC_TRY(backend->ops->clear(backend, &self->total_rhs));
     self->mass = 0;
@@ -230,10 +242,8 @@ static mercer_status make_equations(mrc_small_fits *self)
         }
         mercer_matrix gram = gram_of(self, f), rhs = rhs_of(self, f);
         MRC_TRY(sum_fold(self, rows->folds[f], false, &gram, &rhs));
-        mrc_gram_mirror(&gram);
         MRC_TRY(add_fold(self, f, 1));
     }
-    if (self->criterion == MRC_HOLDOUT) mrc_gram_mirror(&self->total);
     return MERCER_OK;
 }
 
@@ -332,10 +342,10 @@ static mercer_status judge(mrc_small_fits *self, double *errors)
 }
 
 mercer_status mrc_small_fits_try(mrc_small_fits *self, const mercer_kernel *kernel, const mercer_matrix *x,
-                                 const mercer_matrix *z, double *errors)
+                                 const mercer_matrix *z, const mrc_kept_sums *distances, double *errors)
 {
     self->kernel = *kernel;
-    self->x = *x, self->z = *z;
+    self->x = *x, self->z = *z, self->distances = distances;
     if (is_closed(self)) return mrc_small_closed(self, errors);
     MRC_TRY(make_equations(self));
     return judge(self, errors);

@@ -57,10 +57,28 @@ static inline double mrc_feature_flops(const mercer_kernel *kernel)
 /* Of the mean of its diagonal, added to what is to be positive definite. */
 #define MRC_SMALL_JITTER 1e-10
 
+/* distances.c: what a function of the distance takes, of the rows of all folds and the centers, for many kernels. */
+typedef struct mrc_kept_sums {
+    mercer_context *context;
+    mercer_matrix sums;    /* (rows of the folds one behind the other, p) f32 */
+    mercer_matrix centers; /* (p, p) f64 */
+    bool there;            /* false: they are of other points, or none */
+    void *memory;
+    int64_t bytes;
+} mrc_kept_sums;
+/* Whether they may be kept: they are of use, and take at most `room` bytes (0: any number). */
+bool mrc_kept_sums_fit(mercer_context *context, const mrc_small_rows *rows, int64_t p, int64_t room);
+/* Of those points, in the norm of the kernel. *self began as zeros. */
+mercer_status mrc_kept_sums_make(mrc_kept_sums *self, mercer_context *context, const mercer_kernel *kernel,
+                                 const mrc_small_rows *rows, const mercer_matrix *x, const mercer_matrix *z);
+/* Those of some rows of one fold. */
+mercer_matrix mrc_kept_sums_rows(const mrc_kept_sums *self, const mrc_small_rows *rows, int64_t first, int64_t count);
+void mrc_kept_sums_free(mrc_kept_sums *self);
+
 /* errors (count): of that kernel and each ridge; infinity where the equations could not be solved. z (p, d) of the type
-   of x. */
+   of x. distances: those of these points in the norm of the kernel, or NULL. */
 mercer_status mrc_small_fits_try(mrc_small_fits *self, const mercer_kernel *kernel, const mercer_matrix *x,
-                                 const mercer_matrix *z, double *errors);
+                                 const mercer_matrix *z, const mrc_kept_sums *distances, double *errors);
 /* The weights (p, c) f64 of the last kernel that was tried and that ridge, fitted to all rows but those that HOLDOUT
    holds back. */
 mercer_status mrc_small_fits_weights(mrc_small_fits *self, double ridge, const mercer_matrix *weights);

@@ -3,7 +3,8 @@
  * tune: the search for a model: kernel function, preprocessing, metric, bandwidth and ridge, judged together by small
  * fits to a part of the rows.
  *
- *   small_fits.h   ridge regressions on few centers, all ridges of a bandwidth at once, and what they err by
+ *   small_fits.h   ridge regressions on few centers, all ridges of a bandwidth at once, and what they err by;
+ *                  distances.c: kept, for all bandwidths and exponents of a norm
  *   split.c        which rows are fitted to, and which they are judged on
  *   points.c       rows and centers as a candidate sees them: preprocessed, mapped by its metric
  *   descent.h      the scales of the features, by descent of the error on rows that a fit has not seen

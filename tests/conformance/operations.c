@@ -65,6 +65,19 @@ static void hash(uint64_t *bits, const mercer_matrix *a)
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
+/* Kernel values K, computed in the arithmetic of the problem. */
+static void compare_values(verdict *v, const problem *p, const char *what, const mercer_matrix *k)
+{
+    const shape *s = &p->shape;
+    double rounding = p->unit + output_unit(p->types.out);
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->p; j++) {
+            double wanted = p->values[i * s->p + j], e = p->errors[i * s->p + j];
+            compare(v, p, what, i, j, mrc_load(k, i, j), wanted,
+                    e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
+        }
+}
+
 static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *bits)
 {
     const shape *s = &p->shape;
@@ -77,16 +90,28 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
     }
     mercer_status status = t->backend->ops->kernel_eval(t->backend, &p->pair, &k.matrix);
     if (returned(v, t, p, "eval", status, &k)) {
-        double rounding = p->unit + output_unit(p->types.out);
-        for (int64_t i = 0; i < s->m; i++)
-            for (int64_t j = 0; j < s->p; j++) {
-                double wanted = p->values[i * s->p + j], e = p->errors[i * s->p + j];
-                compare(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
-                        e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
-            }
+        compare_values(v, p, "eval", &k.matrix);
         hash(bits, &k.matrix);
     }
     guarded_free(&k);
+}
+
+/* Sums of all pairs, and kernel values of them. Sums have the type of the output: it must be that of the arithmetic. */
+static void check_sums(verdict *v, const target *t, const problem *p, uint64_t *bits)
+{
+    const shape *s = &p->shape;
+    bool wide = mrc_value_dtype(&p->x, &p->z, NULL, NULL) == MERCER_F64, narrow = p->types.out == MERCER_F32;
+    if (narrow && (wide || p->unit < 0x1p-24)) return;
+    guarded sums = guarded_matrix(s->m, s->p, s->p + 2, p->types.out, p->at_end);
+    guarded k = guarded_matrix(s->m, s->p, s->p + 1, p->types.out, p->at_end);
+    mercer_status status = t->backend->ops->kernel_sums(t->backend, &p->pair, &sums.matrix);
+    if (returned(v, t, p, "sums", status, &sums)) {
+        status = t->backend->ops->kernel_of_sums(t->backend, &p->kernel, &sums.matrix, &k.matrix);
+        if (returned(v, t, p, "of sums", status, &k)) compare_values(v, p, "of sums", &k.matrix);
+        hash(bits, &sums.matrix);
+        hash(bits, &k.matrix);
+    }
+    guarded_free(&sums), guarded_free(&k);
 }
 
 /* How a product is summed: the longest chain, and the unit and smallest number of its arithmetic. */
@@ -294,6 +319,8 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
+    if (all_rooms && mrc_kernel_is_stationary(&p->kernel) && !mrc_kernel_is_callback(&p->kernel))
+        check_sums(&v, t, p, bits);
     if (p->kernel.id == MRC_KERNEL_LAPLACE_L1 || p->kernel.id == MRC_KERNEL_EXPPOWER_L1) check_signs(&v, t, p, bits);
     /* Once for each norm and set of points: only the norm of the kernel takes part. */
     if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1 ||

@@ -420,6 +420,31 @@ static void gemm_on(mrc_backend *backend)
         }
 }
 
+/* The lower triangle is that of the product, to the bit; beta 0 does not read what was there. */
+static void gram_on(mrc_backend *backend)
+{
+    static const int64_t shapes[][2] = {{0, 3}, {9, 1}, {5, 17}, {300, 61}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int beta = 0; beta < 2; beta++) {
+            int64_t m = shapes[s][0], n = shapes[s][1];
+            mercer_matrix a = data_matrix(m, n, n + 2, MERCER_F64), c = data_matrix(n, n, n + 3, MERCER_F64),
+                          gram = data_matrix(n, n, n + 1, MERCER_F64);
+            data_fill_normal(&a, (mrc_rng){3, 1}, 0.5, 1);
+            set_sentinels(&gram);
+            for (int64_t i = 0; i < n * n; i++) {
+                mrc_store(&c, i / n, i % n, beta ? (double)i : (double)NAN);
+                mrc_store(&gram, i / n, i % n, beta ? (double)i : (double)NAN);
+            }
+            mrc_gemm job = {.transpose_a = true, .alpha = -0.7, .beta = 0.3 * beta, .a = &a, .b = &a, .c = &c};
+            assert_succeeds(backend->context, backend->ops->gemm(backend, &job));
+            assert_succeeds(backend->context, backend->ops->gram(backend, -0.7, &a, 0.3 * beta, &gram));
+            assert_true(sentinels_intact(&gram));
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t j = 0; j <= i; j++) assert_true(mrc_load(&gram, i, j) == mrc_load(&c, i, j));
+            free(a.data), free(c.data), free(gram.data);
+        }
+}
+
 /* ---- Bits: elements that are computed from the same numbers are the same, wherever they stand ---------------- */
 
 enum { FIRST_TWIN = 2 };
@@ -556,14 +581,15 @@ ON_EVERY_BACKEND(solve)
 ON_EVERY_BACKEND(inverse)
 ON_EVERY_BACKEND(losses)
 ON_EVERY_BACKEND(gemm)
+ON_EVERY_BACKEND(gram)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eigen),     cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
-        cmocka_unit_test(test_cholesky),  cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
-        cmocka_unit_test(test_inverse),   cmocka_unit_test(test_losses),       cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_gemm_bits), cmocka_unit_test(test_solve_bits),
+        cmocka_unit_test(test_eigen),    cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
+        cmocka_unit_test(test_cholesky), cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
+        cmocka_unit_test(test_inverse),  cmocka_unit_test(test_losses),       cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gram),     cmocka_unit_test(test_gemm_bits),    cmocka_unit_test(test_solve_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

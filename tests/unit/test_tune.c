@@ -136,7 +136,7 @@ static void test_criteria(void **state)
         mrc_small_fits *fits = NULL;
         double errors[3], wanted;
         assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, (mrc_criterion)criterion, ridges, 3));
-        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors));
+        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, NULL, errors));
         for (int r = 0; r < 3; r++) {
             wanted = criterion == MRC_GCV ? generalise(k, zz, ridges[r])
                                           : judge(k, zz, ridges[r], rows.held_out ? 3 : 0, size, criterion == MRC_LOO);
@@ -167,7 +167,7 @@ static void test_weights(void **state)
         mrc_small_fits *fits = NULL;
         assert_succeeds(context,
                         mrc_small_fits_create(&fits, context, &rows, P, closed ? MRC_LOO : MRC_HOLDOUT, ridges, 1));
-        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors + closed));
+        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, NULL, errors + closed));
         assert_succeeds(context, mrc_small_fits_weights(fits, ridges[0], &out));
         double mass = total;
         for (int i = 30; i < N && !closed; i++) mass -= W[i];
@@ -186,10 +186,44 @@ static void test_weights(void **state)
     mrc_small_fits *fits = NULL;
     double error;
     assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, MRC_HOLDOUT, ridges, 1));
-    assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &xs, &zs, &error));
+    assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &xs, &zs, NULL, &error));
     assert_that(fabs(error - errors[0]) < 1e-3 * errors[0], "in float %g, in double %g", error, errors[0]);
     mrc_small_fits_free(fits);
     free(k.a), free(zz.a);
+}
+
+/* Distances that are kept change no bit of an error, whatever the folds are and for every function of their norm. */
+static void test_kept_sums(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"laplace-l1:bandwidth=1", "laplace-l1:bandwidth=4",
+                                          "exppower-l1:bandwidth=2,gamma=0.7", "gaussian:bandwidth=1",
+                                          "laplace:bandwidth=2"};
+    static const double ridges[] = {1e-3, 0.3};
+    static float single[N][D];
+    for (int i = 0; i < N * D; i++) single[i / D][i % D] = (float)X[i / D][i % D];
+    mercer_matrix x = mercer_matrix_view(single, N, D, MERCER_F32), z = mercer_matrix_view(single, P, D, MERCER_F32);
+    mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .weights = W, .count = 3, .held_out = true};
+    rows.folds[0] = (mrc_span){2, 11}, rows.folds[1] = (mrc_span){15, 9}, rows.folds[2] = (mrc_span){30, 10};
+    assert_true(mrc_kept_sums_fit(context, &rows, P, 30 * P * 4 + P * P * 8));
+    assert_false(mrc_kept_sums_fit(context, &rows, P, 30 * P * 4 + P * P * 8 - 1));
+    for (int criterion = MRC_HOLDOUT; criterion <= MRC_GCV; criterion++) {
+        mrc_small_fits *fits = NULL;
+        mrc_kept_sums sums = {0};
+        double errors[2][2];
+        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, (mrc_criterion)criterion, ridges, 2));
+        for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+            mercer_kernel kernel = kernel_of(kernels[i]);
+            if (i == 0 || i == 3) assert_succeeds(context, mrc_kept_sums_make(&sums, context, &kernel, &rows, &x, &z));
+            assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, NULL, errors[0]));
+            assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, &sums, errors[1]));
+            for (int r = 0; r < 2; r++)
+                assert_that(errors[0][r] == errors[1][r], "%s, ridge %g: %.17g, of kept distances %.17g", kernels[i],
+                            ridges[r], errors[0][r], errors[1][r]);
+        }
+        mrc_kept_sums_free(&sums);
+        mrc_small_fits_free(fits);
+    }
 }
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
@@ -306,6 +340,54 @@ static mercer_fit_options tuned(mercer_train_options *train)
     options.train = train, options.centers = 150, options.memory = INT64_C(1) << 30;
     options.tune = MERCER_ON, options.tune_kernels = "laplace-l1,gaussian", options.learn_features = 2;
     return options;
+}
+
+/* A search whose memory has room for distances and one whose memory has none try the same and find the same; the former
+   counts less work. */
+static void test_shared_distances(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"laplace-l1", "exppower-l1:gamma=0.7", "gaussian"}, *const preparations[] = {
+                                                                                                "standardise"};
+    enum { CENTERS = 60, KERNELS = 3 };
+    const int64_t needed = ROWS * CENTERS * 4 + CENTERS * CENTERS * 8;
+    mercer_kernel kernels[KERNELS] = {kernel_of("laplace-l1:bandwidth=1"),
+                                      kernel_of("exppower-l1:bandwidth=1,gamma=0.7"),
+                                      kernel_of("gaussian:bandwidth=1")};
+    mrc_tune_result found[2];
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    plant();
+    mercer_dataset *data = planted(&of, &x, &y, ROWS);
+    for (int kept = 0; kept < 2; kept++) {
+        mrc_tune_task task = {.context = context,
+                              .data = data,
+                              .kernels = kernels,
+                              .kernel_count = KERNELS,
+                              .kernel_names = names,
+                              .preparations = preparations,
+                              .preparation_count = 1,
+                              .rounds = 1,
+                              .centers = CENTERS,
+                              .ridge = -1,
+                              .criterion = MRC_HOLDOUT,
+                              .budget = 1e9,
+                              .rate = 1e9,
+                              .host_rate = 1e9,
+                              .memory = 8 * needed - (kept ? 0 : 8)};
+        assert_succeeds(context, mrc_tune(&task, &found[kept]));
+        assert_true(found[kept].whole && found[kept].found);
+    }
+    assert_int_equal(found[0].count, found[1].count);
+    for (int64_t i = 0; i < found[0].count; i++)
+        for (int r = 0; r < found[0].ridge_count; r++)
+            assert_true(found[0].tries[i].errors[r] == found[1].tries[i].errors[r]);
+    assert_true(found[0].error == found[1].error && found[0].kernel == found[1].kernel);
+    /* Both functions of L1 try five bandwidths or more in the first round, and form distances once. */
+    double pass = (double)ROWS * CENTERS * 3 * FEATURES / 1e9;
+    assert_true(found[0].seconds - found[1].seconds > 9 * pass);
+    for (int kept = 0; kept < 2; kept++) mrc_tune_free(&found[kept]);
+    mercer_dataset_free(data);
 }
 
 /* The mean squared error of a model on new rows of the planted function. */
@@ -700,11 +782,11 @@ static void test_more_centers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),  cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),   cmocka_unit_test(test_what_decides),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_rule),     cmocka_unit_test(test_default),  cmocka_unit_test(test_more_centers),
-        cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),      cmocka_unit_test(test_kept_sums),
+        cmocka_unit_test(test_splits),   cmocka_unit_test(test_classes),      cmocka_unit_test(test_shared_distances),
+        cmocka_unit_test(test_search),   cmocka_unit_test(test_what_decides), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopping),     cmocka_unit_test(test_rule),
+        cmocka_unit_test(test_default),  cmocka_unit_test(test_more_centers), cmocka_unit_test(test_going_on),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

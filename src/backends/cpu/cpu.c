@@ -53,6 +53,15 @@ static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
+/* Those of kernel_eval, before the function is applied. */
+static mercer_status kernel_sums(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums)
+{
+    mrc_product product;
+    MRC_TRY(mrc_product_init(&product, backend, pair, NULL, NULL, sums));
+    product.arguments = true;
+    return mrc_product_run(&product, backend);
+}
+
 static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                  const mercer_matrix *y, const mrc_stored *stored)
 {
@@ -105,6 +114,7 @@ const mrc_backend_ops mrc_cpu_backend = {.api_version = MRC_BACKEND_API,
                                          .kernel_forward = kernel_forward,
                                          .kernel_transpose = kernel_transpose,
                                          .kernel_eval = kernel_eval,
+                                         .kernel_sums = kernel_sums,
                                          .kernel_signs = kernel_signs,
                                          .kernel_rows = kernel_rows,
                                          MRC_CPU_OPERATIONS(MRC_ENTER_OPERATION)};

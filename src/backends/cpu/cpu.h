@@ -21,10 +21,10 @@ typedef struct mrc_cpu {
 /* The operations of its table that are not in cpu.c, by the files that have them. */
 /* clang-format off */
 #define MRC_CPU_OPERATIONS(X)                                                                             \
-    X(cpu, gemm) X(cpu, eigen_top) X(cpu, cholesky) X(cpu, triangular_solve)  /* gemm.c, eigen.c, factor.c */ \
-    X(cpu, rows_product) X(cpu, nearest_rows)                                 /* rows.c, cpu_nearest.c */ \
+    X(cpu, gemm) X(cpu, gram) X(cpu, eigen_top) X(cpu, cholesky)              /* gemm.c, eigen.c, factor.c */ \
+    X(cpu, triangular_solve) X(cpu, rows_product) X(cpu, nearest_rows)        /* rows.c, cpu_nearest.c */ \
     X(cpu, copy) X(cpu, gather_rows) X(cpu, scatter_rows) X(cpu, axpby)       /* cpu_vectors.c */         \
-    X(cpu, column_dots) X(cpu, column_mean)
+    X(cpu, column_dots) X(cpu, column_mean) X(cpu, kernel_of_sums)
 /* clang-format on */
 MRC_CPU_OPERATIONS(MRC_DECLARE_OPERATION)
 

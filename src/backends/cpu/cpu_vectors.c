@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { ROWS_EACH = 64 }; /* of a piece */
+enum { ROWS_EACH = 64 };         /* of a piece */
+enum { LEAST_SHARED = 1 << 16 }; /* elements that are worth waking a thread */
 
 typedef struct row_job {
     const mrc_panel_ops *panel;
@@ -68,29 +69,48 @@ mercer_status mrc_cpu_copy(mrc_backend *backend, const mercer_matrix *to, const 
 
 #define BOTH(a, b, type) ((a)->dtype == (type) && (b)->dtype == (type))
 
+typedef struct sum_job {
+    double a, b;
+    const mercer_matrix *x, *y;
+} sum_job;
+
+static void sum_row(const sum_job *self, int64_t i)
+{
+    const mercer_matrix *x = self->x, *y = self->y;
+    const double a = self->a, b = self->b;
+    if (BOTH(x, y, MERCER_F32)) {
+        const float *from = mrc_row(x, i);
+        float *to = mrc_row(y, i);
+        if (b == 0)
+            for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j]);
+        else
+            for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j] + b * (double)to[j]);
+    } else if (BOTH(x, y, MERCER_F64)) {
+        const double *from = mrc_row(x, i);
+        double *to = mrc_row(y, i);
+        if (b == 0)
+            for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j];
+        else
+            for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j] + b * to[j];
+    } else {
+        for (int64_t j = 0; j < y->cols; j++)
+            mrc_store(y, i, j, a * mrc_load(x, i, j) + (b != 0 ? b * mrc_load(y, i, j) : 0));
+    }
+}
+
+static void sum_rows(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const sum_job *self = argument;
+    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->y->rows);
+    for (int64_t i = piece * ROWS_EACH; i < end; i++) sum_row(self, i);
+}
+
 mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
 {
-    (void)backend;
-    for (int64_t i = 0; i < y->rows; i++) {
-        if (BOTH(x, y, MERCER_F32)) {
-            const float *from = mrc_row(x, i);
-            float *to = mrc_row(y, i);
-            if (b == 0)
-                for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j]);
-            else
-                for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j] + b * (double)to[j]);
-        } else if (BOTH(x, y, MERCER_F64)) {
-            const double *from = mrc_row(x, i);
-            double *to = mrc_row(y, i);
-            if (b == 0)
-                for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j];
-            else
-                for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j] + b * to[j];
-        } else {
-            for (int64_t j = 0; j < y->cols; j++)
-                mrc_store(y, i, j, a * mrc_load(x, i, j) + (b != 0 ? b * mrc_load(y, i, j) : 0));
-        }
-    }
+    sum_job self = {a, b, x, y};
+    int threads = y->rows * y->cols < LEAST_SHARED ? 1 : backend->context->threads;
+    mrc_parallel_for(threads, (y->rows + ROWS_EACH - 1) / ROWS_EACH, sum_rows, &self);
     return MERCER_OK;
 }
 
@@ -109,6 +129,72 @@ mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, 
             for (int64_t j = 0; j < x->cols; j++) out[j] += mrc_load(x, i, j) * mrc_load(y, i, j);
         }
     }
+    return MERCER_OK;
+}
+
+/* ---- Kernel values of sums -------------------------------------------------------------------------------------- */
+
+/* A strip is computed in the type of the sums, with the maps that tiles of a product take (tile_body.h): the same
+   bits. */
+enum { STRIP = 256 };
+
+typedef struct profile_job {
+    const mrc_panel_ops *panel;
+    const mercer_kernel *kernel;
+    mrc_map map;
+    const mercer_matrix *sums, *k;
+} profile_job;
+
+static void map_float(const profile_job *self, int64_t count, float *values)
+{
+    if (self->map.in_float)
+        self->panel->map_f32(&self->map, count, values);
+    else if (self->map.id != 0 && self->panel->finite_f32(count, values))
+        self->panel->map_wide_f32(&self->map, count, values);
+    else
+        for (int64_t j = 0; j < count; j++) values[j] = (float)mrc_kernel_of_distance(self->kernel, (double)values[j]);
+}
+
+static void map_double(const profile_job *self, int64_t count, double *values)
+{
+    if (self->map.id != 0 && self->panel->finite_f64(count, values))
+        self->panel->map_f64(&self->map, count, values);
+    else
+        for (int64_t j = 0; j < count; j++) values[j] = mrc_kernel_of_distance(self->kernel, values[j]);
+}
+
+static void profile_strip(const profile_job *self, int64_t i, int64_t first, int64_t count)
+{
+    double wide[STRIP];
+    float single[STRIP];
+    bool in_float = self->sums->dtype == MERCER_F32;
+    mercer_matrix from = mrc_block(self->sums, i, first, 1, count), to = mrc_block(self->k, i, first, 1, count),
+                  strip = mrc_view(in_float ? (void *)single : (void *)wide, 1, count, self->sums->dtype);
+    row_job in = {self->panel, &strip, &from, NULL, false}, out = {self->panel, &to, &strip, NULL, false};
+    copy_row(&in, 0);
+    if (in_float)
+        map_float(self, count, single);
+    else
+        map_double(self, count, wide);
+    copy_row(&out, 0);
+}
+
+static void profile_rows(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const profile_job *self = argument;
+    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->k->rows), columns = self->k->cols;
+    for (int64_t i = piece * ROWS_EACH; i < end; i++)
+        for (int64_t first = 0; first < columns; first += STRIP)
+            profile_strip(self, i, first, mrc_min(STRIP, columns - first));
+}
+
+mercer_status mrc_cpu_kernel_of_sums(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *sums,
+                                     const mercer_matrix *k)
+{
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
+    profile_job self = {((mrc_cpu *)backend->state)->uk.panel, kernel, mrc_map_for(kernel), sums, k};
+    mrc_parallel_for(backend->context->threads, (k->rows + ROWS_EACH - 1) / ROWS_EACH, profile_rows, &self);
     return MERCER_OK;
 }
 

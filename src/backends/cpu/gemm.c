@@ -14,7 +14,8 @@
  *            each packs its part of the left side (at most 240 rows, for the second-level cache)
  *   narrow   one side has few rows: pieces of the other side in parallel, a panel packed and used at once while it lies
  *            in the first-level cache. The few rows are the left side; if they are the columns of C, its transpose is
- *            computed.
+ *            computed. With one or two of them the other side is read from memory once, which is all the time it takes:
+ *            its columns are multiplied where they lie, its rows are turned and then multiplied without padding.
  *
  * Cost: 2 m n k flops, (m n / 1024 + n) k elements packed. Memory: 2 MB, and half a MB for each worker.
  */
@@ -33,7 +34,9 @@ enum {
     LEAST_COLUMNS = 128,
     NEAR = 1024,         /* bytes: a row of those packed columns that are multiplied with one part of the left side */
     AHEAD = 16,          /* rows that are fetched before they are copied */
-    NARROW = 48,         /* rows of the smaller side that are few */
+    NARROW = 48,         /* rows of the smaller side that are few, */
+    LONE = 2,            /* or so few that packing the other side costs more than its products */
+    CHAINS = 64,         /* of its columns, at a time then */
     PIECES = 4,          /* for each thread, so that none waits long */
     LEAST_WORK = 1 << 16 /* products of numbers in a piece: less is not worth waking a thread */
 };
@@ -88,17 +91,42 @@ static void interleave(const gemm *self, int64_t width, const void *rows, int64_
         ops->interleave_f32(self->deep, width, rows, ld, panel);
 }
 
+/* `bytes` of each of `deep` rows that are `step` apart, one behind the other. */
+static inline __attribute__((always_inline)) void copy_strip(int64_t deep, size_t bytes, const char *at, int64_t step,
+                                                             char *panel)
+{
+    for (int64_t k = 0; k < deep; k++, at += step, panel += bytes) {
+        for (size_t byte = 0; byte < bytes && k + AHEAD < deep; byte += MRC_ALIGNMENT)
+            __builtin_prefetch(at + AHEAD * step + byte);
+        memcpy(panel, at, bytes);
+    }
+}
+
+/* The same, written out for the panels there are: a call for so few bytes would take longer than their copy. */
+static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step, char *panel)
+{
+    switch (bytes) {
+        case 48: copy_strip(deep, 48, at, step, panel); break;
+        case 64: copy_strip(deep, 64, at, step, panel); break;
+        case 96: copy_strip(deep, 96, at, step, panel); break;
+        case 128: copy_strip(deep, 128, at, step, panel); break;
+        default: copy_strip(deep, (size_t)bytes, at, step, panel);
+    }
+}
+
 /* `width` rows of a side from `first` on, those that are missing as zeros. */
 static void pack(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
 {
     const int64_t size = self->size, deep = self->deep, ld = from->ld, count = mrc_min(width, from->count - first);
     if (!from->by_rows) {
         const char *at = from->data + (self->k * ld + first) * size;
+        if (count == width) {
+            copy_whole(deep, width * size, at, ld * size, panel);
+            return;
+        }
         for (int64_t k = 0; k < deep; k++, at += ld * size, panel += width * size) {
-            for (int64_t byte = 0; byte < count * size && k + AHEAD < deep; byte += MRC_ALIGNMENT)
-                __builtin_prefetch(at + AHEAD * ld * size + byte);
             memcpy(panel, at, (size_t)(count * size));
-            if (count < width) memset(panel + count * size, 0, (size_t)((width - count) * size));
+            memset(panel + count * size, 0, (size_t)((width - count) * size));
         }
         return;
     }
@@ -116,26 +144,33 @@ static void pack(const gemm *self, const side *from, int64_t first, int64_t widt
     interleave(self, width, staging, deep, panel);
 }
 
+/* C = alpha tile + beta C, or what was C in the next part of the depth. */
+static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width, const void *tile, void *c)
+{
+    const mrc_panel_ops *ops = self->uk->panel;
+    double beta = self->k == 0 ? self->beta : 1;
+    if (self->wide)
+        ops->blend_f64(rows, columns, width, tile, self->alpha, beta, c, self->down, self->across);
+    else
+        ops->blend_f32(rows, columns, width, tile, (float)self->alpha, (float)beta, c, self->down, self->across);
+}
+
 /* One tile of C: rows from `row`, columns from `column` on. */
 static void multiply(const gemm *self, const void *left, const void *right, void *tile, int64_t row, int64_t column)
 {
     const int64_t rows = mrc_min(self->mr, self->left.count - row),
                   columns = mrc_min(self->nr, self->right.count - column);
     void *c = self->c + (row * self->down + column * self->across) * self->size;
-    double beta = self->k == 0 ? self->beta : 1;
     if (self->lower && column > row + rows - 1) return;
     if (self->across == 1) /* what comes after the chain is there by then */
         for (int64_t i = 0; i < rows; i++)
             for (int64_t byte = 0; byte < columns * self->size; byte += MRC_ALIGNMENT)
                 __builtin_prefetch((char *)c + i * self->down * self->size + byte, 1);
-    if (self->wide) {
+    if (self->wide)
         self->uk->gemm_f64(self->deep, left, right, tile);
-        self->uk->panel->blend_f64(rows, columns, self->nr, tile, self->alpha, beta, c, self->down, self->across);
-    } else {
+    else
         self->uk->gemm_f32(self->deep, left, right, tile);
-        self->uk->panel->blend_f32(rows, columns, self->nr, tile, (float)self->alpha, (float)beta, c, self->down,
-                                   self->across);
-    }
+    blend(self, rows, columns, self->nr, tile, c);
 }
 
 static void pack_left(const gemm *self, const space *own, int64_t row, int64_t rows)
@@ -200,6 +235,44 @@ static void run_broad(gemm *self, int threads)
 
 /* ---- Narrow -------------------------------------------------------------------------------------------------- */
 
+/* Rows of the left side, each by itself. */
+static void copy_left(const gemm *self, const space *own)
+{
+    const int64_t size = self->size, step = self->left.by_rows ? size : self->left.ld * size;
+    for (int64_t i = 0; i < self->left.count; i++) {
+        const char *at = self->left.data + (self->left.by_rows ? i * self->left.ld * size : i * size) + self->k * step;
+        char *to = own->left + i * self->deep * size;
+        for (int64_t k = 0; k < self->deep; k++) memcpy(to + k * size, at + k * step, (size_t)size);
+    }
+}
+
+/* Columns of C from `column` on, with columns of the right side that are ld elements apart in the depth. */
+static void multiply_lone(const gemm *self, const space *own, int64_t column, int64_t columns, const char *right,
+                          int64_t ld)
+{
+    const mrc_panel_ops *ops = self->uk->panel;
+    for (int64_t i = 0; i < self->left.count; i++) {
+        const char *left = own->left + i * self->deep * self->size;
+        if (self->wide)
+            ops->chains_f64(self->deep, columns, (const void *)left, (const void *)right, ld, (void *)own->tile);
+        else
+            ops->chains_f32(self->deep, columns, (const void *)left, (const void *)right, ld, (void *)own->tile);
+        blend(self, 1, columns, columns, own->tile, self->c + (i * self->down + column * self->across) * self->size);
+    }
+}
+
+static void lone_columns(const gemm *self, const space *own, int64_t begin, int64_t end)
+{
+    copy_left(self, own);
+    for (int64_t j = begin; j < end && !self->right.by_rows; j += CHAINS)
+        multiply_lone(self, own, j, mrc_min(CHAINS, end - j),
+                      self->right.data + (self->k * self->right.ld + j) * self->size, self->right.ld);
+    for (int64_t j = begin; j < end && self->right.by_rows; j += self->nr) {
+        pack(self, &self->right, j, self->nr, own->staging, own->panel);
+        multiply_lone(self, own, j, mrc_min(self->nr, end - j), own->panel, self->nr);
+    }
+}
+
 static void narrow_piece(void *argument, int64_t index, int worker)
 {
     gemm self = *(const gemm *)argument; /* each piece is at a depth of its own */
@@ -207,6 +280,10 @@ static void narrow_piece(void *argument, int64_t index, int worker)
     int64_t begin = index * self.columns_each, end = mrc_min(begin + self.columns_each, self.right.count);
     for (self.k = 0; self.k < self.depth; self.k += DEPTH) {
         self.deep = mrc_min(DEPTH, self.depth - self.k);
+        if (self.left.count <= LONE) {
+            lone_columns(&self, &own, begin, end);
+            continue;
+        }
         pack_left(&self, &own, 0, self.left.count);
         for (int64_t j = begin; j < end; j += self.nr) {
             pack(&self, &self.right, j, self.nr, own.staging, own.panel);
@@ -261,8 +338,8 @@ static mercer_status run(gemm *self, mrc_backend *backend)
     int64_t deep = mrc_min(DEPTH, self->depth), left_rows = narrow ? self->left.count : self->rows_each;
     self->left_bytes = mrc_round_up(mrc_round_up(left_rows, self->mr) * deep * self->size, MRC_ALIGNMENT);
     self->panel_bytes = mrc_round_up(mrc_max(self->mr, self->nr) * deep * self->size, MRC_ALIGNMENT);
-    self->space_bytes =
-        self->left_bytes + 2 * self->panel_bytes + mrc_round_up(self->mr * self->nr * self->size, MRC_ALIGNMENT);
+    self->space_bytes = self->left_bytes + 2 * self->panel_bytes +
+                        mrc_round_up(mrc_max(CHAINS, self->mr * self->nr) * self->size, MRC_ALIGNMENT);
     int64_t columns = narrow ? 0 : mrc_round_up(mrc_min(COLUMNS, self->right.count), self->nr);
     int64_t shared_bytes = mrc_round_up(columns * deep * self->size, MRC_ALIGNMENT);
     MRC_TRY(mrc_arena_reserve(arena, shared_bytes + threads * self->space_bytes));
@@ -309,4 +386,11 @@ mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
 mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job)
 {
     return start(backend, job, true);
+}
+
+mercer_status mrc_cpu_gram(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
+                           const mercer_matrix *gram)
+{
+    mrc_gemm job = {.transpose_a = true, .alpha = alpha, .beta = beta, .a = a, .b = a, .c = gram};
+    return start(backend, &job, true);
 }

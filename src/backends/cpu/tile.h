@@ -68,6 +68,7 @@ typedef struct mrc_product {
     double *sqdistances;       /* (m) with nearest */
     mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
     const int64_t *k_rows;     /* (m) or NULL: rows of k that get them; else 0, 1, ... */
+    bool arguments;            /* k gets what the function of the distance takes, not its values */
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback; /* on_distance: in any norm */

@@ -302,6 +302,7 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
 static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     TYPED(prepare_arguments)(product, space, place);
+    if (product->arguments) return true;
 #if IS_F32
     if (product->map.in_float) {
         int64_t width = product->few ? place->x_step : MRC_TILE_CENTERS;

@@ -169,6 +169,9 @@ typedef struct mrc_panel_ops {
                       float *c, int64_t down, int64_t across);
     void (*blend_f64)(int64_t rows, int64_t columns, int64_t width, const double *tile, double alpha, double beta,
                       double *c, int64_t down, int64_t across);
+    /* c[j] = sum_k a[k] b[k * ld + j] for j < width <= 64, each one chain of FMAs over k < depth, as in a product */
+    void (*chains_f32)(int64_t depth, int64_t width, const float *a, const float *b, int64_t ld, float *c);
+    void (*chains_f64)(int64_t depth, int64_t width, const double *a, const double *b, int64_t ld, double *c);
     /* L X = X for packed columns, x[j * width + r] of column r, width <= 32: L_jk (k <= j) at l[j * down + k * across],
        x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs */
     void (*solve)(int64_t n, int64_t width, const double *l, int64_t down, int64_t across, double *x);

@@ -20,7 +20,9 @@
 enum {
     MOST_WIDTH = 32,  /* of a packed panel */
     POWER_STRIP = 64, /* values raised to a power at a time: their bases stay in registers or cache */
-    WIDE_STRIP = 64   /* values that are evaluated in double at a time */
+    WIDE_STRIP = 64,  /* values that are evaluated in double at a time */
+    MOST_CHAINS = 64, /* sums at a time of one row with columns */
+    ROWS_AHEAD = 16   /* that are fetched before those sums come to them */
 };
 
 typedef double (*power_of)(double size, double p); /* written out where it is called */
@@ -321,6 +323,8 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .finite_f64 = UK_PANEL_FN(finite_f64),
     .blend_f32 = UK_PANEL_FN(blend_f32),
     .blend_f64 = UK_PANEL_FN(blend_f64),
+    .chains_f32 = UK_PANEL_FN(chains_f32),
+    .chains_f64 = UK_PANEL_FN(chains_f64),
     .solve = UK_PANEL_FN(solve),
     .angular = UK_PANEL_FN(angular),
 };

@@ -16,6 +16,32 @@ static void TYPED(center)(int64_t d, const REAL *restrict origin, REAL *restrict
     for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
 }
 
+/* Written out for the widths of panels and for the most, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void TYPED(chains_of)(int64_t depth, int64_t width, const REAL *restrict a,
+                                                                   const REAL *restrict b, int64_t ld, REAL *restrict c)
+{
+    REAL sum[MOST_CHAINS];
+    for (int64_t j = 0; j < width; j++) sum[j] = 0;
+    for (int64_t k = 0; k < depth; k++) {
+        for (int64_t j = 0; j < width && k + ROWS_AHEAD < depth; j += 64 / (int64_t)sizeof(REAL))
+            __builtin_prefetch(b + (k + ROWS_AHEAD) * ld + j);
+        for (int64_t j = 0; j < width; j++) sum[j] = FMA(a[k], b[k * ld + j], sum[j]);
+    }
+    for (int64_t j = 0; j < width; j++) c[j] = sum[j];
+}
+
+static void TYPED(chains)(int64_t depth, int64_t width, const REAL *restrict a, const REAL *restrict b, int64_t ld,
+                          REAL *restrict c)
+{
+    switch (width) {
+        case 8: TYPED(chains_of)(depth, 8, a, b, ld, c); break;
+        case 16: TYPED(chains_of)(depth, 16, a, b, ld, c); break;
+        case 32: TYPED(chains_of)(depth, 32, a, b, ld, c); break;
+        case MOST_CHAINS: TYPED(chains_of)(depth, MOST_CHAINS, a, b, ld, c); break;
+        default: TYPED(chains_of)(depth, width, a, b, ld, c);
+    }
+}
+
 static void TYPED(add)(int64_t d, const REAL *restrict row, double *restrict sum)
 {
     for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
