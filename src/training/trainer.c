@@ -363,6 +363,24 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
     return MERCER_OK;
 }
 
+/* A model that was read from a checkpoint has the weights of the training that went on, not those that it began with:
+   0, unless somebody had trained it before. They come back if this fails. */
+static mercer_status run_from_zero(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    const mrc_backend_ops *ops = job->backend->ops;
+    const mercer_matrix *weights = job->target.weights;
+    mercer_matrix before;
+    MRC_SCOPE(scope, job->context);
+    MRC_TRY(mrc_scope_room(&scope, job->backend, &before, weights->memory, weights->rows, weights->cols, weights->dtype,
+                           "the weights of the checkpoint"));
+    MRC_TRY(ops->copy(job->backend, &before, weights));
+    MRC_TRY(ops->clear(job->backend, weights));
+    mercer_status status = run(self);
+    if (status != MERCER_OK) (void)ops->copy(job->backend, weights, &before);
+    return status;
+}
+
 /* What the plan chose has broken down: another solver does without what broke, or (NULL) accurate products do. */
 static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
 {
@@ -381,10 +399,11 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
     mrc_log(job->context, MERCER_LOG_WARNING, row ? "%s; training goes on with %s" : "%s; training begins again in %s",
             why, row ? row->name : "accurate arithmetic");
+    bool resumed = job->resuming;
     reset(self);
     job->resuming = false;
     job->announces = true;
-    return run(self);
+    return resumed && !row ? run_from_zero(self) : run(self);
 }
 
 /* What the plan chose of its own accord is given up one after the other: half precision, then the solver. */

@@ -303,6 +303,71 @@ static void test_check(void **state)
     task_close(&t);
 }
 
+typedef struct stopper {
+    int64_t calls, stop_at; /* 0: never */
+} stopper;
+
+static int count_steps(void *user, const mercer_progress *progress)
+{
+    stopper *self = user;
+    return !progress->phase && ++self->calls == self->stop_at;
+}
+
+/* Trains until call number stop_at, from the checkpoint if `resume`. */
+static dense run_until(const task *t, mercer_train_options options, bool resume, int64_t stop_at, int64_t *calls)
+{
+    static const char *const path = "plan-precision.safetensors";
+    stopper watch = {.stop_at = stop_at};
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    options.progress = count_steps, options.progress_user = &watch, options.progress_seconds = 1e-9;
+    options.checkpoint = stop_at > 0 ? path : NULL;
+    rounded_products = warnings = 0;
+    if (resume)
+        assert_succeeds(context, mercer_model_load(&model, context, path));
+    else
+        assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, t->y.cols, MERCER_F32));
+    assert_succeeds(context, mercer_source_from_matrices(&source, context, &t->x, &t->y, NULL, t->seed));
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
+    if (resume) assert_succeeds(context, mercer_trainer_resume(trainer, path));
+    assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));
+    mercer_matrix weights = mercer_model_weights(model);
+    dense out = dense_of(&weights);
+    if (calls) *calls = watch.calls;
+    mercer_trainer_free(trainer);
+    mercer_source_free(&source);
+    mercer_model_free(model);
+    if (resume) remove(path);
+    return out;
+}
+
+/* A training goes on in the arithmetic that it had, and where half precision was refused, it stays so. */
+static void test_resume(void **state)
+{
+    (void)state;
+    task t = task_open(context, "laplace:bandwidth=2", (sizes){300, 60, 4, 2}, 1, MERCER_F32);
+    mercer_train_options options = small_training();
+    fate = MERCER_OK;
+    for (int refused = 0; refused < 2; refused++) {
+        int64_t calls;
+        share = refused ? 0.3 : 1e-4;
+        dense whole = run_until(&t, options, false, 0, &calls);
+        assert_int_equal(warnings, refused);
+        for (int64_t at = 5; at < calls; at += calls / 3) {
+            bool again = refused && at > 16; /* 15 steps and the end of an epoch in half precision came first */
+            free(run_until(&t, options, false, at, NULL).a);
+            dense rest = run_until(&t, options, true, 0, NULL);
+            assert_that(dense_distance(whole, rest) == 0, "stopped at %lld of %lld: other weights, by %g",
+                        (long long)at, (long long)calls, dense_distance(whole, rest));
+            assert_true((rounded_products == 0) == again && warnings == (refused && !again));
+            free(rest.a);
+        }
+        free(whole.a);
+    }
+    task_close(&t);
+}
+
 /* A coordinate that a half cannot hold is no failure where nobody asked for halves. */
 static void test_overflow(void **state)
 {
@@ -341,12 +406,9 @@ static void test_targets_without_noise(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solvers),
-                                       cmocka_unit_test(test_reasons),
-                                       cmocka_unit_test(test_rates),
-                                       cmocka_unit_test(test_bound),
-                                       cmocka_unit_test(test_check),
-                                       cmocka_unit_test(test_overflow),
-                                       cmocka_unit_test(test_targets_without_noise)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solvers), cmocka_unit_test(test_reasons),
+                                       cmocka_unit_test(test_rates),   cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_check),   cmocka_unit_test(test_overflow),
+                                       cmocka_unit_test(test_resume),  cmocka_unit_test(test_targets_without_noise)};
     return cmocka_run_group_tests(tests, open_rounding, close_rounding);
 }
