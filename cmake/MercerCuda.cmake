@@ -7,6 +7,13 @@
 # come. Everything is linked statically but cuBLAS and cuSOLVER, which are loaded when a backend is made.
 
 set(MERCER_CUDA_ARCHITECTURES "80;89;90;100" CACHE STRING "Compute capabilities to compile for, without the dot")
+option(MERCER_CUDA_QUICK "Compile device code in a quarter of the time, for a machine that cannot run it: slow kernels" OFF)
+
+# -Ofast-compile is known to nvcc 13; older ones take their time.
+set(mercer_nvcc_flags -std=c++17 -O3)
+if(MERCER_CUDA_QUICK AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
+  list(APPEND mercer_nvcc_flags -Ofc=max)
+endif()
 
 function(mercer_add_cuda target)
   file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.c")
@@ -37,7 +44,7 @@ function(mercer_add_cuda target)
     set(object "${PROJECT_BINARY_DIR}/cuda/${name}.o")
     add_custom_command(OUTPUT "${object}"
       COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/cuda"
-      COMMAND "${MERCER_NVCC}" -std=c++17 -O3 ${line_info} ${architectures}
+      COMMAND "${MERCER_NVCC}" ${mercer_nvcc_flags} ${line_info} ${architectures}
         -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I include -I src
         -c "${path}" -o "${object}"
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
@@ -59,7 +66,7 @@ endfunction()
 function(mercer_cuda_program name source)
   set(program "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   add_custom_command(OUTPUT "${program}"
-    COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -gencode=arch=compute_90,code=sm_90
+    COMMAND "${MERCER_NVCC}" ${mercer_nvcc_flags} -gencode=arch=compute_90,code=sm_90
       -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
       "${CMAKE_CURRENT_SOURCE_DIR}/${source}" "${PROJECT_BINARY_DIR}/cuda/fused_pack.cu.o"
       "${PROJECT_BINARY_DIR}/cuda/fused_half_sm90.cu.o" "${PROJECT_BINARY_DIR}/cuda/fused_bytes_sm90.cu.o"
@@ -67,5 +74,5 @@ function(mercer_cuda_program name source)
     DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" mercer_cuda_objects
     COMMENT "Building ${name} with nvcc"
     VERBATIM)
-  add_custom_target(${name} ALL DEPENDS "${program}")
+  add_custom_target(${name}_program ALL DEPENDS "${program}")  # its own name: Ninja has one for each file and target
 endfunction()
