@@ -47,11 +47,12 @@ static void train(const uint8_t *data, size_t size)
 /* Files are named by their folder: a link leads to the one in memory. */
 static void read_folder(const uint8_t *data, size_t size)
 {
-    char path[] = "/tmp/mercer-fuzz-XXXXXX";
-    char *said, *page;
+    const char *base = getenv("TMPDIR");
+    char path[512], *said, *page;
     size_t said_size, page_size;
     fuzz_quiet(&said, &said_size, &page, &page_size);
     const char *target = fuzz_file(data, size);
+    snprintf(path, sizeof path, "%s/mercer-fuzz-XXXXXX", base && base[0] ? base : "/tmp");
     if (mkdtemp(path) == NULL) abort();
     cli_folder *folder = cli_folder_new(path);
     if (symlink(target, folder->config) != 0) abort();

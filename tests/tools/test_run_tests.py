@@ -10,8 +10,9 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 
 
 class RunTests(unittest.TestCase):
-    def outcome(self, *tests):
-        """Runs tests given as (name, command, properties) and returns (exit status, last line)."""
+    def told(self, *tests):
+        """Runs tests given as (name, command, properties) and returns (exit status, lines); self.place: what a file of that
+        name says."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
                 for name, command, properties in tests:
@@ -20,7 +21,16 @@ class RunTests(unittest.TestCase):
                         file.write(f"set_tests_properties({name} PROPERTIES {properties})\n")
             command = [sys.executable, os.path.join(TOOLS, "run-tests"), folder]
             result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-            return result.returncode, result.stdout.rstrip("\n").split("\n")[-1]
+            self.place = None
+            if os.path.exists(os.path.join(folder, "place")):
+                with open(os.path.join(folder, "place"), encoding="utf-8") as file:
+                    self.place = file.read().strip()
+            return result.returncode, result.stdout.rstrip("\n").split("\n")
+
+    def outcome(self, *tests):
+        """(exit status, last line)."""
+        status, lines = self.told(*tests)
+        return status, lines[-1]
 
     def test_all_pass(self):
         self.assertEqual(self.outcome(("a", "true", ""), ("b", "true", "")), (0, "2 passed, 0 failed"))
@@ -43,6 +53,13 @@ class RunTests(unittest.TestCase):
         status, line = self.outcome(("a", "true", ""), ("b", "/nonexistent/program", ""))
         self.assertNotEqual(status, 0)
         self.assertEqual(line, "1 passed, 1 failed")
+
+    def test_temporary_files_go(self):
+        """Tests have a folder for them; what they leave there is told, and removed."""
+        status, lines = self.told(("a", 'sh "-c" "mkdir $TMPDIR/forgotten && echo $TMPDIR > $0" place', ""))
+        self.assertEqual((status, lines[-2:]), (0, ["left behind in the temporary folder: forgotten", "1 passed, 0 failed"]))
+        self.assertFalse(os.path.exists(self.place))
+        self.assertEqual(self.outcome(("a", 'sh "-c" "rmdir $(mktemp -d)"', "")), (0, "1 passed, 0 failed"))
 
     def test_no_tests_is_a_failure(self):
         status, line = self.outcome()

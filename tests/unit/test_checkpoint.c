@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checkpoints: a training that was stopped anywhere and goes on ends in the weights of one that never was, to the bit. */
+#include "support/folder.h"
 #include "support/tampered.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char path[64];
+static char path[FOLDER_CHARS + 64];
 static int shards = 0; /* of the trainings; 0: as without ranks */
 
 static int open_folder(void **state)
 {
-    snprintf(path, sizeof path, "checkpoint-%ld.safetensors", (long)getpid());
+    folder_open();
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     return open_all(state);
 }
 
 static int close_folder(void **state)
 {
-    remove(path);
+    folder_close();
     return close_all(state);
 }
 
@@ -395,8 +397,7 @@ static void set_letter(const mercer_matrix *value, double letter)
 static void test_tampered(void **state)
 {
     (void)state;
-    char other[80];
-    snprintf(other, sizeof other, "%s.other", path);
+    const char *other = in_folder("other.safetensors");
     task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
     mercer_matrix x = mrc_rows(&self.x, 0, 50), y = mrc_rows(&self.y, 0, 50);
     mercer_train_options options = options_for("ep4");
@@ -446,7 +447,6 @@ static void test_tampered(void **state)
     write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '9'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
                  "it has \"seed 9\", this one \"seed 3\"");
-    remove(other);
     task_close(&self);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The units of targets: moments, predictions, and that training in them is training on targets brought to them before.
    */
+#include "support/folder.h"
 #include "support/training.h"
 
 #include "core/numbers/units.h"
@@ -348,8 +349,8 @@ static void test_accuracy(void **state)
 static void test_checkpoint(void **state)
 {
     (void)state;
-    char path[64];
-    snprintf(path, sizeof path, "targets-%ld.safetensors", (long)getpid());
+    folder_open();
+    const char *path = in_folder("checkpoint.safetensors");
     both self = open_both(MERCER_F64);
     mercer_train_options options = options_for("ep4");
     mercer_model *loaded;
@@ -369,7 +370,7 @@ static void test_checkpoint(void **state)
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
     mercer_model_free(loaded);
-    remove(path);
+    folder_close();
     free(a.a);
     close_both(&self);
 }
