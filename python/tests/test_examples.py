@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scripts in examples/python run, and say what they should."""
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ ARGUMENTS = {"large_tabular": ["5000", "300"]}
 
 def run(name):
     command = [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS.get(name, [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    with tempfile.TemporaryDirectory() as folder:  # for what they leave for their user to look at
+        environment = {**os.environ, "TMPDIR": folder}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

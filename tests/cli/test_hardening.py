@@ -197,7 +197,7 @@ class Folders(Case):
 
     def test_any_byte_counts(self):
         """One byte of the data changed, whichever: the run is not continued."""
-        rows, width = 150000, 8
+        rows, width = 60000, 8
         values = bytearray(struct.pack("<%df" % (4 * width), *range(4 * width)) * (rows // 4))
         head = npy_bytes("<f4", (rows, width), [])
         self.write("x.npy", head + bytes(values))

@@ -62,7 +62,7 @@ class Resume(Case):
         whole, seconds = self.whole()
         rng = random.Random(7)
         resumed = with_checkpoint = 0
-        kills = 4 if SANITIZED else 20
+        kills = 4 if SANITIZED else 12
         for number in range(kills):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             if os.path.exists(self.path("m.safetensors")):

@@ -83,7 +83,9 @@ def main():
     if call([*pip, "--no-deps", os.path.abspath(sys.argv[3])] if len(sys.argv) > 3 else [*pip, *build, source]).returncode:
         sys.exit("pip could not build and install the package")
     tests = [os.path.join(source, "python", "tests", name) for name in sys.argv[4:] or [""]]
-    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")  # not beside the sources
+    # Compiled modules are kept, whatever is usual here, and not beside the sources: the tests start a hundred processes.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")
     sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=work).returncode)
 
 

@@ -174,7 +174,7 @@ class Interrupted(Local):
             (3, signal.SIGTERM, ["--device", DEVICES[0]]),
             (3, signal.SIGUSR2, []),  # as it was
         ]
-        for ranks, number, device in cases:
+        for ranks, number, device in cases if SLOW == 1 else cases[::2]:
             self.interrupt(ranks, number)
             self.good("resume", "run", "-q", *device)
             self.assertEqual(self.read("m.safetensors"), wanted, (ranks, device))

@@ -505,7 +505,7 @@ static void test_largest_p(void **state)
 static void test_measured_peak(void **state)
 {
     (void)state;
-    static const sizes large[] = {{300, 40, 5, 1}, {2000, 300, 20, 3}, {3000, 800, 10, 10}, {500, 1000, 40, 2}};
+    static const sizes large[] = {{300, 40, 5, 1}, {1200, 250, 20, 3}, {1500, 500, 10, 10}, {400, 700, 40, 2}};
     static const sizes small[] = {{300, 40, 5, 1}, {700, 150, 20, 3}, {900, 250, 10, 10}, {200, 400, 40, 2}};
     const sizes *grid = SANITIZED ? small : large;
     static const struct {

@@ -3,6 +3,7 @@
  * One plan: what mercer_trainer_plan shows is what the fit does. Set-up may refine sizes, and says so; a solver that
  * breaks down is replaced, and that is said too.
  */
+#include "support/folder.h"
 #include "support/training.h"
 
 #include "training/trainer.h"
@@ -74,7 +75,7 @@ static void test_followed(void **state)
     (void)state;
     task t = task_open(context, "laplace:bandwidth=3", (sizes){2000, 1600, 5, 2}, 1, MERCER_F32);
     int refined = 0, iterated = 0, halves = 0;
-    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 16 : 4) << 20) {
+    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 16 : 8) << 20) {
         job self;
         mercer_train_options options = options_for(NULL);
         mercer_plan early = {.struct_size = sizeof early};
@@ -242,9 +243,8 @@ static void test_replaced(void **state)
 {
     (void)state;
     task t = task_open(context, "matern32:bandwidth=1e8", (sizes){1700, 1600, 5, 10}, 1, MERCER_F32);
-    char folder[] = "/tmp/mercer-plan-XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/state", folder);
+    folder_open();
+    const char *path = in_folder("state");
     for (int named = 0; named < (SANITIZED ? 1 : 2); named++) {
         job self;
         mercer_train_options options = options_for(named ? "cg" : NULL);
@@ -269,7 +269,7 @@ static void test_replaced(void **state)
         assert_string_equal(again.plan->solver, "ep4");
         job_close(&self);
     }
-    remove(path), rmdir(folder);
+    folder_close();
     task_close(&t);
 }
 

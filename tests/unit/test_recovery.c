@@ -146,7 +146,7 @@ static void test_every_solver_and_kernel(void **state)
     for (int run = 0; run < RUNS; run += SANITIZED ? 2 : 1) {
         double worst = 0, weakest = 0;
         /* A share of the pairs, in which every kernel occurs and, without a sanitizer, every solver. */
-        const int step = SANITIZED ? 7 : 4;
+        const int step = SANITIZED ? 7 : 6;
         for (int i = run % step; i < mercer_kernel_count(); i += step) {
             outcome got = recover(run, mercer_kernel_example(i), 5);
             assert_that(got.error <= got.bound, "%s %s, %s: error %g, bound %g", solvers[run].name,

@@ -7,6 +7,7 @@
  * Several ranks, and another backend, round otherwise at every step: |alpha - alpha'|_H is at most the number of steps times
  * one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
  */
+#include "support/folder.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -91,7 +92,8 @@ static void train_twice(mercer_context *with, const char *name)
         for (int single = SANITIZED ? way % 2 : 0; single < (SANITIZED ? way % 2 + 1 : 2); single++) {
             mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
             /* more than 128 centers: fast arithmetic is used where it is asked for */
-            task t = task_open(with, KERNEL, (sizes){300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
+            task t =
+                task_open(with, KERNEL, (sizes){SANITIZED ? 180 : 300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
             mercer_train_options options = options_of(way);
             dense first = train_as(&t, &options, 0, real, NULL);
             mercer_context *other = context_like(name);
@@ -322,7 +324,7 @@ static void test_fast_ranks(void **state)
 
 /* ---- Stopped, and going on ----------------------------------------------------------------------------------- */
 
-static char path[64];
+static char path[FOLDER_CHARS + 64];
 
 typedef struct stopper {
     int64_t calls, stop_at; /* 0: never */
@@ -364,7 +366,8 @@ static dense run_until(const task *self, mercer_train_options options, bool resu
 
 static void stop_and_go(mercer_context *with, const char *name)
 {
-    for (int way = 1; way < WAYS; way++) { /* direct begins again from its beginning */
+    int first_way = 1 + (SANITIZED && strcmp(name, "cpu") == 0); /* direct begins again from its beginning */
+    for (int way = first_way; way < WAYS; way += SANITIZED ? 2 : 1) {
         mercer_dtype real = way % 2 ? MERCER_F32 : MERCER_F64;
         task t = task_open(with, KERNEL, (sizes){200, ways[way].on_samples ? 0 : 140, 4, 2}, 1, real);
         mercer_train_options options = options_of(way);
@@ -389,8 +392,10 @@ static void stop_and_go(mercer_context *with, const char *name)
 static void test_resume(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "backends-%ld.safetensors", (long)getpid());
+    folder_open();
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     for_each_context(stop_and_go);
+    folder_close();
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */

@@ -209,7 +209,7 @@ static void test_watchdog(void **state)
     (void)state;
     static const char *const solvers[] = {"ep4", "ep3", "ep3-exact", "nytro"};
     for (int s = 0; s < 4; s++)
-        for (double factor = 0.3; factor > 1e-3; factor /= 10) {
+        for (double factor = SANITIZED ? 0.3 / pow(10, s % 3) : 0.3; factor > 1e-3; factor /= SANITIZED ? 1000 : 10) {
             task t = task_open(context, "polynomial:degree=2,scale=1,offset=1", (sizes){N, 8, D, C}, 1, MERCER_F64);
             mercer_model *model;
             mercer_trainer *trainer;
@@ -252,7 +252,7 @@ static void test_huge_labels(void **state)
     (void)state;
     const char *const solvers[] = {"ep4", "ep3", "direct", "cg", "gd", "ep3-exact"};
     for (int s = 0; s < 6; s++)
-        for (int single = 0; single < 2; single++) {
+        for (int single = SANITIZED ? s % 2 : 0; single < (SANITIZED ? s % 2 + 1 : 2); single++) {
             mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
             task t = task_open(context, "laplace:bandwidth=2", (sizes){N, P, D, C}, 1, real);
             mercer_train_options options = usual_options();
