@@ -128,10 +128,10 @@ static const cli_option written[] = {
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
      "what the search may take, and half of it what more centers make training take, by counted work at the machine's "
      "nominal speed: "
-     "10s, 2m (default: 30 s, of fewer than 10,000 rows 1 ms a row; on a GPU a tenth of that)"},
+     "10s, 2m (default: 30 s, of fewer than 10,000 rows 1 ms a row, of fewer than 1,200 1.5 ms; on a GPU a tenth of that)"},
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
-     "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 2000 rows on, kfold "
+     "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 1200 rows on, kfold "
      "below, loo below 50"},
     {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, TUNES, 0,
      "Model", "kernel functions that the search tries; --kernel names one alone"},

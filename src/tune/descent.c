@@ -23,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEPS = 40, FITTED = 3072, JUDGED = 2048, CENTERS = 384, LEAST_ROWS = 700 };
+enum { STEPS = 40, FITTED = 3072, JUDGED = 2048, CENTERS = 384, LEAST_ROWS = 320 };
 enum { DRAW_BITS = 0x64726177, SIGN_BITS = 0x736c6f70 };
 #define RATE        0.2
 #define MOMENTUM    0.8
@@ -34,10 +34,25 @@ typedef struct sizes {
     int64_t fitted, judged, centers;
 } sizes;
 
+static int64_t count_rows(const mrc_descent *task)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < task->spans; i++) sum += task->rows[i].count;
+    return sum;
+}
+
+/* The i-th of the rows to draw of. */
+static int64_t row_of(const mrc_descent *task, int64_t i)
+{
+    int span = 0;
+    while (i >= task->rows[span].count) i -= task->rows[span++].count;
+    return task->rows[span].first + i;
+}
+
 /* Three fifths are fitted to, to a quarter of them as centers if they are few. */
 static sizes sizes_of(const mrc_descent *task)
 {
-    int64_t n = task->rows.count;
+    int64_t n = count_rows(task);
     sizes s = {.fitted = mrc_min(FITTED, n * 3 / 5), .judged = mrc_min(JUDGED, n * 2 / 5)};
     s.centers = mrc_max(1, mrc_min(CENTERS, s.fitted / 4));
     return s;
@@ -46,7 +61,7 @@ static sizes sizes_of(const mrc_descent *task)
 bool mrc_descent_possible(const mrc_descent *task)
 {
     mercer_kernel slope;
-    return task->rows.count >= LEAST_ROWS && mrc_kernel_slope(task->kernel, &slope);
+    return count_rows(task) >= LEAST_ROWS && mrc_kernel_slope(task->kernel, &slope);
 }
 
 double mrc_descent_flops(const mrc_descent *task)
@@ -65,10 +80,10 @@ static void draw_rows(const mrc_descent *task, int step, const double *logs, dou
                       double *weights)
 {
     mrc_rng rng = {task->seed, DRAW_BITS + (uint64_t)step};
-    int64_t d = task->x.cols;
+    int64_t d = task->x.cols, n = count_rows(task);
     for (int64_t k = 0; k < d; k++) factors[k] = exp(logs[k]);
     for (int64_t i = 0; i < draw->x.rows; i++) {
-        int64_t row = task->rows.first + mrc_random_permutation(rng, task->rows.count, i);
+        int64_t row = row_of(task, mrc_random_permutation(rng, n, i));
         const float *from = mrc_row(&task->x, row);
         float *to = mrc_row(&draw->x, i);
         for (int64_t k = 0; k < d; k++) to[k] = (float)((double)from[k] * factors[k]);

@@ -31,7 +31,8 @@ typedef struct mrc_descent {
     double ridge;                /* of one sample */
     mercer_matrix x, y;          /* (n, d) f32 and (n, c) f64, of which those that are fitted to are drawn */
     const double *weights;       /* (n), or NULL */
-    mrc_span rows;               /* the rows to draw of */
+    mrc_span rows[MRC_FOLDS];    /* the rows to draw of: so many spans */
+    int spans;
     uint64_t seed;
 } mrc_descent;
 

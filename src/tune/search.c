@@ -55,9 +55,11 @@ static int64_t fitted_rows(const mrc_tune_search *self)
 static int64_t centers_at(const mrc_tune_search *self, int level, int64_t rows)
 {
     const mercer_dataset *given = self->task->given_centers;
-    int64_t share = self->task->criterion == MRC_HOLDOUT ? levels[level].share : 1;
+    bool judged = self->task->criterion == MRC_HOLDOUT || self->task->criterion == MRC_KFOLD;
+    int64_t share = judged ? levels[level].share : 1;
     int64_t p = mrc_min(mrc_min(levels[level].centers, mrc_max(1, rows / share)), mrc_max(1, self->task->centers));
-    double room = (double)self->task->memory / 4 / (sizeof(double) * (MRC_FOLDS + 4));
+    int64_t squares = self->task->criterion == MRC_KFOLD ? 6 * MRC_FOLDS : MRC_FOLDS + 4;
+    double room = (double)self->task->memory / 4 / (sizeof(double) * (double)squares);
     if (self->task->memory > 0) p = mrc_min(p, mrc_max(1, (int64_t)sqrt(room)));
     return mrc_min(p, given ? given->rows : rows);
 }
@@ -65,17 +67,42 @@ static int64_t centers_at(const mrc_tune_search *self, int level, int64_t rows)
 /* Room for fits with p centers. */
 static mercer_status open_fits(mrc_tune_search *self, int64_t p)
 {
+    mrc_criterion criterion = self->task->criterion == MRC_KFOLD ? MRC_HOLDOUT : self->task->criterion;
     self->p = p;
-    mrc_small_fits_free(self->fits);
-    self->fits = NULL;
-    return mrc_small_fits_create(&self->fits, self->context, &self->rows, p, self->task->criterion,
-                                 self->result->ridges, self->result->ridge_count);
+    for (int v = 0; v < self->view_count; v++) {
+        mrc_small_fits_free(self->fits[v]);
+        self->fits[v] = NULL;
+        MRC_TRY(mrc_small_fits_create(&self->fits[v], self->context, &self->views[v], p, criterion,
+                                      self->result->ridges, self->result->ridge_count));
+    }
+    mrc_small_fits_free(self->joint);
+    self->joint = NULL;
+    if (self->view_count == 1) return MERCER_OK;
+    return mrc_small_fits_create(&self->joint, self->context, &self->rows, p, MRC_KFOLD, self->result->ridges,
+                                 self->result->ridge_count);
 }
 
 static void free_passes(mrc_tune_search *self)
 {
     for (size_t i = 0; i < sizeof self->passes / sizeof *self->passes; i++)
         mrc_kept_sums_free(&self->passes[i].distances);
+}
+
+/* The rows with one part after the other held back; *fitted: how many are fitted to, at least. */
+static void make_views(mrc_tune_search *self, int64_t *fitted)
+{
+    int last = self->rows.count - 1;
+    for (int v = 0; v < self->view_count; v++) {
+        mrc_small_rows *view = &self->views[v];
+        int64_t sum = 0;
+        *view = self->rows;
+        if (self->task->criterion == MRC_KFOLD) {
+            view->held_out = true;
+            view->folds[v] = self->rows.folds[last], view->folds[last] = self->rows.folds[v];
+        }
+        for (int f = 0; f < view->count - (view->held_out ? 1 : 0); f++) sum += view->folds[f].count;
+        *fitted = v == 0 ? sum : mrc_min(*fitted, sum);
+    }
 }
 
 /* The rows of a level: of each fold that is fitted to, its share; *same: those of the level before. */
@@ -89,7 +116,9 @@ static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
         fold->count = mrc_max(1, (int64_t)((double)fold->count * (double)wanted / (double)all));
         sum += fold->count;
     }
-    int64_t p = centers_at(self, level, sum);
+    int64_t fitted = sum;
+    make_views(self, &fitted);
+    int64_t p = centers_at(self, level, fitted);
     *same = level > 0 && sum == self->rows_at_most && p == self->p;
     if (*same) return MERCER_OK;
     self->level = level, self->rows_at_most = sum, self->climbs = levels[level].climbs;
@@ -128,7 +157,7 @@ static mercer_status first_level(mrc_tune_search *self)
 static mercer_status go_on(mrc_tune_search *self, mrc_arm *of)
 {
     int64_t most = mrc_min(levels[self->level].rounds, self->task->rounds);
-    MRC_TRY(mrc_search_copy(self, &of->now, &of->best));
+    MRC_TRY(mrc_search_copy(self, of->now, of->best));
     of->error = (double)INFINITY, of->ended = false, of->step = of->best_step, of->round = of->best_round;
     bool better = true;
     for (int64_t i = 0; i <= most && better && !of->ended && !self->out_of_budget; i++)
@@ -141,7 +170,7 @@ static mercer_status descend_best(mrc_tune_search *self)
 {
     mrc_arm *best[MRC_TUNE_ARMS];
     int count = (int)mrc_min(levels[self->level].descents, self->arm_count);
-    if (!self->rows.held_out || self->task->rounds == 0) return MERCER_OK;
+    if (!self->views[0].held_out || self->task->rounds == 0) return MERCER_OK;
     for (int i = 0; i < count; i++) best[i] = ranked(self, i);
     for (int i = 0; i < count && !self->out_of_budget; i++)
         if (isfinite(best[i]->error)) MRC_TRY(mrc_round_descend(self, best[i]));
@@ -170,20 +199,18 @@ static mercer_status further_level(mrc_tune_search *self)
 static mercer_status try_size(mrc_tune_search *self, int64_t p, double *error)
 {
     mrc_tune_result *result = self->result;
-    mrc_round round = {.kernel = self->task->kernels[result->kernel]};
+    mrc_round round = {
+        .kernel = self->task->kernels[result->kernel], .preparation = result->preparation, .metrics = self->winner};
     double errors[MRC_RIDGES];
+    bool fitted, zero;
     MRC_TRY(open_fits(self, p));
-    MRC_TRY(mrc_tune_points_map(&self->points, result->preparation, &self->winner, &self->rows, p, &round.x, &round.z));
+    MRC_TRY(mrc_round_units(self, &round, &zero));
     double seconds = mrc_round_cost(self, &round) / self->task->rate;
     *error = (double)INFINITY;
-    if (result->seconds + seconds > self->task->budget) return MERCER_OK;
-    MRC_TRY(mrc_search_unit(self, &round.kernel, &round.z, &round.unit));
-    if (round.unit == 0) return MERCER_OK;
+    if (zero || result->seconds + seconds > self->task->budget) return MERCER_OK;
     MRC_TRY(mrc_search_tell(self));
     result->seconds += seconds;
-    round.kernel.bandwidth = result->multiple * round.unit;
-    bool fitted;
-    MRC_TRY(mrc_round_fit(self, &round, errors, &fitted));
+    MRC_TRY(mrc_round_fit(self, &round, result->multiple, errors, &fitted));
     for (int r = 0; r < result->ridge_count; r++) *error = fmin(*error, errors[r]);
     return MERCER_OK;
 }
@@ -212,29 +239,36 @@ static void make_arms(mrc_tune_search *self)
 {
     const mrc_tune_task *task = self->task;
     for (int s = 0; s < task->preparation_count; s++)
-        for (int k = 0; k < task->kernel_count; k++)
-            self->arms[self->arm_count++] = (mrc_arm){.kernel = k,
-                                                      .preparation = s,
-                                                      .now = {.features = self->points.d, .width = self->points.d},
-                                                      .error = (double)INFINITY,
-                                                      .last_error = (double)INFINITY};
+        for (int k = 0; k < task->kernel_count; k++) {
+            mrc_arm *of = &self->arms[self->arm_count++];
+            *of = (mrc_arm){.kernel = k, .preparation = s, .error = (double)INFINITY, .last_error = (double)INFINITY};
+            for (int v = 0; v < self->view_count; v++)
+                of->now[v] = (mrc_metric){.features = self->points.d, .width = self->points.d};
+        }
     self->total = self->arm_count * (MRC_TUNE_FIRST + 1 + 3 * task->rounds) + 60;
 }
 
-/* M = A A', or the weights of a diagonal one. */
-static mercer_status write_metric(const mrc_tune_search *self, const mrc_metric *metric, int kernel, mercer_matrix *out)
+/* M = A A', or the weights of a diagonal one; of several views their mean. */
+static mercer_status write_metric(const mrc_tune_search *self, const mrc_metric *metrics, int kernel,
+                                  mercer_matrix *out)
 {
     mrc_backend *backend = self->context->backend;
-    int64_t d = metric->features;
+    int64_t d = metrics->features;
+    double share = 1. / self->view_count;
     mrc_norm norm = mrc_search_norm(&self->task->kernels[kernel]);
-    if (!metric->map) return MERCER_OK;
-    *out = mrc_view(NULL, metric->diagonal ? 1 : d, d, MERCER_F64);
-    MRC_TRY(mrc_alloc(self->context, &out->data, out->rows * d, sizeof(double), "the metric"));
-    for (int64_t k = 0; k < d && metric->diagonal; k++) mrc_store(out, 0, k, mrc_metric_weight(metric, norm, k));
-    if (metric->diagonal) return MERCER_OK;
-    mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
-    mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &a, .b = &a, .c = out};
-    return backend->ops->gemm(backend, &job);
+    if (!metrics->map) return MERCER_OK;
+    *out = mrc_view(NULL, metrics->diagonal ? 1 : d, d, MERCER_F64);
+    MRC_TRY(mrc_alloc_zero(self->context, &out->data, out->rows * d, sizeof(double), "the metric"));
+    for (int v = 0; v < self->view_count; v++) {
+        const mrc_metric *metric = &metrics[v];
+        for (int64_t k = 0; k < d && metric->diagonal; k++)
+            mrc_store(out, 0, k, mrc_load(out, 0, k) + share * mrc_metric_weight(metric, norm, k));
+        if (metric->diagonal) continue;
+        mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
+        mrc_gemm job = {.transpose_b = true, .alpha = share, .beta = v > 0, .a = &a, .b = &a, .c = out};
+        MRC_TRY(backend->ops->gemm(backend, &job));
+    }
+    return MERCER_OK;
 }
 
 /* Whether `a` is to be preferred: it was judged by larger fits, or errs less. */
@@ -266,7 +300,7 @@ static mercer_status write_next(const mrc_tune_search *self)
                                     .ridge = of->ridge,
                                     .error = of->last_error,
                                     .round = of->best_round};
-        MRC_TRY(write_metric(self, &of->best, of->kernel, &choice->metric));
+        MRC_TRY(write_metric(self, of->best, of->kernel, &choice->metric));
     }
     return MERCER_OK;
 }
@@ -286,6 +320,7 @@ static mercer_status run(mrc_tune_search *self, mrc_scope *scope)
     MRC_TRY(mrc_split_make(&self->split, task->data, task->criterion, most_rows(task), task->seed));
     self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = task->criterion == MRC_HOLDOUT};
     memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
+    self->view_count = task->criterion == MRC_KFOLD ? self->rows.count : 1;
     self->points = (mrc_tune_points){.scope = scope, .context = self->context};
     MRC_TRY(mrc_tune_points_read(&self->points, task, &self->split, centers_at(self, LEVELS - 1, fitted_rows(self))));
     self->rows.x = self->points.mapped, self->rows.y = self->points.y, self->rows.weights = self->points.weights;
@@ -302,7 +337,7 @@ static mercer_status run(mrc_tune_search *self, mrc_scope *scope)
     if (!self->out_of_budget) MRC_TRY(try_sizes(self));
     if (task->keep) task->keep(task->keep_user, task, true);
     if (!result->found) return MERCER_OK;
-    MRC_TRY(write_metric(self, &self->winner, result->kernel, &result->metric));
+    MRC_TRY(write_metric(self, self->winner, result->kernel, &result->metric));
     return write_next(self);
 }
 
@@ -318,11 +353,16 @@ mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out)
     self->task = task, self->context = task->context, self->result = out;
     mercer_status status = run(self, &scope);
     for (int i = 0; i < self->arm_count; i++) {
-        mrc_metric_free(&self->arms[i].now);
-        mrc_metric_free(&self->arms[i].best);
+        for (int v = 0; v < MRC_VIEWS; v++) {
+            mrc_metric_free(&self->arms[i].now[v]);
+            mrc_metric_free(&self->arms[i].best[v]);
+        }
     }
-    mrc_metric_free(&self->winner);
-    mrc_small_fits_free(self->fits);
+    for (int v = 0; v < MRC_VIEWS; v++) {
+        mrc_metric_free(&self->winner[v]);
+        mrc_small_fits_free(self->fits[v]);
+    }
+    mrc_small_fits_free(self->joint);
     free_passes(self);
     mrc_free(self->context, self->split.rows);
     return status;

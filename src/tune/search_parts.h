@@ -6,11 +6,14 @@
 #include "tune/tune.h"
 
 enum { MRC_TUNE_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS, MRC_TUNE_TRIES = 4096 }; /* at most */
+/* Parts of the rows that are held back, one after the other: all folds of KFOLD, otherwise one. What is learned of the
+   rows, metrics that is, is learned for each of them from the others. */
+enum { MRC_VIEWS = MRC_FOLDS };
 enum { MRC_TUNE_FIRST = 5 }; /* bandwidths of round 0: 1/4 .. 4, then wider ones */
 
 typedef struct mrc_arm {
     int kernel, preparation;
-    mrc_metric now, best; /* of the next round, and of the best */
+    mrc_metric now[MRC_VIEWS], best[MRC_VIEWS]; /* of the next round, and of the best */
     int64_t round, best_round;
     int step, best_step; /* of the bandwidth */
     double ridge, error; /* of the best, at the last level that it came to */
@@ -40,12 +43,15 @@ typedef struct mrc_tune_search {
     int64_t rows_at_most, p;       /* of the level */
     int64_t winner_rows, winner_p; /* of the level that the best is of */
     int winner_level;
-    mrc_small_rows rows;
-    mrc_small_fits *fits;
-    mrc_pass passes[2]; /* of L1, and of another norm */
-    int64_t metrics;    /* that there were so far: the number of the last */
-    mrc_metric winner;  /* of the best of all */
-    bool climbs;        /* neighbours of a bandwidth are tried: at this level */
+    mrc_small_rows rows;             /* all of them, */
+    mrc_small_rows views[MRC_VIEWS]; /* and with one part held back */
+    int view_count;
+    mrc_small_fits *fits[MRC_VIEWS];
+    mrc_small_fits *joint; /* all folds at once, where nothing was learned of the rows; NULL: there is one view */
+    mrc_pass passes[2];    /* of L1, and of another norm */
+    int64_t metrics;       /* that there were so far: the number of the last */
+    mrc_metric winner[MRC_VIEWS]; /* of the best of all */
+    bool climbs;                  /* neighbours of a bandwidth are tried: at this level */
     bool out_of_budget;
     bool left_out; /* a descent that would have gone over it */
     int64_t total; /* tries expected, for progress */
@@ -55,8 +61,10 @@ typedef struct mrc_tune_search {
 typedef struct mrc_round {
     mrc_arm *of;
     mercer_kernel kernel;
-    mercer_matrix x, z;
-    double unit;
+    int preparation;
+    const mrc_metric *metrics; /* (views) */
+    int64_t width;             /* coordinates, at most */
+    double units[MRC_VIEWS];
     mrc_pass *pass;                /* or NULL: every fit forms distances of its own */
     double errors[MRC_TUNE_STEPS]; /* the best of all ridges; infinity: not tried */
     double ridges[MRC_TUNE_STEPS];
@@ -70,13 +78,19 @@ double mrc_search_multiple(int step); /* of the median distance: 1/4 .. 32 */
 /* The median distance between centers; 0: more than half of all pairs coincide. */
 mercer_status mrc_search_unit(mrc_tune_search *self, const mercer_kernel *kernel, const mercer_matrix *z, double *unit);
 mrc_norm mrc_search_norm(const mercer_kernel *kernel);
+/* Of all views. */
 mercer_status mrc_search_copy(mrc_tune_search *self, mrc_metric *to, const mrc_metric *from);
 /* Progress; MERCER_ERROR_CALLBACK: stop. */
 mercer_status mrc_search_tell(mrc_tune_search *self);
 /* Flops of a fit; of the first of a pass, with those of its distances. */
 double mrc_round_cost(const mrc_tune_search *self, const mrc_round *round);
-/* Errors of the ridges, by a fit or from the journal; *fitted: by a fit. */
-mercer_status mrc_round_fit(mrc_tune_search *self, const mrc_round *round, double *errors, bool *fitted);
+/* Points of a view, in its metric. */
+mercer_status mrc_round_map(mrc_tune_search *self, const mrc_round *round, int view, mercer_matrix *x,
+                            mercer_matrix *z);
+/* Median distances of all views; *zero: one is 0. */
+mercer_status mrc_round_units(mrc_tune_search *self, mrc_round *round, bool *zero);
+/* Errors of the ridges at a multiple of them, by a fit or from the journal; *fitted: by a fit. */
+mercer_status mrc_round_fit(mrc_tune_search *self, mrc_round *round, double multiple, double *errors, bool *fitted);
 /* The next round of an arm, and the metric of the one after it unless it is the last. *better: than the arm's rounds
    before, at this level. */
 mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *better);

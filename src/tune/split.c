@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 2000, HELD = 1 };
+enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 1200, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)
 

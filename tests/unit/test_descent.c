@@ -125,15 +125,16 @@ static void descend(double logs[FEATURES])
                         .ridge = 1e-5,
                         .x = mrc_view(planted_x, ROWS, FEATURES, MERCER_F32),
                         .y = mrc_view(planted_y, ROWS, 1, MERCER_F64),
-                        .rows = {100, ROWS - 100},
+                        .rows = {{100, 500}, {600, ROWS - 600}},
+                        .spans = 2,
                         .seed = 3};
     assert_true(mrc_descent_possible(&task));
     assert_true(mrc_descent_flops(&task) > 0);
     assert_succeeds(context, mrc_descend(&task, logs));
-    task.rows.count = 600;
+    task.spans = 1, task.rows[0].count = 300;
     assert_false(mrc_descent_possible(&task));
     mercer_kernel without_slope = kernel_of("lpq:p=1.5,q=1,bandwidth=2");
-    task.rows.count = ROWS, task.kernel = &without_slope;
+    task.rows[0].count = ROWS, task.kernel = &without_slope;
     assert_false(mrc_descent_possible(&task));
 }
 
