@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rounds of an arm: bandwidths and ridges in a metric, judged together; then the metric of the next one, by gradients
- * of the best fit (features/agop.h) or by descent (tune/descent.h), of every view from the rows that it is fitted to, so
- * that those that it is judged on are not seen.
+ * of the best fit (features/agop.h) or by descent (tune/descent.h), of every view from the rows that it is fitted to,
+ * so that those that it is judged on are not seen.
  */
 #include "tune/search_parts.h"
 
