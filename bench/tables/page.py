@@ -133,7 +133,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(make(entries))
     if options.docs:
-        table_docs.write(options.docs, entries, read_random(options.results))
+        table_docs.write(options.docs, entries, read_random(options.results), options.svg)
     return 0
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of run.py as the tables of a document: the split of the files, then the other splits with what was lost and won, then costs."""
 import math
+import os
 import textwrap
 
 from table_results import NAMES, differences, groups_of, mean, mean_of, part, title
@@ -117,8 +118,19 @@ def thousands(lines, name):
     return f"{found[0] / 1e3:,.0f}" if found else ""
 
 
+def machines(entries):
+    """Which packages were fitted where, on how many processors."""
+    found = {}
+    for entry in entries:
+        device = "a GPU and " if str(entry.get("device", "")).startswith("cuda") else ""
+        where = f"{device}{entry.get('jobs', '?')} processors of {entry.get('machine') or 'a machine without a name'}"
+        found.setdefault(where, {})[NAMES[entry["package"]]] = True
+    return prose("; ".join(f"{', '.join(names)}: {where}" for where, names in found.items()) + ".")
+
+
 def sections(entries):
     files, splits = part(entries, True), part(entries, False)
+    yield machines(entries)
     if files:
         own = [line for line in files if line["how"] == "search"]
         searched = f", searched for {mean(own, 'budget')[0]:g} s" if own else ""
@@ -160,11 +172,12 @@ def beside_random(entries):
     yield table(rows)
 
 
-def write(path, entries, random=()):
-    """Replaces what stands between the two marks."""
+def write(path, entries, random=(), plots=None):
+    """Replaces what stands between the two marks; plots is the file of the picture."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     first, last = (i for i, line in enumerate(lines) if line.startswith(MARK))
-    body = "\n".join([*sections(entries), *(beside_random(random) if random else ())]).rstrip("\n").split("\n")
+    picture = [f"![Scores over seconds of fitting]({os.path.relpath(plots, os.path.dirname(path) or '.')})\n"] if plots else []
+    body = "\n".join([*sections(entries), *(beside_random(random) if random else ()), *picture]).rstrip("\n").split("\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join([*lines[: first + 1], "", *body, "", *lines[last:]]))
