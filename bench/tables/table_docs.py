@@ -70,7 +70,7 @@ def of_files(entries):
     rows = [["set", "measure", "Mercer", "seeds", "seconds", *(title(*way) for way in others)]]
     for case in cases_of(entries, "r2", "accuracy"):
         own = groups.get((case, "mercer", "default"), [])
-        names = [name for name in ("r2", "accuracy", "auc") if any(line.get(name) is not None for line in own)]
+        names = [name for name in ("r2", "accuracy", "auc") if any(line["case"] == case and line.get(name) is not None for line in entries)]
         best, cells = {}, {}
         for way in [("mercer", "default"), *others]:
             lines = groups.get((case, *way), [])
@@ -80,10 +80,9 @@ def of_files(entries):
         texts = {way: " / ".join(f"**{short(value)}**" if value == best[name] else short(value) for name, value in found.items())
                  for way, found in cells.items()}
         spent = sorted(line["seconds"] for line in own)
-        if own:
-            rows.append([case, " / ".join(WORDS[name] for name in names), texts["mercer", "default"],
-                         ", ".join("/".join(short(line[name]) for name in names) for line in sorted(own, key=lambda line: line["seed"])),
-                         f"{spent[0]:.1f} to {spent[-1]:.1f}", *(texts[way] for way in others)])
+        rows.append([case, " / ".join(WORDS[name] for name in names), texts["mercer", "default"],
+                     ", ".join("/".join(short(line[name]) for name in names) for line in sorted(own, key=lambda line: line["seed"])),
+                     f"{spent[0]:.1f} to {spent[-1]:.1f}" if own else "", *(texts[way] for way in others)])
     return table(rows)
 
 
