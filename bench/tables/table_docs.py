@@ -122,7 +122,8 @@ def machines(entries):
     found = {}
     for entry in entries:
         device = "a GPU and " if str(entry.get("device", "")).startswith("cuda") else ""
-        where = f"{device}{entry.get('jobs', '?')} processors of {entry.get('machine') or 'a machine without a name'}"
+        count = entry.get("jobs", 1)
+        where = f"{device}{count} processor{'s' if count != 1 else ''} of {entry.get('machine') or 'a machine without a name'}"
         found.setdefault(where, {})[NAMES[entry["package"]]] = True
     return prose("; ".join(f"{', '.join(names)}: {where}" for where, names in found.items()) + ".")
 
