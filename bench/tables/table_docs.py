@@ -101,6 +101,8 @@ def verdicts(entries):
         difference, error, count = found[way]
         rows.append([case, WORDS[measure], title(*way), f"{difference:+.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}"), str(count)])
         said["neither" if math.isnan(error) or abs(difference) < 2 * error else "ahead" if difference > 0 else "behind"].append(case)
+    if len(rows) == 1:
+        return ""
     names = {word: ", ".join(cases) or "none" for word, cases in said.items()}
     said = (f"Beside the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by more than two "
             f"standard errors on {names['ahead']}; behind on {names['behind']}; within two on {names['neither']}.")
@@ -150,9 +152,9 @@ def sections(entries):
                 yield f"{WORDS[name].capitalize()}:\n"
                 yield by_package(splits, name, cases_of(splits, name), score, best)
         machine = next((line.get("machine") for line in splits if line["package"] == "mercer"), None)
-        splits = [line for line in splits if machine is None or line.get("machine") == machine]  # times of another one do not compare
+        splits = [line for line in splits if line.get("machine") == machine]  # times of another one do not compare
         for name, said, show in (("seconds", "Seconds of fitting, search included", number), ("bytes", "Size of the model, kB", thousands),
-                                 ("rows_per_second", "Thousand rows predicted a second", thousands)):
+                                 ("rows_per_second", "Thousand rows predicted a second", thousands)) if machine is not None else ():
             yield f"{said}:\n"
             yield by_package(splits, name, cases, show)
 
