@@ -91,8 +91,8 @@ typedef struct reader {
     const data *all;
     int64_t next, classes;
     float *targets;
-    int64_t *rows;
     int64_t room;
+    int64_t first, count; /* of the batch before: whose targets there are */
 } reader;
 
 static int restart(void *user, int64_t epoch)
@@ -110,12 +110,14 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     if (self->all->x.dtype == MERCER_U8) size = 1;
     if (m > self->room) {
         free(self->targets);
-        self->targets = malloc((size_t)(m * self->classes) * sizeof *self->targets);
-        self->room = m;
+        self->targets = calloc((size_t)(m * self->classes), sizeof *self->targets);
+        self->room = m, self->count = 0;
         if (!self->targets) return 1;
     }
-    memset(self->targets, 0, (size_t)(m * self->classes) * sizeof *self->targets);
+    /* Of the batch before there are ones alone: with many classes zeros would take longer than the training of them. */
+    for (int64_t i = 0; i < self->count; i++) self->targets[i * self->classes + self->all->labels[self->first + i]] = 0;
     for (int64_t i = 0; i < m; i++) self->targets[i * self->classes + self->all->labels[self->next + i]] = 1;
+    self->first = self->next, self->count = m;
     *batch = (mercer_batch){.X = mercer_matrix_view((char *)self->all->x.data + self->next * self->all->x.cols * size,
                                                     m, self->all->x.cols, self->all->x.dtype),
                             .Y = mercer_matrix_view(self->targets, m, self->classes, MERCER_F32)};

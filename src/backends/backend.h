@@ -47,6 +47,7 @@ typedef struct mrc_pair {
     const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
     int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
     bool accurate;                         /* not in half precision, whatever the context allows */
+    bool short_weights;                    /* those of kernel_transpose were rounded by round_half */
 } mrc_pair;
 
 /*
@@ -116,6 +117,7 @@ typedef struct mrc_capabilities {
     double rate, rate_double, bandwidth;
     double rate_differences; /* the same of sums of absolute differences, 2 for each; 0: a third of rate */
     int64_t kept_size;       /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    int64_t short_from;      /* columns from which on products of kept values gain by short weights; 0: never */
     bool float_factors;      /* cholesky and triangular_solve take f32, too */
     uint64_t place;          /* the same for those that share a device's memory, whatever its number; 0: the host's */
     void *stream;            /* that its work goes to, for callers who have streams of their own; NULL: none */
@@ -249,6 +251,14 @@ struct mrc_backend_ops {
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    /* gemm, where f32 factors may be taken with 22 bits each, and entries below 2^-36 of the largest of A, or of their
+       column of op(B), be lost. NULL: gemm itself. */
+    mercer_status (*split_gemm)(mrc_backend *backend, const mrc_gemm *job);
+    /* Y_ij += X_ij factors[j]. */
+    mercer_status (*add_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors,
+                                 const mercer_matrix *y);
+    /* X f32, in place: each element rounded to 11 bits, to even, so that scaled by a power of two it is a half. */
+    mercer_status (*round_half)(mrc_backend *backend, const mercer_matrix *x);
     mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
     /* Of every row of F and Y (m, c), f32 or f64, columns in their order, in double: error = sum (f - y)^2 and size =

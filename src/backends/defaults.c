@@ -342,6 +342,26 @@ static mercer_status default_scale_columns(mrc_backend *backend, const mercer_ma
     return MERCER_OK;
 }
 
+static mercer_status default_add_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors,
+                                         const mercer_matrix *y)
+{
+    (void)backend;
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++) mrc_store(y, i, j, mrc_load(y, i, j) + mrc_load(x, i, j) * factors[j]);
+    return MERCER_OK;
+}
+
+static mercer_status default_round_half(mrc_backend *backend, const mercer_matrix *x)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) {
+            float *value = (float *)mrc_row(x, i) + j;
+            *value = mrc_round_to_half(*value);
+        }
+    return MERCER_OK;
+}
+
 static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
 {
     (void)backend;
@@ -465,8 +485,8 @@ static mercer_status default_gram(mrc_backend *backend, double alpha, const merc
 #define PLAIN(X) \
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
     X(kernel_signs) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) \
-    X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) \
-    X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) X(affine) X(gram)
+    X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(add_columns) X(round_half) \
+    X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) X(affine) X(gram)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
@@ -477,5 +497,6 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
     if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
     if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;
+    if (!ops->split_gemm) ops->split_gemm = ops->gemm;
     if (!ops->rows_product) ops->rows_product = mrc_default_rows_product;
 }

@@ -45,14 +45,14 @@ static void test_products(void **state)
                                           "laplace-l1:bandwidth=50"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F16, MERCER_U8};
     static const int64_t shapes[][4] = {/* m, p, d, c */
-                                        {300, 700, 50, 10},
-                                        {129, 257, 7, 1},
-                                        {64, 1000, 200, 40},
-                                        {200, 500, 33, 100}};
+                                        {129, 257, 7, 1},    {300, 700, 50, 10},  {64, 1000, 200, 40},
+                                        {90, 300, 20, 64},   {257, 600, 130, 65}, {200, 500, 33, 100},
+                                        {70, 16700, 9, 100}, {150, 400, 60, 1000}};
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
     mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
     for (int k = 0; k < 7 && gpu; k++)
         for (int t = 0; t < 3; t++)
-            for (int s = 0; s < 4; s++) {
+            for (int s = 0; s < SHAPES; s++) {
                 const int64_t *n = shapes[s];
                 mercer_kernel kernel;
                 assert_succeeds(cpu, mercer_kernel_parse(&kernel, cpu, kernels[k]));
@@ -88,13 +88,32 @@ static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const
     free(g.data), free(h.data), free(right.data);
 }
 
-/* F = K W and H = K' G with no, some and enough room for K in between, rows packed before or not, against the CPU. */
+/* Of rounded weights the second part is nothing: leaving it out changes no more than the order of sums. */
+static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const mercer_matrix *g, const mrc_kept *kept)
+{
+    mrc_backend *backend = gpu->backend;
+    mercer_matrix both = data_matrix(pair->z->rows, g->cols, 0, MERCER_F32),
+                  one = data_matrix(pair->z->rows, g->cols, 0, MERCER_F32);
+    mrc_pair rounded = *pair;
+    rounded.short_weights = true;
+    assert_succeeds(gpu, backend->ops->round_half(backend, g));
+    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, pair, g, &both, kept));
+    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &rounded, g, &one, kept));
+    double error = difference(&one, &both);
+    assert_that(error < 4e-6, "%lld columns of rounded weights: %g", (long long)g->cols, error); /* 64 x 2^-24 */
+    free(both.data), free(one.data);
+}
+
+/* F = K W and H = K' G with no, some and enough room for K in between, rows packed before or not, few and many outputs,
+   against the CPU; and H of a rounded G, which is the same however it is multiplied. */
 static void test_kept(void **state)
 {
     (void)state;
-    enum { M = 300, P = 1000, D = 40, C = 20, SKIPPED = 8 };
+    enum { M = 300, P = 1000, D = 40, SKIPPED = 8 };
+    static const int64_t widths[] = {1, 10, 20, 64, 65, 100, 1000};
     mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
-    for (int v = 0; v < 12 && gpu; v++) {
+    for (int v = 0; v < 12 * 7 && gpu; v++) {
+        const int64_t C = widths[v / 12];
         mercer_dtype type = v & 1 ? MERCER_U8 : MERCER_F32;
         bool packs = v & 2;
         mrc_backend *backend = gpu->backend;
@@ -120,23 +139,86 @@ static void test_kept(void **state)
             assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 0, &top));
             pair.packed_z = packed;
         }
-        mrc_kept kept = {.bytes = (int64_t)304 * 1024 * 2 * (v / 4) / 2}; /* whole tiles: 16 rows, 256 centers */
+        mrc_kept kept = {.bytes = (int64_t)304 * 1024 * 2 * (v / 4 % 3) / 2}; /* whole tiles: 16 rows, 256 centers */
         assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
         assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
         int64_t expected[] = {0, 512, P};
-        assert_true(kept.columns == expected[v / 4] || !kept.opaque); /* other forms round otherwise */
+        assert_true(kept.columns == expected[v / 4 % 3] || !kept.opaque); /* other forms round otherwise */
         assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &kept));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_f, &kernel, &x, &z, &w));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));
         double forward = difference(&f, &right_f), back = difference(&h, &right_h);
         assert_that(forward < 5e-4 && back < 5e-4, "case %d: %g, %g", v, forward, back);
         check_wide_transpose(gpu, cpu, &pair, &kept);
+        check_short_weights(gpu, &pair, &g, &kept);
         backend->ops->free(backend, kept.memory);
         backend->ops->pack_free(backend, packed);
         free(x.data), free(all.data), free(w.data), free(g.data), free(f.data), free(h.data);
         free(right_f.data), free(right_h.data);
     }
     mercer_context_free(gpu), mercer_context_free(cpu);
+}
+
+typedef struct dense_case {
+    bool transpose;
+    int64_t m, n, k;
+    double alpha, beta;
+} dense_case;
+
+static void copy_values(const mercer_matrix *to, const mercer_matrix *from, bool absolute)
+{
+    for (int64_t i = 0; i < to->rows; i++)
+        for (int64_t j = 0; j < to->cols; j++) {
+            double value = mrc_load(from, i, j);
+            mrc_store(to, i, j, absolute ? fabs(value) : value);
+        }
+}
+
+/* C of split factors against C in double, relative to |alpha| |A| |B| + |beta C|: 2^-22 of each factor, as much for what is
+   left out, and float sums. Columns of B differ by 10^12, A has entries from 2^-30 to 1. */
+static void check_split(mercer_context *gpu, const dense_case *one)
+{
+    mrc_backend *backend = gpu->backend;
+    int64_t rows = one->transpose ? one->k : one->m, cols = one->transpose ? one->m : one->k;
+    mercer_matrix a = data_matrix(rows, cols, 0, MERCER_F32), b = data_matrix(one->k, one->n, 0, MERCER_F32),
+                  c = data_matrix(one->m, one->n, 0, MERCER_F32), a64 = data_matrix(rows, cols, 0, MERCER_F64),
+                  b64 = data_matrix(one->k, one->n, 0, MERCER_F64), right = data_matrix(one->m, one->n, 0, MERCER_F64),
+                  size = data_matrix(one->m, one->n, 0, MERCER_F64);
+    data_fill_normal(&a, (mrc_rng){7, 1}, 0, 1), data_fill_normal(&b, (mrc_rng){7, 2}, 0, 1);
+    data_fill_normal(&c, (mrc_rng){7, 3}, 0, 1);
+    for (int64_t i = 0; i < rows; i += 7) mrc_store(&a, i, i % cols, ldexp(mrc_load(&a, i, i % cols), -(int)(i % 30)));
+    for (int64_t i = 0; i < one->k; i++)
+        for (int64_t j = 0; j < one->n; j++) mrc_store(&b, i, j, mrc_load(&b, i, j) * pow(10, (double)(j % 13) - 6));
+    copy_values(&a64, &a, false), copy_values(&b64, &b, false), copy_values(&right, &c, false);
+    mrc_gemm exact = {one->transpose, false, one->alpha, one->beta, &a64, &b64, &right},
+             fast = {one->transpose, false, one->alpha, one->beta, &a, &b, &c},
+             bound = {one->transpose, false, fabs(one->alpha), fabs(one->beta), &a64, &b64, &size};
+    copy_values(&size, &right, true);
+    assert_succeeds(gpu, backend->ops->gemm(backend, &exact));
+    copy_values(&a64, &a, true), copy_values(&b64, &b, true);
+    assert_succeeds(gpu, backend->ops->gemm(backend, &bound));
+    assert_succeeds(gpu, backend->ops->split_gemm(backend, &fast));
+    double allowed = 3 * 0x1p-22 + 4 * sqrt((double)one->k) * 0x1p-24, worst = 0;
+    for (int64_t i = 0; i < one->m; i++)
+        for (int64_t j = 0; j < one->n; j++)
+            worst = fmax(worst, fabs(mrc_load(&c, i, j) - mrc_load(&right, i, j)) / mrc_load(&size, i, j));
+    assert_that(worst < allowed, "%lld x %lld, depth %lld: %g, allowed %g", (long long)one->m, (long long)one->n,
+                (long long)one->k, worst, allowed);
+    free(a.data), free(b.data), free(c.data), free(a64.data), free(b64.data), free(right.data), free(size.data);
+}
+
+/* Products of split factors: blocks of rows and of the depth, sizes that are not multiples of anything, few columns. */
+static void test_split_gemm(void **state)
+{
+    (void)state;
+    static const dense_case cases[] = {{false, 40001, 201, 137, 1, 0},
+                                       {false, 2003, 1000, 600, -0.7, 0.3},
+                                       {true, 151, 203, 40003, 1, 0},
+                                       {true, 1000, 1000, 1100, 2.5, -1},
+                                       {false, 3000, 10, 40000, 0.5, 1}};
+    mercer_context *gpu = open_context("cuda", "fast");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && gpu; i++) check_split(gpu, &cases[i]);
+    mercer_context_free(gpu);
 }
 
 /* A coordinate beyond the range of half precision is refused, and the context stays usable. */
@@ -208,7 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),     cmocka_unit_test(test_kept),    cmocka_unit_test(test_range),
-        cmocka_unit_test(test_fast_on_host), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_fast_on_host), cmocka_unit_test(test_options), cmocka_unit_test(test_split_gemm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

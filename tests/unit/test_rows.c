@@ -169,6 +169,53 @@ static void scale_on(mrc_backend *backend)
     }
 }
 
+static void add_columns_on(mrc_backend *backend)
+{
+    double factors[65];
+    for (int i = 0; i < 65; i++) factors[i] = i == 3 ? 0 : mrc_random_normal((mrc_rng){77, 10}, (uint64_t)i);
+    for (int s = 0; s < 2 * SHAPES; s++) {
+        mercer_dtype dtype = dtypes[s % 2];
+        mercer_matrix x = filled(shapes[s / 2][0], shapes[s / 2][1], dtype, 11), y = filled(x.rows, x.cols, dtype, 12),
+                      old = filled(x.rows, x.cols, dtype, 12);
+        assert_succeeds(backend->context, backend->ops->add_columns(backend, &x, factors, &y));
+        for (int64_t i = 0; i < y.rows; i++)
+            for (int64_t j = 0; j < y.cols; j++) {
+                long double term = (long double)factors[j] * mrc_load(&x, i, j), before = mrc_load(&old, i, j);
+                check_close(mrc_load(&y, i, j), before + term, fabsl(before) + fabsl(term), 2, unit_of(dtype),
+                            "add_columns");
+            }
+        assert_true(sentinels_intact(&y));
+        free(x.data), free(y.data), free(old.data);
+    }
+}
+
+/* At most 2^-11 of an element, 11 bits and no more, ties to even; tiny and huge ones, and what is not finite. */
+static void round_half_on(mrc_backend *backend)
+{
+    static const float given[] = {
+        1 + 0x1p-11f, 1 + 0x1p-10f, 1 + 3 * 0x1p-11f, -1 - 0x1.8p-11f, 0x1.ffffp-100f, 0x1.ffffp100f, 0,
+        INFINITY,     NAN,          0x1.fffffep127f};
+    static const float wanted[] = {1, 1 + 0x1p-10f, 1 + 0x1p-9f, -1 - 0x1p-10f, 0x1p-99f, 0x1p101f,
+                                   0, INFINITY,     NAN,         INFINITY};
+    enum { COUNT = sizeof given / sizeof *given };
+    mercer_matrix x = filled(7, 33, MERCER_F32, 13), old = filled(7, 33, MERCER_F32, 13);
+    for (int j = 0; j < COUNT; j++) mrc_store(&x, 2, j, (double)given[j]);
+    assert_succeeds(backend->context, backend->ops->round_half(backend, &x));
+    for (int j = 0; j < COUNT; j++) {
+        double value = mrc_load(&x, 2, j);
+        assert_true(value == (double)wanted[j] || (isnan(value) && isnan(wanted[j])));
+    }
+    for (int64_t i = 0; i < x.rows; i++)
+        for (int64_t j = 0; j < x.cols; j++) {
+            int exponent;
+            double value = mrc_load(&x, i, j), scaled = ldexp(frexp(value, &exponent), 11);
+            if (i == 2 && j < COUNT) continue;
+            assert_true(scaled == floor(scaled) && fabs(value - mrc_load(&old, i, j)) <= 0x1p-11 * fabs(value));
+        }
+    assert_true(sentinels_intact(&x));
+    free(x.data), free(old.data);
+}
+
 static void symmetrise_on(mrc_backend *backend)
 {
     mercer_matrix a = filled(33, 33, MERCER_F64, 21), old = filled(33, 33, MERCER_F64, 21);
@@ -262,6 +309,7 @@ static void test_defaults_complete_a_table(void **state)
         assert_true(ops.kernel_eval && ops.kernel_diagonal && ops.row_sqnorms && ops.column_mean && ops.eigen_top);
         assert_true(ops.cholesky && ops.triangular_solve && ops.gather_rows && ops.scatter_add_rows && ops.axpby);
         assert_true(ops.scale_rows && ops.scale_columns && ops.column_dots && ops.symmetrise && ops.clear);
+        assert_true(ops.add_columns && ops.round_half && ops.split_gemm);
         if (mrc_backend_registry[b]->axpby) assert_true(ops.axpby == mrc_backend_registry[b]->axpby);
     }
 }
@@ -289,6 +337,8 @@ ON_EVERY_BACKEND(gather)
 ON_EVERY_BACKEND(scatter)
 ON_EVERY_BACKEND(axpby)
 ON_EVERY_BACKEND(scale)
+ON_EVERY_BACKEND(add_columns)
+ON_EVERY_BACKEND(round_half)
 ON_EVERY_BACKEND(symmetrise)
 ON_EVERY_BACKEND(column_sums)
 ON_EVERY_BACKEND(row_sqnorms)
@@ -303,6 +353,8 @@ int main(void)
         cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_axpby),
         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_add_columns),
+        cmocka_unit_test(test_round_half),
         cmocka_unit_test(test_symmetrise),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_row_sqnorms),

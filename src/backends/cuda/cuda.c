@@ -137,6 +137,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .rate_differences = 20e12, /* of an H200: 25 with many features */
                               .bandwidth = 3e12,
                               .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .short_from = backend->context->half_precision ? MRC_CUDA_WIDE : 0,
                               .place = mrc_cuda_of(backend)->place,
                               .stream = mrc_cuda_of(backend)->stream,
                               .device_seconds = mrc_cuda_of(backend)->device_seconds,

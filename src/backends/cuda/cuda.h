@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-enum { MRC_CUDA_NAME = 320 };
+enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* columns from which on products in half precision go by tiles */ };
 
 /* One block of device memory, and what the context counts for it. */
 typedef struct mrc_cuda_block {
@@ -95,10 +95,12 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, kernel_eval) X(cuda, nearest_rows)                                                              \
     X(cuda, kernel_diagonal) X(cuda, work_bytes)                       /* diagonal.c, footprint.c */ \
     X(cuda, gemm) X(cuda, eigen_top) X(cuda, cholesky) X(cuda, triangular_solve)      /* cuda_dense.c */     \
+    X(cuda, split_gemm)                                                 /* half_precision/split_gemm.c */    \
     X(cuda, invert)                                                                   /* cuda_inverse.c */   \
     X(cuda, gather_rows) X(cuda, scatter_add_rows) X(cuda, axpby) X(cuda, scale_rows) /* cuda_vectors.c */   \
-    X(cuda, scale_columns) X(cuda, symmetrise) X(cuda, column_dots) X(cuda, column_mean) X(cuda, row_sqnorms) \
-    X(cuda, affine) X(cuda, draw_normals) X(cuda, change_rows) X(cuda, row_losses)                         \
+    X(cuda, scale_columns) X(cuda, add_columns) X(cuda, round_half) X(cuda, symmetrise) X(cuda, column_dots) \
+    X(cuda, column_mean) X(cuda, row_sqnorms) X(cuda, affine) X(cuda, draw_normals) X(cuda, change_rows)    \
+    X(cuda, row_losses)                                                                                     \
     X(cuda, check_memory) X(cuda, wait) X(cuda, scan)                                 /* callers.c */         \
     X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */  \
     X(cuda, gains_by_half)

@@ -78,6 +78,30 @@ mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *
     return scale(backend, x, factors, true);
 }
 
+mercer_status mrc_cuda_add_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors,
+                                   const mercer_matrix *y)
+{
+    mercer_matrix source, target;
+    double *list;
+    if (is_empty(y)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, x, &source));
+    MRC_TRY(mrc_cuda_write(backend, y, true, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &list, factors, y->cols * (int64_t)sizeof *factors));
+    MRC_CUDA_TRY(backend, mrc_launch_add_columns(mrc_cuda_of(backend)->stream, source, list, target));
+    return mrc_cuda_write_back(backend, y, &target);
+}
+
+mercer_status mrc_cuda_round_half(mrc_backend *backend, const mercer_matrix *x)
+{
+    mercer_matrix target;
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_write(backend, x, true, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_round_half(mrc_cuda_of(backend)->stream, target));
+    return mrc_cuda_write_back(backend, x, &target);
+}
+
 mercer_status mrc_cuda_affine(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                               const mrc_affine *map)
 {

@@ -6,6 +6,7 @@
  *   differences         both sides as tiles, sums of groups of centers                               cuda_differences.c
  *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
  *                       or, for wide W, tiles                                                          half_tiles.c
+ *   split products      some rows of both factors as halves, three times; sums                         split_gemm.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
  *   inverses of blocks  products of a quarter of the size of those that are made together              cuda_inverse.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
@@ -29,7 +30,9 @@ enum {
     FEW = 64,             /* columns up to which products are summed without a matrix product */
     PIECES = 32 * 256,    /* rounding up of single pieces */
     LIBRARIES = 64 << 20, /* workspaces that cuBLAS and cuSOLVER make for themselves */
-    FAST_COLUMNS = 32
+    FAST_COLUMNS = 32,
+    UNITS = 32,        /* of few centers, at most */
+    SPLIT_ROWS = 32768 /* of split_gemm.c */
 };
 
 static int64_t accurate_bytes(const mrc_extent *work)
@@ -51,10 +54,12 @@ static int64_t half_bytes(const mrc_extent *work)
     int64_t forward = mrc_fused_units(work->centers) * mrc_min(work->rows, FAST_BLOCK),
             back = mrc_fused_units(work->rows) * mrc_min(work->centers, FAST_BLOCK);
     int64_t sums = mrc_max(forward, back) * FAST_COLUMNS * 4;
-    int64_t rows = mrc_min(all, TILE_ROWS), centers = mrc_min(all, TILE_CENTERS);
-    int64_t tiles = rows * centers * 6 + all * work->wide * 4 + rows * work->wide * 8;
-    int64_t back_wide = all * mrc_min(work->outputs, WIDE) * 12; /* of kept values: weights in halves, sums */
-    return sides + mrc_max(mrc_max(weights + sums, tiles), back_wide) + work->features * 16;
+    int64_t rows = mrc_min(all, TILE_ROWS), centers = mrc_fused_padded(mrc_min(all, TILE_CENTERS));
+    int64_t wide = work->wide + LANES, units = mrc_max(UNITS, mrc_fused_units(all));
+    int64_t tiles = (rows + LANES) * centers * 6 + all * wide * 4 + rows * wide * 8 + (all + units * rows) * 32;
+    int64_t back_wide = all * (mrc_min(work->outputs, WIDE) + LANES) * 12; /* of kept values: weights in halves, sums */
+    int64_t chunk = mrc_min(all, SPLIT_ROWS), split = chunk * wide * 16 + wide * wide * 10;
+    return sides + mrc_max(mrc_max(weights + sums, tiles), mrc_max(back_wide, split)) + work->features * 16;
 }
 
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)

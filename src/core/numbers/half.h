@@ -46,4 +46,12 @@ static inline uint16_t mrc_half_from_float(float value)
     return (uint16_t)(sign | (magnitude - 0x38000000 + 0xfff + odd) >> 13);
 }
 
+/* A float rounded to the 11 bits of a normal half, ties to even, whatever its exponent. What is not finite stays so. */
+static inline float mrc_round_to_half(float value)
+{
+    uint32_t bits = mrc_bits_from_float(value);
+    if ((bits & 0x7f800000) == 0x7f800000) return value;
+    return mrc_float_from_bits((bits + 0xfff + (bits >> 13 & 1)) & ~(uint32_t)0x1fff);
+}
+
 #endif

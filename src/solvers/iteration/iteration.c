@@ -118,6 +118,7 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
+    kernel_blocks->rounds = true; /* by 2^-12 of each residual, which all of a step then agree upon */
     MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
     MRC_TRY(create_fields(out, outputs));
     return create_scratch(out, outputs);
@@ -212,10 +213,11 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     const mrc_eigensystem *system = self->system;
     if (system->q == 0) return MERCER_OK;
     mrc_pair pair = mrc_points_pair(centers, &batch->X, &system->points);
+    pair.short_weights = self->kernel_blocks->short_weights;
     int64_t width = g->cols + (self->sample_kept.columns == system->s ? 0 : batch->X.cols);
     centers->flops += 2.0 * (double)(batch->X.rows * system->s) * (double)width;
     MRC_TRY(backend->ops->kernel_transpose(backend, &pair, g, &self->ks, &self->sample_kept));
-    MRC_TRY(mrc_counted_gemm(centers, true, false, 1, &system->vectors, &self->ks, 0, &self->u));
+    MRC_TRY(mrc_split_gemm(centers, true, 1, &system->vectors, &self->ks, 0, &self->u));
     MRC_TRY(backend->ops->copy(backend, &self->du, &self->u));
     return backend->ops->scale_rows(backend, &self->du, system->d);
 }
@@ -278,12 +280,12 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
     MRC_TRY(mrc_temporary_centers_scale(&self->temporary, 1 - rho));
     if (system->q == 0) return MERCER_OK;
     if (self->options.update == MRC_UPDATE_COORDINATES) {
-        MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 0, &self->ks));
+        MRC_TRY(mrc_split_gemm(centers, false, rho, &system->vectors, &self->du, 0, &self->ks));
         return mrc_centers_scatter_add(centers, &self->alpha, self->sample_rows, system->s, &self->ks, 1);
     }
     MRC_TRY(mrc_centers_multiply(centers, rho, &self->c, &self->u, 1, &self->sum));
     if (!uses_temporary(&self->options)) return MERCER_OK;
-    MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 1, &self->sample_weights));
+    MRC_TRY(mrc_split_gemm(centers, false, rho, &system->vectors, &self->du, 1, &self->sample_weights));
     return follow_values(self, 0, rho);
 }
 
@@ -295,7 +297,7 @@ static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *b
     MRC_TRY(mrc_temporary_centers_append(&self->temporary, &batch->X, g, -eta));
     if (system->q == 0) return MERCER_OK;
     if (self->options.ridge > 0) MRC_TRY(follow_values(self, eta, eta));
-    return mrc_counted_gemm(self->centers, false, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
+    return mrc_split_gemm(self->centers, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
 }
 
 static mercer_status update_coordinates(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g,
@@ -304,7 +306,7 @@ static mercer_status update_coordinates(mrc_iteration *self, const mercer_batch 
     const mrc_eigensystem *system = self->system;
     MRC_TRY(mrc_centers_scatter_add(self->centers, &self->alpha, batch->rows, batch->X.rows, g, -eta));
     if (system->q == 0) return MERCER_OK;
-    MRC_TRY(mrc_counted_gemm(self->centers, false, false, eta, &system->vectors, &self->du, 0, &self->ks));
+    MRC_TRY(mrc_split_gemm(self->centers, false, eta, &system->vectors, &self->du, 0, &self->ks));
     return mrc_centers_scatter_add(self->centers, &self->alpha, self->sample_rows, system->s, &self->ks, 1);
 }
 
@@ -337,6 +339,7 @@ mercer_status mrc_iteration_step(mrc_iteration *self, const mercer_batch *looked
     MRC_TRY(backend->ops->copy(backend, &g, &f));
     MRC_TRY(backend->ops->axpby(backend, -1, &batch->Y, 1, &g));
     if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, &g, batch->weights));
+    if (self->kernel_blocks->short_weights) MRC_TRY(backend->ops->round_half(backend, &g));
     if (options->ridge > 0 && options->update != MRC_UPDATE_PLAIN)
         MRC_TRY(apply_ridge(self, eta * (double)batch->X.rows * options->ridge));
     MRC_TRY(eigencoefficients(self, batch, &g));

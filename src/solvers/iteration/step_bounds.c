@@ -37,7 +37,7 @@ static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *s
         MRC_TRY(backend->ops->axpby(backend, 1 / fmax(norm, 1e-300), &v, 0, &v));
         MRC_TRY(mrc_centers_predict(centers, sample, &v, &values, NULL));
         if (ridge > 0) MRC_TRY(mrc_centers_times(centers, NULL, &v, &smooth));
-        MRC_TRY(mrc_centers_transpose(centers, sample, &values, &v, NULL));
+        MRC_TRY(mrc_centers_transpose(centers, sample, &values, &v, NULL, false));
         MRC_TRY(backend->ops->axpby(backend, ridge, &smooth, mean, &v));
         MRC_TRY(mrc_centers_norm(centers, &v, top));
     }

@@ -107,24 +107,39 @@ mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool tran
     return centers->backend->ops->gemm(centers->backend, &job);
 }
 
+mercer_status mrc_split_gemm(mrc_centers *centers, bool transpose_a, double alpha, const mercer_matrix *a,
+                             const mercer_matrix *b, double beta, const mercer_matrix *c)
+{
+    mrc_gemm job = {transpose_a, false, alpha, beta, a, b, c};
+    mrc_count_product(centers, c->rows, c->cols, transpose_a ? a->rows : a->cols);
+    return centers->backend->ops->split_gemm(centers->backend, &job);
+}
+
 mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i)
 {
     return mrc_rows(field, centers->shard[i].offset, centers->shard[i].rows);
 }
 
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_kept *kept)
+                                    const mercer_matrix *h, const mrc_kept *kept, bool short_weights)
 {
     static const mrc_kept nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
+        pair.short_weights = short_weights;
         int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
         mrc_count_product(centers, x->rows, z.rows, g->cols);
         mrc_count_product(centers, x->rows, again, x->cols);
         MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
     }
     return MERCER_OK;
+}
+
+bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c)
+{
+    mrc_capabilities there = centers->backend->ops->capabilities(centers->backend);
+    return centers->real == MERCER_F32 && there.short_from > 0 && c >= there.short_from;
 }
 
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
@@ -151,7 +166,7 @@ mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mer
 {
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix from = mrc_centers_part(centers, u, i), out = mrc_centers_part(centers, h, i);
-        MRC_TRY(mrc_counted_gemm(centers, false, false, alpha, &from, a, beta, &out));
+        MRC_TRY(mrc_split_gemm(centers, false, alpha, &from, a, beta, &out));
     }
     return MERCER_OK;
 }
@@ -210,19 +225,27 @@ typedef struct fields_job {
     const mercer_matrix *u, *v;
     const int64_t *ids;
     int64_t count;
+    bool exact;
 } fields_job;
 
 static mercer_status inner_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     fields_job *job = argument;
     mercer_matrix u = mrc_centers_part(centers, job->u, shard), v = mrc_centers_part(centers, job->v, shard);
-    return mrc_counted_gemm(centers, true, false, 1, &u, &v, 0, part);
+    return job->exact ? mrc_counted_gemm(centers, true, false, 1, &u, &v, 0, part)
+                      : mrc_split_gemm(centers, true, 1, &u, &v, 0, part);
 }
 
 mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
                                 const mercer_matrix *out)
 {
     fields_job job = {.u = u, .v = v};
+    return mrc_centers_sum(centers, out, inner_part, &job);
+}
+
+mercer_status mrc_centers_gram(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *out)
+{
+    fields_job job = {.u = u, .v = u, .exact = true};
     return mrc_centers_sum(centers, out, inner_part, &job);
 }
 

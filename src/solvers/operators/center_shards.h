@@ -91,9 +91,12 @@ mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, 
 /* The part of local shard i, K(X, Z_i) W_i, of the field W. */
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
                                        const mercer_matrix *part, mrc_kept *kept);
-/* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. */
+/* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. short_weights:
+   as in mrc_pair. */
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_kept *kept);
+                                    const mercer_matrix *h, const mrc_kept *kept, bool short_weights);
+/* Whether c columns of weights should be rounded by the backend's round_half before products of what it keeps. */
+bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c);
 /* H field = K(Z, B) W, or += it, for any points B and weights W that every rank has. */
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
                                 const mercer_matrix *h, bool add);
@@ -107,9 +110,10 @@ mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *
 /* out = the sum over all shards of what `work` puts into `part` (cleared) for each local one. */
 typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument);
 mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
-/* out (k, c) = U' V for fields U (rows, k), V (rows, c) of the same dtype. */
+/* out (k, c) = U' V for fields U (rows, k), V (rows, c) of the same dtype; and U' U, never of split factors. */
 mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
                                 const mercer_matrix *out);
+mercer_status mrc_centers_gram(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *out);
 /* out[j] = sum over all centers i of U_ij V_ij: (c) doubles. */
 mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
                                       double *out);
@@ -162,5 +166,8 @@ mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, con
 /* C = alpha op(A) op(B) + beta C, counted. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);
+/* C = alpha op(A) B + beta C, counted, by the backend's split_gemm. */
+mercer_status mrc_split_gemm(mrc_centers *centers, bool transpose_a, double alpha, const mercer_matrix *a,
+                             const mercer_matrix *b, double beta, const mercer_matrix *c);
 
 #endif

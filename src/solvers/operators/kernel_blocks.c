@@ -138,7 +138,7 @@ static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *bat
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
     self->from_cache = self->cached && batch->rows && has_room(self, batch->X.rows);
-    self->again = false;
+    self->again = self->short_weights = false;
     for (int i = 0; i < self->centers->shards; i++)
         self->kept[i] = (mrc_kept){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
     if (!self->from_cache || all_cached(self, batch)) return MERCER_OK;
@@ -180,6 +180,8 @@ mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_ba
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));
     self->again = self->from_cache;
+    bool kept = self->kept && self->kept[0].opaque && self->kept[0].columns > 0;
+    self->short_weights = self->rounds && kept && mrc_centers_short_weights(self->centers, w->cols);
     return MERCER_OK;
 }
 
@@ -187,7 +189,7 @@ mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *self, const mercer_
                                           const mercer_matrix *h)
 {
     mrc_centers *centers = self->centers;
-    if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->kept);
+    if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->kept, self->short_weights);
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix room, out = mrc_centers_part(centers, h, i);
         mrc_stored stored = stored_rows(self, i, batch, &room);

@@ -21,8 +21,10 @@ typedef struct mrc_kernel_blocks {
     mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
     unsigned char *have;  /* (n) which rows of the cache are filled */
     bool cached;
-    bool from_cache; /* the batch under way has its rows there */
-    bool again;      /* and they have been multiplied once */
+    bool from_cache;    /* the batch under way has its rows there */
+    bool again;         /* and they have been multiplied once */
+    bool rounds;        /* for the owner to set: G comes rounded by round_half where short_weights says so */
+    bool short_weights; /* of the last forward: such a G saves time */
 } mrc_kernel_blocks;
 
 /* keep_bytes: room for a batch's block (as much of it as is useful is taken). samples > 0: cache K(X, Z) for so

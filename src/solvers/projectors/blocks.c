@@ -231,8 +231,7 @@ static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mer
     int keeper = keeper_of(self, block);
     int64_t bytes = x->rows * x->ld * mrc_dtype_size(x->dtype);
     mercer_matrix host;
-    if (keeper == comm->rank)
-        MRC_TRY(mrc_counted_gemm(&self->sorted, false, false, 1, &self->inverses[block], b, 0, x));
+    if (keeper == comm->rank) MRC_TRY(mrc_split_gemm(&self->sorted, false, 1, &self->inverses[block], b, 0, x));
     if (comm->ranks == 1) return MERCER_OK;
     if (mrc_comm_memory(comm, x->memory) == x->memory) { /* messages go from where it lies */
         MRC_TRY(backend->ops->sync(backend));

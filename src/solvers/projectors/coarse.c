@@ -100,7 +100,7 @@ static mercer_status gram_of(basis *self, const double *scale)
     int64_t k = self->out->u.cols;
     mercer_matrix gram = mrc_block(&self->gram, 0, 0, k, k), from, to;
     MRC_SCOPE(scope, self->centers->context);
-    MRC_TRY(mrc_centers_inner(self->centers, &self->out->u, &self->out->u, &gram));
+    MRC_TRY(mrc_centers_gram(self->centers, &self->out->u, &gram));
     MRC_TRY(mrc_scope_open(&scope, self->backend, &gram, &from));
     MRC_TRY(mrc_scope_open(&scope, self->backend, &self->a, &to));
     for (int64_t i = 0; i < k; i++)

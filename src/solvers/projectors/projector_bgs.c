@@ -190,6 +190,7 @@ static mercer_status make_sampled(bgs *self, mrc_centers *centers, const mrc_pro
 typedef struct inner_job {
     const bgs *self;
     const mercer_matrix *field;
+    bool exact;
 } inner_job;
 
 /* A shard's share of U' V for a sorted field V. */
@@ -199,12 +200,13 @@ static mercer_status inner_part(mrc_centers *sorted, int shard, const mercer_mat
     mrc_shard own = job->self->part[shard];
     mercer_matrix u = mrc_rows(&job->self->u, own.offset, own.rows);
     mercer_matrix v = mrc_rows(job->field, sorted->shard[shard].offset, own.rows);
-    return mrc_counted_gemm(sorted, true, false, 1, &u, &v, 0, part);
+    return job->exact ? mrc_counted_gemm(sorted, true, false, 1, &u, &v, 0, part)
+                      : mrc_split_gemm(sorted, true, 1, &u, &v, 0, part);
 }
 
-static mercer_status inner(bgs *self, const mercer_matrix *field, const mercer_matrix *out)
+static mercer_status inner(bgs *self, const mercer_matrix *field, bool exact, const mercer_matrix *out)
 {
-    inner_job job = {self, field};
+    inner_job job = {self, field, exact};
     return mrc_centers_sum(&self->blocks.sorted, out, inner_part, &job);
 }
 
@@ -216,7 +218,7 @@ static mercer_status add_coarse(bgs *self, const mercer_matrix *y, const mercer_
         mrc_shard own = self->part[shard];
         mercer_matrix u = mrc_rows(&self->u, own.offset, own.rows);
         mercer_matrix to = mrc_rows(t, sorted->shard[shard].offset, own.rows);
-        MRC_TRY(mrc_counted_gemm(sorted, false, false, 1, &u, y, 1, &to));
+        MRC_TRY(mrc_split_gemm(sorted, false, 1, &u, y, 1, &to));
     }
     return MERCER_OK;
 }
@@ -230,7 +232,7 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     if (self->q == 0) return MERCER_OK;
     MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
     MRC_TRY(mrc_scope_matrix(&scope, centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
-    MRC_TRY(inner(self, &self->ku, &a));
+    MRC_TRY(inner(self, &self->ku, true, &a));
     return factor_coarse(self, centers, &a);
 }
 
@@ -318,7 +320,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     MRC_TRY(backend->ops->copy(backend, &own, &h));
     if (w->self->q > 0) {
         mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows);
-        MRC_TRY(mrc_counted_gemm(sorted, false, false, -1, &ku, &w->y, 1, &own));
+        MRC_TRY(mrc_split_gemm(sorted, false, -1, &ku, &w->y, 1, &own));
     }
     return backend->ops->scatter_add_rows(backend, part, &own, w->self->blocks.place + r.first, 1);
 }
@@ -329,7 +331,7 @@ static mercer_status coarse_part(mrc_centers *sorted, int shard, const mercer_ma
     work *w = argument;
     range r = range_of(w, shard);
     mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows), t = mrc_rows(&w->t, r.first, r.rows);
-    return mrc_counted_gemm(sorted, true, false, 1, &ku, &t, 0, part);
+    return mrc_split_gemm(sorted, true, 1, &ku, &t, 0, part);
 }
 
 /* t_b is known: h -= K(Z_<=b, Z_b) t_b for the rows of a shard, from what was kept. */
@@ -354,7 +356,7 @@ static mercer_status store_residual(work *w, mrc_centers *sorted, const range *r
     MRC_TRY(sorted->backend->ops->gather_rows(sorted->backend, &h, part, w->self->blocks.place + r->first));
     if (w->self->q == 0) return MERCER_OK;
     mercer_matrix ku = mrc_rows(&w->self->ku, r->first, r->rows);
-    return mrc_counted_gemm(sorted, false, false, 1, &ku, &w->y, 1, &h);
+    return mrc_split_gemm(sorted, false, 1, &ku, &w->y, 1, &h);
 }
 
 static mercer_status block_step(work *w)
@@ -389,7 +391,7 @@ static mercer_status run_pass(work *w)
     mrc_backend *backend = sorted->backend;
     MRC_TRY(backend->ops->clear(backend, &w->t));
     MRC_TRY(backend->ops->clear(backend, &w->seen));
-    if (self->q > 0) MRC_TRY(inner(self, &w->h, &w->first));
+    if (self->q > 0) MRC_TRY(inner(self, &w->h, false, &w->first));
     for (w->block = 0; w->block < self->blocks.count; w->block++) {
         MRC_TRY(coarse_step(w));
         MRC_TRY(block_step(w));

@@ -14,6 +14,8 @@
  *
  * Where a backend keeps kernel values in half precision (capabilities: kept_size), so does K(Z,Z): it is symmetric, and
  * what forward products keep for transposed ones serves. Half the bytes, and a pass takes the time of reading them.
+ * Many columns of directions are then rounded to the 11 bits of a half, so that one product of halves is all of K d,
+ * not two: steps are along what was multiplied, and r stays h - K theta. Directions are conjugate to about 2^-12.
  *
  * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| a step, u the
  * unit roundoff; steps beyond a relative residual of u are pointless and not made. w_q/w_i is floored at 32 u: below
@@ -150,19 +152,16 @@ static double ratio_of(double a, double b)
     return isfinite(ratio) ? ratio : 0;
 }
 
-/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. On a device, where a product with a diagonal matrix
-   costs as much as with any other, columns are scaled in the place of Z, or of X if Y is Z: what was there is lost. */
+/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. On a device a product with a diagonal matrix would
+   cost as much as with any other. */
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
     mercer_matrix host;
     mrc_backend *backend = centers->backend;
     if (y->memory != MRC_HOST) {
-        const mercer_matrix *scaled = y == &w->z ? x : &w->z;
-        for (int64_t j = 0; j < x->cols; j++) w->factors[j] = ratio_of(a[j], b[j]);
-        if (scaled != x) MRC_TRY(backend->ops->copy(backend, scaled, x));
-        MRC_TRY(backend->ops->scale_columns(backend, scaled, w->factors));
-        return backend->ops->axpby(backend, sign, scaled, 1, y);
+        for (int64_t j = 0; j < x->cols; j++) w->factors[j] = sign * ratio_of(a[j], b[j]);
+        return backend->ops->add_columns(backend, x, w->factors, y);
     }
     MRC_TRY(mrc_host_open(centers->backend, &w->diagonal, &host));
     for (int64_t j = 0; j < x->cols; j++) mrc_store(&host, j, j, ratio_of(a[j], b[j]));
@@ -170,11 +169,13 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
     return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
 }
 
-/* KD = K(Z,Z) D. */
+/* KD = K(Z,Z) D; D is rounded first where that saves time. */
 static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
     if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
+    pair.short_weights = mrc_centers_short_weights(centers, d->cols);
+    if (pair.short_weights) MRC_TRY(centers->backend->ops->round_half(centers->backend, d));
     mrc_count_product(centers, centers->p, centers->p, d->cols);
     return centers->backend->ops->kernel_transpose(centers->backend, &pair, d, kd, &self->half);
 }

@@ -52,6 +52,21 @@ static __global__ void scale(mercer_matrix x, const double *factors, bool column
     mrc_put(x, i, j, factors[columns ? j : i] * mrc_at(x, i, j));
 }
 
+static __global__ void add_columns(mercer_matrix x, const double *factors, mercer_matrix y)
+{
+    MRC_FOR_EACH(i, j, y.rows, y.cols)
+    mrc_put(y, i, j, __dadd_rn(mrc_at(y, i, j), __dmul_rn(mrc_at(x, i, j), factors[j])));
+}
+
+static __global__ void round_half(mercer_matrix x)
+{
+    MRC_FOR_EACH(i, j, x.rows, x.cols)
+    {
+        uint32_t *value = (uint32_t *)x.data + i * x.ld + j, bits = *value;
+        if ((bits & 0x7f800000u) != 0x7f800000u) *value = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+    }
+}
+
 static __global__ void affine(mercer_matrix to, mercer_matrix from, const double *shift, const double *factor,
                               const double *offset)
 {
@@ -135,6 +150,18 @@ cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, dou
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns)
 {
     scale<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors, columns);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_add_columns(cudaStream_t stream, mercer_matrix x, const double *factors, mercer_matrix y)
+{
+    add_columns<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors, y);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_round_half(cudaStream_t stream, mercer_matrix x)
+{
+    round_half<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x);
     return cudaGetLastError();
 }
 

@@ -28,6 +28,9 @@ cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
 /* Rows, or columns, times factors of their own. */
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns);
+/* y_ij += x_ij factors[j]; and x f32, each element rounded to 11 bits. */
+cudaError_t mrc_launch_add_columns(cudaStream_t stream, mercer_matrix x, const double *factors, mercer_matrix y);
+cudaError_t mrc_launch_round_half(cudaStream_t stream, mercer_matrix x);
 /* to = offset + factor (from - shift), column by column; to may be from; NULL: 0, 1, 0. */
 cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *shift,
                               const double *factor, const double *offset);
@@ -95,6 +98,18 @@ static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
  */
 cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
                             const double *origin, int64_t width, void *rows, double *norms, double *sums);
+
+/* ---- split.cu: float matrices as halves ------------------------------------------------------------------------ */
+
+/* *factor: the power of two that brings the largest |entry| of a, f32, to 2^10 .. 2^11. */
+cudaError_t mrc_launch_split_factor(cudaStream_t stream, mercer_matrix a, float *factor);
+/* parts: three of each entry of a, f32, `step` halves apart, in rows of ld: a f rounded, twice, and what that leaves at
+   place low_part, 0 or 1. factors: one for each column, or one for all. */
+cudaError_t mrc_launch_split(cudaStream_t stream, mercer_matrix a, const float *factors, int columns, int low_part,
+                             int64_t step, int64_t ld, void *parts);
+/* c = alpha sums / (left right_j) + beta c, c f32; beta == 0 does not read it. */
+cudaError_t mrc_launch_store_split(cudaStream_t stream, const float *sums, int64_t ld, double alpha, const float *left,
+                                   const float *right, double beta, mercer_matrix c);
 
 /* ---- scan.cu: what callers' arrays are checked for ------------------------------------------------------------- */
 

@@ -3,11 +3,9 @@
  * The parts of a product in half precision by tiles, around two matrix products of cuBLAS:
  *
  *   D = X_b Z_b'              halves to floats
- *   K = 2^15 profile(D)       floats to halves, here; memory-bound
+ *   K = 2^15 profile(D)       floats to halves, here; memory-bound. Where the fused kernel runs it makes K instead
  *   S += K (W_high | W_low)   halves to floats
  *   y = 2^-15 (S_high + S_low) / f, here
- *
- * It serves where the fused kernel does not: many columns of W, and GPUs without its instructions.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/half_precision/fused.h"
@@ -44,22 +42,25 @@ static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows,
     }
 }
 
-static __global__ void tile_weights(mercer_matrix w, const float *factors, __half *parts)
+static __global__ void tile_weights(mercer_matrix w, int count, const float *factors, int64_t width, __half *parts)
 {
     MRC_FOR_EACH(i, k, w.rows, w.cols)
     {
         float value = (float)mrc_at(w, i, k) * factors[k];
-        __half high = __float2half(value);
-        parts[i * 2 * w.cols + k] = high;
-        parts[i * 2 * w.cols + w.cols + k] = __float2half(value - __half2float(high));
+        __half high = __float2half(value), *row = parts + i * width;
+        row[k] = high;
+        if (count == 2) row[w.cols + k] = __float2half(value - __half2float(high));
+        for (int64_t at = count * w.cols + k; at < width; at += w.cols) row[at] = __half(0);
     }
 }
 
-static __global__ void tile_store(const float *sums, const float *factors, mercer_matrix y, bool add)
+static __global__ void tile_store(const float *sums, int count, const float *factors, int64_t width, mercer_matrix y,
+                                  bool add)
 {
     MRC_FOR_EACH(i, k, y.rows, y.cols)
     {
-        double sum = (double)sums[i * 2 * y.cols + k] + (double)sums[i * 2 * y.cols + y.cols + k];
+        double sum = sums[i * width + k];
+        if (count == 2) sum += (double)sums[i * width + y.cols + k];
         mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
     }
 }
@@ -74,16 +75,25 @@ cudaError_t mrc_tile_profile(cudaStream_t stream, const mercer_kernel *kernel, i
     return cudaGetLastError();
 }
 
-cudaError_t mrc_tile_weights(cudaStream_t stream, mercer_matrix w, float *factors, void *parts)
+int64_t mrc_tile_width(int64_t c, int count)
 {
+    return (count * c + 15) / 16 * 16;
+}
+
+cudaError_t mrc_tile_weights(cudaStream_t stream, mercer_matrix w, int count, float *factors, void *parts)
+{
+    int64_t width = mrc_tile_width(w.cols, count);
     cudaError_t error = mrc_fused_find_factors(stream, w, factors);
     if (error != cudaSuccess) return error;
-    tile_weights<<<mrc_blocks(w.rows * w.cols, MRC_CUDA_GRID), 256, 0, stream>>>(w, factors, (__half *)parts);
+    tile_weights<<<mrc_blocks(w.rows * w.cols, MRC_CUDA_GRID), 256, 0, stream>>>(w, count, factors, width,
+                                                                                 (__half *)parts);
     return cudaGetLastError();
 }
 
-cudaError_t mrc_tile_store(cudaStream_t stream, const float *sums, const float *factors, mercer_matrix y, int add)
+cudaError_t mrc_tile_store(cudaStream_t stream, const float *sums, int count, const float *factors, mercer_matrix y,
+                           int add)
 {
-    tile_store<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(sums, factors, y, add != 0);
+    tile_store<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(
+        sums, count, factors, mrc_tile_width(y.cols, count), y, add != 0);
     return cudaGetLastError();
 }

@@ -70,16 +70,21 @@ cudaError_t mrc_fused_add_units(cudaStream_t stream, const float *sums, int64_t 
 
 /* cudaErrorNotSupported where the device has no such instructions, or the kernel no fused form. */
 cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job);
+/* The kept values alone: weights (8, padded) and sums (units, m, 8) are there and finite, and nobody reads the sums. */
+cudaError_t mrc_fused_evaluate(cudaStream_t stream, const mrc_fused_job *job);
 
 /* ---- device/tiles.cu: the same by tiles, beside cuBLAS; rows and norms are those of mrc_fused_pack_half ---------- */
 
 /* values (rows, ld) f16 = 2^15 K from dots (rows, ld); columns behind cols become 0. ld is even. */
 cudaError_t mrc_tile_profile(cudaStream_t stream, const mercer_kernel *kernel, int64_t rows, int64_t cols, int64_t ld,
                              const float *dots, const float *x_norms, const float *z_norms, void *values);
-/* parts (p, 2 c) f16: the high parts of w * factors, then the low ones; factors (c). */
-cudaError_t mrc_tile_weights(cudaStream_t stream, mercer_matrix w, float *factors, void *parts);
-/* y (m, c) = or += the sums (m, 2 c) of both parts. */
-cudaError_t mrc_tile_store(cudaStream_t stream, const float *sums, const float *factors, mercer_matrix y, int add);
+/* Columns that c outputs take in `count` parts, 1 or 2: rounded up to what matrix products like. */
+int64_t mrc_tile_width(int64_t c, int count);
+/* parts (p, width) f16: w * factors rounded, then, with two parts, what that leaves; zeros behind. factors (c). */
+cudaError_t mrc_tile_weights(cudaStream_t stream, mercer_matrix w, int count, float *factors, void *parts);
+/* y (m, c) = or += the sums (m, width) of all parts. */
+cudaError_t mrc_tile_store(cudaStream_t stream, const float *sums, int count, const float *factors, mercer_matrix y,
+                           int add);
 
 #ifdef __cplusplus
 }

@@ -167,7 +167,7 @@ cudaError_t mrc_fused_find_factors(cudaStream_t stream, mercer_matrix w, float *
 {
     cudaError_t error = cudaMemsetAsync(factors, 0, (size_t)w.cols * sizeof *factors, stream);
     if (error != cudaSuccess) return error;
-    find_tops<<<256, 256, 0, stream>>>(w, (unsigned *)factors);
+    find_tops<<<mrc_blocks(w.rows * 32, MRC_CUDA_GRID / 2), 256, 0, stream>>>(w, (unsigned *)factors);
     find_factors<<<mrc_blocks(w.cols, INT32_MAX), 256, 0, stream>>>(factors, w.cols);
     return cudaGetLastError();
 }
@@ -194,9 +194,14 @@ cudaError_t mrc_fused_half_sm90(cudaStream_t stream, const mrc_fused_job *job);
 cudaError_t mrc_fused_bytes_sm90(cudaStream_t stream, const mrc_fused_job *job);
 }
 
+cudaError_t mrc_fused_evaluate(cudaStream_t stream, const mrc_fused_job *job)
+{
+    return job->bytes ? mrc_fused_bytes_sm90(stream, job) : mrc_fused_half_sm90(stream, job);
+}
+
 cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job)
 {
-    cudaError_t error = job->bytes ? mrc_fused_bytes_sm90(stream, job) : mrc_fused_half_sm90(stream, job);
+    cudaError_t error = mrc_fused_evaluate(stream, job);
     if (error != cudaSuccess) return error;
     return mrc_fused_add_units(stream, job->sums, mrc_fused_units(job->p), mrc_fused_columns(job->y.cols), job->factors,
                                job->y, job->add);

@@ -3,8 +3,8 @@
  * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points
  * (rounded to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
  *
- *   Y = K(X, Z) W     for each block of up to 65,536 rows of X, for each 16 columns of W: one fused kernel (fused.h);
- *                     with more than 64 columns, or without its instructions, by tiles (half_tiles.c)
+ *   Y = K(X, Z) W     for each block of up to 65,536 rows of X and at most 16 columns of W: one fused kernel (fused.h);
+ *                     with more columns, or without its instructions, by tiles (half_tiles.c)
  *
  * Scratch: Z and a block of X as halves, and (units, rows, columns) partial sums.
  */
@@ -14,7 +14,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { BLOCK = 65536, MOST_PASSES = 4, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128, WIDE = 1024 };
+enum { BLOCK = 65536, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128, WIDE = 1024 };
 
 bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                         const mercer_matrix *y)
@@ -110,8 +110,7 @@ mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows)
 
 /* ---- The fused kernel ---------------------------------------------------------------------------------------- */
 
-/* What is kept lies in whole tiles. */
-static int64_t kept_width(const mrc_kept *kept, int64_t p)
+int64_t mrc_half_kept_width(const mrc_kept *kept, int64_t p)
 {
     return kept->columns >= p ? mrc_fused_padded(p) : kept->columns;
 }
@@ -120,9 +119,9 @@ typedef struct fused_room {
     void *weights, *factors, *sums;
 } fused_room;
 
-/* One group of columns for the packed rows of X. */
-static mercer_status multiply_columns(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
-                                      const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
+/* Of the packed rows of X. */
+static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
 {
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
@@ -156,9 +155,8 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
     mrc_backend *backend = self->backend;
     const mrc_pair *pair = self->pair;
     int64_t p = pair->z->rows, block = mrc_min(y->rows, BLOCK);
-    int columns = mrc_fused_columns(mrc_min(w->cols, MRC_FUSED_OUTPUTS));
+    int columns = mrc_fused_columns(w->cols);
     fused_room room;
-    self->bytes = mrc_half_precision_takes_bytes(backend, pair->x) && mrc_half_precision_takes_bytes(backend, pair->z);
     MRC_TRY(mrc_half_precision_make(self, block));
     MRC_TRY(mrc_cuda_push(backend, &room.weights, mrc_fused_padded(p) * columns * 2));
     MRC_TRY(mrc_cuda_push(backend, &room.factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
@@ -167,14 +165,9 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
         int64_t rows = mrc_min(BLOCK, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(self, &self->x, i, rows));
-        for (int64_t k = 0; k < w->cols; k += MRC_FUSED_OUTPUTS) {
-            int64_t cols = mrc_min(MRC_FUSED_OUTPUTS, w->cols - k);
-            mercer_matrix some = mrc_columns(w, k, cols), to = mrc_columns(&out, k, cols);
-            /* The first columns of W leave K behind; it is the same for the others. */
-            int64_t width = kept && k == 0 ? kept_width(kept, pair->z->rows) : 0;
-            void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
-            MRC_TRY(multiply_columns(self, &room, &some, &to, add, place, width));
-        }
+        int64_t width = kept ? mrc_half_kept_width(kept, p) : 0;
+        void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
+        MRC_TRY(multiply_rows(self, &room, w, &out, add, place, width));
     }
     return MERCER_OK;
 }
@@ -183,7 +176,7 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
 
 static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
 {
-    return mrc_cuda_of(backend)->hopper && w->cols <= MOST_PASSES * MRC_FUSED_OUTPUTS;
+    return mrc_cuda_of(backend)->hopper && w->cols < MRC_CUDA_WIDE;
 }
 
 static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
@@ -192,10 +185,12 @@ static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const
     mrc_backend *backend = self->backend;
     mercer_matrix weights, out;
     MRC_CUDA_SCRATCH(backend);
+    self->bytes = mrc_half_precision_takes_bytes(backend, self->pair->x) &&
+                  mrc_half_precision_takes_bytes(backend, self->pair->z);
     MRC_TRY(mrc_cuda_read(backend, w, &weights));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
     MRC_TRY(is_fused(backend, w) ? run_fused(self, &weights, &out, add, kept)
-                                 : mrc_half_precision_tiles(self, &weights, &out, add));
+                                 : mrc_half_precision_tiles(self, &weights, &out, add, kept));
     return mrc_cuda_write_back(backend, y, &out);
 }
 
@@ -214,28 +209,28 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     int64_t rows = mrc_max(mrc_fused_kept_rows(pair->x->rows), 1);
     kept->columns = 0;
     room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
-    room.columns = is_fused(backend, w) ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
+    room.columns = mrc_cuda_of(backend)->hopper ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
     MRC_TRY(run(&self, w, f, false, room.columns > 0 ? &room : NULL));
     kept->columns = mrc_min(room.columns, pair->z->rows);
     kept->opaque = true;
     return MERCER_OK;
 }
 
-/* Some columns of H = K' G, as many as are not skinny: weights in two parts side by side, K read once for all of
-   them. */
+/* Some columns of H = K' G, as many as are not skinny: weights in one or two parts side by side, K read once for all
+   of them. */
 static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
-                                    const mrc_kept *kept, int64_t ld)
+                                    const mrc_kept *kept, int64_t ld, int count)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    int64_t padded = mrc_fused_kept_rows(g->rows), width = 2 * g->cols;
+    int64_t padded = mrc_fused_kept_rows(g->rows), width = mrc_tile_width(g->cols, count);
     char *parts;
     void *sums, *factors;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_push(backend, &parts, padded * width * 2));
     MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * width * (int64_t)sizeof(float)));
     MRC_TRY(mrc_cuda_push(backend, &factors, g->cols * (int64_t)sizeof(float)));
-    MRC_CUDA_TRY(backend, mrc_tile_weights(cuda->stream, *g, factors, parts));
+    MRC_CUDA_TRY(backend, mrc_tile_weights(cuda->stream, *g, count, factors, parts));
     if (padded > g->rows) /* weights behind the last row are 0 */
         MRC_CUDA_TRY(backend, cudaMemsetAsync(parts + g->rows * width * 2, 0, (size_t)((padded - g->rows) * width * 2),
                                               cuda->stream));
@@ -245,45 +240,46 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
     if (status != CUBLAS_STATUS_SUCCESS)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
                         (int)status);
-    MRC_CUDA_TRY(backend, mrc_tile_store(cuda->stream, sums, factors, *h, 0));
+    MRC_CUDA_TRY(backend, mrc_tile_store(cuda->stream, sums, count, factors, *h, 0));
     return MERCER_OK;
 }
 
-/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of
-   memory; or some of 1024 columns. */
-mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+/* H = K' G with few columns: one skinny product of tensor cores, at the speed of memory. */
+static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
+                                   const mrc_kept *kept, int64_t ld)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    mercer_matrix weights, out;
     void *parts, *sums, *factors;
-    int64_t ld = kept_width(kept, pair->z->rows);
-    MRC_CUDA_SCRATCH(backend);
     int64_t padded = mrc_fused_kept_rows(g->rows); /* weights behind the last row are 0 */
-    int most = mrc_fused_columns(mrc_min(g->cols, MRC_FUSED_OUTPUTS));
+    int columns = mrc_fused_columns(g->cols);
+    MRC_TRY(mrc_cuda_push(backend, &parts, padded * columns * 2));
+    MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * columns * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
+    MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, *g, columns, padded, parts, factors));
+    cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
+        cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept->memory,
+        CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
+                        (int)status);
+    MRC_CUDA_TRY(backend, mrc_fused_add_units(cuda->stream, sums, 1, columns, factors, *h, 0));
+    return MERCER_OK;
+}
+
+/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: 1024 columns at a time. */
+mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
+{
+    mercer_matrix weights, out;
+    int64_t ld = mrc_half_kept_width(kept, pair->z->rows);
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
     MRC_TRY(mrc_cuda_write(backend, h, false, &out));
-    for (int64_t k = 0; k < g->cols && g->cols > MOST_PASSES * MRC_FUSED_OUTPUTS; k += WIDE) {
+    if (g->cols < MRC_CUDA_WIDE) MRC_TRY(transpose_few(backend, &weights, &out, kept, ld));
+    for (int64_t k = 0; k < g->cols && g->cols >= MRC_CUDA_WIDE; k += WIDE) {
         mercer_matrix some = mrc_columns(&weights, k, mrc_min(WIDE, g->cols - k)), to = mrc_columns(&out, k, some.cols);
-        MRC_TRY(transpose_wide(backend, &some, &to, kept, ld));
-    }
-    if (g->cols > MOST_PASSES * MRC_FUSED_OUTPUTS) return mrc_cuda_write_back(backend, h, &out);
-    MRC_TRY(mrc_cuda_push(backend, &parts, padded * most * 2));
-    MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * most * (int64_t)sizeof(float)));
-    MRC_TRY(mrc_cuda_push(backend, &factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
-    for (int64_t k = 0; k < g->cols; k += MRC_FUSED_OUTPUTS) {
-        int64_t cols = mrc_min(MRC_FUSED_OUTPUTS, g->cols - k);
-        int columns = mrc_fused_columns(cols);
-        mercer_matrix some = mrc_columns(&weights, k, cols), to = mrc_columns(&out, k, cols);
-        MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, some, columns, padded, parts, factors));
-        cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded,
-            kept->memory, CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-        if (status != CUBLAS_STATUS_SUCCESS)
-            return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
-                            (int)status);
-        MRC_CUDA_TRY(backend, mrc_fused_add_units(cuda->stream, sums, 1, columns, factors, to, 0));
+        MRC_TRY(transpose_wide(backend, &some, &to, kept, ld, pair->short_weights ? 1 : 2));
     }
     return mrc_cuda_write_back(backend, h, &out);
 }

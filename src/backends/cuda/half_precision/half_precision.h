@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backends/cuda/half_precision: products that round points and kernel values to half precision, where the context's
- * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS elsewhere and for many columns. Here:
- * the operands that both share.
+ * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS elsewhere and for many columns. And
+ * products of float matrices that are split into halves. Here: the operands that kernel products share.
  */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
@@ -44,8 +44,11 @@ mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows);
 /* Rows first .. first + count - 1 of a side become those in use. */
 mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *side, int64_t first, int64_t count);
 
-/* Y = or += K(X, Z) W, weights and Y on the device (half_tiles.c). */
+/* Kept values lie in whole tiles: elements of a row of them, of p centers. */
+int64_t mrc_half_kept_width(const mrc_kept *kept, int64_t p);
+
+/* Y = or += K(X, Z) W, weights and Y on the device (half_tiles.c). kept: NULL, or where kept->columns go, on Hopper. */
 mercer_status mrc_half_precision_tiles(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add);
+                                       bool add, const mrc_kept *kept);
 
 #endif

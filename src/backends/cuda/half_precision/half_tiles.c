@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision by tiles of 8192 rows and 16,384 centers: a matrix product of cuBLAS, the profile, another
- * matrix product (tiles.cu). For many columns of W, and for GPUs without the instructions of the fused kernel.
+ * Products in half precision for many columns of W, and for GPUs without the instructions of the fused kernel: K of
+ * 8192 rows and 16,384 centers at a time as halves in memory, then a matrix product of cuBLAS with both parts of W.
  *
- * Cost: 2 m p d + 4 m p c flops in half precision, and about 14 m p bytes. Scratch: Z as halves, 768 MB of tiles.
+ *   K   on Hopper by the fused kernel, which leaves it behind; elsewhere X Z' by cuBLAS and the profile (tiles.cu).
+ *       Columns that are kept for the transposed product are made where they will stay, all of them at once
+ *
+ * Cost: 2 m p d + 4 m p c flops in half precision, and 4 m p bytes (elsewhere 12 m p). Scratch: 256 MB of tiles
+ * (elsewhere 768), Z as halves where it is not packed, W as halves.
  */
 #include "backends/cuda/half_precision/half_precision.h"
 
@@ -11,69 +15,134 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { ROWS = 8192, CENTERS = 16384, UNIT = 8 };
+enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 };
 
 typedef struct tiles {
     mrc_half_precision *half;
+    const mrc_kept *kept; /* NULL, or where the first columns of K go */
+    int64_t c, width;     /* width: of weights and sums */
+    int64_t ld;           /* of dots and values */
     float *dots, *sums, *factors;
     void *values, *weights;
-    int64_t c, ld; /* ld: of dots and values */
+    void *no_weights, *no_sums; /* of the fused kernel, which sums though nobody asks */
 } tiles;
+
+static int64_t kept_columns(const tiles *self)
+{
+    return self->kept ? mrc_min(self->kept->columns, self->half->pair->z->rows) : 0;
+}
+
+/* What the fused kernel takes beside its operands to leave K behind. */
+static mercer_status make_fused(tiles *self, int64_t rows, int64_t most)
+{
+    mrc_backend *backend = self->half->backend;
+    int64_t bytes = mrc_fused_padded(most) * UNREAD * 2;
+    MRC_TRY(mrc_cuda_push(backend, &self->no_weights, bytes));
+    /* Fewer centers may be more units, but at most 32 of them. */
+    MRC_TRY(mrc_cuda_push(backend, &self->no_sums, mrc_max(32, mrc_fused_units(most)) * rows * UNREAD * 4));
+    MRC_CUDA_TRY(backend, cudaMemsetAsync(self->no_weights, 0, (size_t)bytes, mrc_cuda_of(backend)->stream));
+    return MERCER_OK;
+}
 
 static mercer_status make(tiles *self, const mercer_matrix *w, int64_t rows)
 {
     mrc_backend *backend = self->half->backend;
-    int64_t p = self->half->pair->z->rows;
-    self->ld = mrc_round_up(mrc_min(p, CENTERS), UNIT);
-    self->c = w->cols;
-    MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
-    MRC_TRY(mrc_cuda_push(backend, &self->values, rows * self->ld * 2));
-    MRC_TRY(mrc_cuda_push(backend, &self->weights, p * 2 * self->c * 2));
-    MRC_TRY(mrc_cuda_push(backend, &self->sums, rows * 2 * self->c * 4));
+    int64_t p = self->half->pair->z->rows, kept = kept_columns(self), some = mrc_min(p - kept, CENTERS);
+    self->ld = mrc_fused_padded(some);
+    self->c = w->cols, self->width = mrc_tile_width(self->c, PARTS);
+    if (mrc_cuda_of(backend)->hopper)
+        MRC_TRY(make_fused(self, rows, mrc_max(some, kept)));
+    else
+        MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_kept_rows(rows) * self->ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->weights, p * self->width * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->sums, rows * self->width * 4));
     return mrc_cuda_push(backend, &self->factors, self->c * 4);
 }
 
-/* sums (rows, 2 c) += K(X_b, Z_b) W_b, or = for the first block of centers. */
-static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64_t cols)
+static mercer_status check(mrc_backend *backend, cublasStatus_t status)
 {
-    static const float one = 1, zero = 0;
-    mrc_half_precision *half = self->half;
-    mrc_backend *backend = half->backend;
-    mrc_cuda *cuda = mrc_cuda_of(backend);
-    const char *z = (const char *)half->z.rows + first * half->ld * 2;
-    const char *weights = (const char *)self->weights + first * 2 * self->c * 2;
-    cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-        cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, half->ld, &one, z, CUDA_R_16F, half->ld, half->x.rows,
-        CUDA_R_16F, half->ld, &zero, self->dots, CUDA_R_32F, self->ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    if (status == CUBLAS_STATUS_SUCCESS) {
-        MRC_CUDA_TRY(backend, mrc_tile_profile(cuda->stream, half->pair->kernel, rows, cols, self->ld, self->dots,
-                                               half->x.norms, (const float *)half->z.norms + first, self->values));
-        status = cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_N, CUBLAS_OP_N, 2 * self->c, rows, cols, &one,
-                                                 weights, CUDA_R_16F, 2 * self->c, self->values, CUDA_R_16F, self->ld,
-                                                 first > 0 ? &one : &zero, self->sums, CUDA_R_32F, 2 * self->c,
-                                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    }
     if (status == CUBLAS_STATUS_SUCCESS) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product in half precision returned %d",
                     (int)status);
 }
 
+/* values (rows, ld) = 2^15 K(X_b, Z_b) by cuBLAS and the profile. */
+static mercer_status evaluate_plainly(tiles *self, int64_t rows, const void *z, const void *z_norms, int64_t cols,
+                                      void *values, int64_t ld)
+{
+    static const float one = 1, zero = 0;
+    mrc_half_precision *half = self->half;
+    mrc_backend *backend = half->backend;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    MRC_TRY(check(backend, cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, half->ld,
+                                                           &one, z, CUDA_R_16F, half->ld, half->x.rows, CUDA_R_16F,
+                                                           half->ld, &zero, self->dots, CUDA_R_32F, ld,
+                                                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)));
+    MRC_CUDA_TRY(backend, mrc_tile_profile(cuda->stream, half->pair->kernel, rows, cols, ld, self->dots, half->x.norms,
+                                           z_norms, values));
+    return MERCER_OK;
+}
+
+static mercer_status evaluate(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
+{
+    mrc_half_precision *half = self->half;
+    mrc_cuda *cuda = mrc_cuda_of(half->backend);
+    const void *z = (const char *)half->z.rows + first * half->ld * (half->bytes ? 1 : 2),
+               *z_norms = (const char *)half->z.norms + first * 4;
+    if (!cuda->hopper) return evaluate_plainly(self, rows, z, z_norms, cols, values, ld);
+    mrc_fused_job job = {.kernel = half->pair->kernel,
+                         .bytes = half->bytes,
+                         .m = rows,
+                         .p = cols,
+                         .d = half->pair->x->cols,
+                         .ld = half->ld,
+                         .x = half->x.rows,
+                         .z = z,
+                         .x_norms = half->x.norms,
+                         .z_norms = z_norms,
+                         .weights = self->no_weights,
+                         .sums = self->no_sums,
+                         .y.cols = 1,
+                         .kept = values,
+                         .kept_columns = ld};
+    MRC_CUDA_TRY(half->backend, mrc_fused_evaluate(cuda->stream, &job));
+    return MERCER_OK;
+}
+
+/* sums (rows, width) = K(X_b, Z_b) W_b, or += for other centers than the first. */
+static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
+{
+    static const float one = 1, zero = 0;
+    mrc_backend *backend = self->half->backend;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    const char *weights = (const char *)self->weights + first * self->width * 2;
+    MRC_TRY(evaluate(self, rows, first, cols, values, ld));
+    return check(backend, cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_N, CUBLAS_OP_N, self->width, rows, cols,
+                                                          &one, weights, CUDA_R_16F, self->width, values, CUDA_R_16F,
+                                                          ld, first > 0 ? &one : &zero, self->sums, CUDA_R_32F,
+                                                          self->width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
 mercer_status mrc_half_precision_tiles(mrc_half_precision *half, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add)
+                                       bool add, const mrc_kept *kept)
 {
     mrc_backend *backend = half->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
-    tiles self = {.half = half};
-    int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS);
+    tiles self = {.half = half, .kept = kept};
+    int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS), before = kept_columns(&self);
+    int64_t width = kept ? mrc_half_kept_width(kept, p) : 0;
     MRC_TRY(mrc_half_precision_make(half, block));
     MRC_TRY(make(&self, w, block));
-    MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, self.factors, self.weights));
+    MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, PARTS, self.factors, self.weights));
     for (int64_t i = 0; i < y->rows; i += ROWS) {
         int64_t rows = mrc_min(ROWS, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(half, &half->x, i, rows));
-        for (int64_t j = 0; j < p; j += CENTERS) MRC_TRY(add_centers(&self, rows, j, mrc_min(CENTERS, p - j)));
-        MRC_CUDA_TRY(backend, mrc_tile_store(stream, self.sums, self.factors, out, add));
+        if (before > 0) MRC_TRY(add_centers(&self, rows, 0, before, (char *)kept->memory + i * width * 2, width));
+        for (int64_t j = before; j < p; j += CENTERS)
+            MRC_TRY(add_centers(&self, rows, j, mrc_min(CENTERS, p - j), self.values, self.ld));
+        MRC_CUDA_TRY(backend, mrc_tile_store(stream, self.sums, PARTS, self.factors, out, add));
     }
     return MERCER_OK;
 }

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * C = alpha op(A) B + beta C of float matrices on tensor cores, where arithmetic is fast and B has many columns.
+ *
+ *   a f = high + low, b g_j = high + low      halves, f a power of two for all of A, g_j for a column of B
+ *   S = (low | high | high) (high | low | high)'       one product with three times the depth and float sums
+ *   C = alpha S / (f g_j) + beta C
+ *
+ * Error: 2^-22 of each factor and of low low, which is left out, beside those of float sums over the depth k, about
+ * sqrt(k) 2^-24: what products in float have, too. Entries below 2^-36 of the largest are lost (halves end at 2^-24).
+ *
+ * Cost: 6 m n k flops in half precision; A is read twice and written as 6 bytes an entry. Scratch: 6 bytes for each
+ * entry of 32,768 rows of A and of as many of B, and floats for as many rows of C.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "backends/cuda/half_precision/fused.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum { CHUNK = 32768, FEWEST_COLUMNS = 192, PARTS = 3, UNIT = 8 };
+
+typedef struct split {
+    mrc_backend *backend;
+    const mrc_gemm *job;
+    mercer_matrix a, b, c;
+    int64_t a_ld, b_ld; /* of the parts; that of b is that of sums, too */
+    void *a_parts, *b_parts;
+    float *sums, *left, *right;
+} split;
+
+static bool pays(const mrc_backend *backend, const mrc_gemm *job)
+{
+    int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
+    bool floats =
+        job->a->dtype == MERCER_F32 && job->b->dtype == MERCER_F32 && job->c->dtype == MERCER_F32 && !job->transpose_b;
+    return backend->context->half_precision && floats && job->c->cols >= FEWEST_COLUMNS &&
+           (double)job->c->rows * (double)job->c->cols * (double)depth >= 0x1p30;
+}
+
+static mercer_status make(split *self)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    bool transposed = self->job->transpose_a;
+    int64_t depth = self->b.rows, chunk = mrc_min(CHUNK, self->a.rows), n = self->c.cols;
+    self->a_ld = mrc_round_up(transposed ? self->a.cols : PARTS * depth, UNIT);
+    self->b_ld = mrc_round_up(n, UNIT);
+    MRC_TRY(mrc_cuda_push(backend, &self->a_parts, (transposed ? PARTS : 1) * chunk * self->a_ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->b_parts, PARTS * (transposed ? chunk : depth) * self->b_ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->sums, (transposed ? self->c.rows : chunk) * self->b_ld * 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->left, 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->right, n * 4));
+    MRC_CUDA_TRY(backend, mrc_launch_split_factor(stream, self->a, self->left));
+    MRC_CUDA_TRY(backend, mrc_fused_find_factors(stream, self->b, self->right));
+    return MERCER_OK;
+}
+
+static mercer_status split_a(split *self, const mercer_matrix *rows)
+{
+    bool transposed = self->job->transpose_a;
+    MRC_CUDA_TRY(self->backend,
+                 mrc_launch_split(mrc_cuda_of(self->backend)->stream, *rows, self->left, 0, 0,
+                                  transposed ? rows->rows * self->a_ld : rows->cols, self->a_ld, self->a_parts));
+    return MERCER_OK;
+}
+
+static mercer_status split_b(split *self, const mercer_matrix *rows)
+{
+    MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *rows, self->right, 1, 1,
+                                                 rows->rows * self->b_ld, self->b_ld, self->b_parts));
+    return MERCER_OK;
+}
+
+/* sums (rows, n) = or += the parts' product. */
+static mercer_status multiply(split *self, int64_t rows, int64_t depth, bool add)
+{
+    static const float one = 1, zero = 0;
+    mrc_cuda *cuda = mrc_cuda_of(self->backend);
+    cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
+        cuda->blas, CUBLAS_OP_N, self->job->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, self->c.cols, rows, PARTS * depth,
+        &one, self->b_parts, CUDA_R_16F, self->b_ld, self->a_parts, CUDA_R_16F, self->a_ld, add ? &one : &zero,
+        self->sums, CUDA_R_32F, self->b_ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    if (status == CUBLAS_STATUS_SUCCESS) return MERCER_OK;
+    return mrc_fail(self->backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of split factors returned %d",
+                    (int)status);
+}
+
+static mercer_status store(split *self, const mercer_matrix *to)
+{
+    MRC_CUDA_TRY(self->backend,
+                 mrc_launch_store_split(mrc_cuda_of(self->backend)->stream, self->sums, self->b_ld, self->job->alpha,
+                                        self->left, self->right, self->job->beta, *to));
+    return MERCER_OK;
+}
+
+/* C = A' B: rows of both are the depth, some at a time. */
+static mercer_status run_transposed(split *self)
+{
+    for (int64_t first = 0; first < self->a.rows; first += CHUNK) {
+        int64_t count = mrc_min(CHUNK, self->a.rows - first);
+        mercer_matrix a = mrc_rows(&self->a, first, count), b = mrc_rows(&self->b, first, count);
+        MRC_TRY(split_a(self, &a));
+        MRC_TRY(split_b(self, &b));
+        MRC_TRY(multiply(self, self->c.rows, count, first > 0));
+    }
+    return store(self, &self->c);
+}
+
+static mercer_status run_rows(split *self)
+{
+    MRC_TRY(split_b(self, &self->b));
+    for (int64_t first = 0; first < self->a.rows; first += CHUNK) {
+        int64_t count = mrc_min(CHUNK, self->a.rows - first);
+        mercer_matrix a = mrc_rows(&self->a, first, count), to = mrc_rows(&self->c, first, count);
+        MRC_TRY(split_a(self, &a));
+        MRC_TRY(multiply(self, count, self->a.cols, false));
+        MRC_TRY(store(self, &to));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_split_gemm(mrc_backend *backend, const mrc_gemm *job)
+{
+    if (!pays(backend, job)) return mrc_cuda_gemm(backend, job);
+    split self = {.backend = backend, .job = job};
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, job->a, &self.a));
+    MRC_TRY(mrc_cuda_read(backend, job->b, &self.b));
+    MRC_TRY(mrc_cuda_write(backend, job->c, job->beta != 0, &self.c));
+    MRC_TRY(make(&self));
+    MRC_TRY(job->transpose_a ? run_transposed(&self) : run_rows(&self));
+    return mrc_cuda_write_back(backend, job->c, &self.c);
+}
