@@ -181,8 +181,8 @@ struct mrc_backend_ops {
     mercer_status (*affine)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                             const mrc_affine *map);
     /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,
-       made while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
-       turn: start what uses *out before the next call of stage, since the call after that overwrites it. */
+       made while the backend computes; the host's elements may change as soon as this returns. There are several
+       buffers in turn: start what uses *out before the next call of stage, since one after that overwrites it. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */

@@ -34,7 +34,8 @@ typedef struct mrc_cuda_ring_memory {
     cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* the copies out of it */
 } mrc_cuda_ring_memory;
 
-/* Where the points of every other batch lie. */
+/* Where points or targets of a batch lie on their way; of two batches: one is sent while the other is used. */
+enum { MRC_CUDA_SLOTS = 4 };
 typedef struct mrc_cuda_slot {
     mrc_cuda_block device;
     char *locked; /* page-locked memory of the host */
@@ -52,7 +53,7 @@ typedef struct mrc_cuda {
     cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
     cudaMemPool_t pool;
     mrc_cuda_ring_memory ring;
-    mrc_cuda_slot slots[2];
+    mrc_cuda_slot slots[MRC_CUDA_SLOTS];
     int turn; /* which slot is next */
     mrc_cuda_libraries libraries;
     cublasHandle_t blas;

@@ -10,7 +10,7 @@
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
  *   inverses of blocks  products of a quarter of the size of those that are made together              cuda_inverse.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
- *   batches             two slots, each on the device and page-locked on the host, a batch and targets stage.c
+ *   batches             four slots, each on the device and page-locked on the host, a batch and targets stage.c
  *
  * Scratch is pieces of one block that is made anew when an operation outgrows it: up to twice what an operation needs.
  */
@@ -73,6 +73,8 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
         /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
         packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);
     }
-    int64_t slots = 5 * work->rows * work->features * mrc_dtype_size(work->points) + 8 * work->rows * work->outputs;
+    int64_t batch = work->rows * work->features * mrc_dtype_size(work->points),
+            targets = 8 * work->rows * work->outputs;
+    int64_t slots = 2 * MRC_CUDA_SLOTS * mrc_max(batch, targets) + batch + targets;
     return 2 * (mrc_max(scratch, solver) + PIECES) + packed + slots + LIBRARIES;
 }

@@ -2,20 +2,20 @@
 /*
  * Between host and device without waiting.
  *
- * The ring: small things (row numbers, factors, targets of a batch) are copied into page-locked memory and from there
+ * The ring: small things (row numbers, factors) are copied into page-locked memory and from there
  * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again
  * when the copies out of it are done, which an event tells. What is large passes through it part by part, both ways:
  * all threads copy one part while the copy engine has others. From memory that is not page-locked the driver copies at
  * a tenth of that speed.
  *
- * Slots: the points of a batch go into one of two slots, each a page-locked and a device buffer, by a stream of their
- * own:
+ * Slots: the points of a batch, and its targets, go into one of four slots each, a page-locked and a device buffer, by
+ * a stream of their own:
  *
- *     host       pack t+1 into slot B       ...
- *     copies       slot B -> device           (waits until batch t-1, which was in B, is computed)
+ *     host       pack t+1 into slot C       ...
+ *     copies       slot C -> device           (waits until batch t-1, which was in C, is computed)
  *     stream     batch t, from slot A ...     batch t+1 (waits for the copy)
  *
- * Nothing is allocated once both slots have the size of a batch.
+ * Nothing is allocated once the slots have the size of a batch.
  */
 #include "backends/cuda/cuda.h"
 
@@ -57,7 +57,7 @@ mercer_status mrc_cuda_open_staging(mrc_backend *backend)
     MRC_CUDA_TRY(backend, cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking));
     for (int i = 0; i < MRC_CUDA_RING_PARTS; i++)
         MRC_CUDA_TRY(backend, cudaEventCreateWithFlags(&cuda->ring.done[i], cudaEventDisableTiming));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MRC_CUDA_SLOTS; i++) {
         MRC_CUDA_TRY(backend, cudaEventCreateWithFlags(&cuda->slots[i].used, cudaEventDisableTiming));
         MRC_CUDA_TRY(backend, cudaEventCreateWithFlags(&cuda->slots[i].ready, cudaEventDisableTiming));
     }
@@ -68,7 +68,7 @@ void mrc_cuda_close_staging(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->copies) cudaStreamSynchronize(cuda->copies);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MRC_CUDA_SLOTS; i++) {
         mrc_cuda_slot *slot = &cuda->slots[i];
         unlock_memory(backend, &slot->locked, slot->locked_bytes);
         mrc_cuda_give(backend, &slot->device);
@@ -217,17 +217,18 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
     out->memory = MRC_CUDA;
     out->ld = matrix->cols;
     if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
-    mrc_cuda_slot *slot = &cuda->slots[cuda->turn], *other = &cuda->slots[1 - cuda->turn];
+    mrc_cuda_slot *slot = &cuda->slots[cuda->turn],
+                  *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
     MRC_TRY(grow(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
-    /* What computes with the other slot has been queued by now, and nothing more of it will be after the next call. */
-    MRC_CUDA_TRY(backend, cudaEventRecord(other->used, cuda->stream));
+    /* What computes with the last slot has been queued by now, and nothing more of it will be. */
+    MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
     MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked part has been read */
     MRC_CUDA_TRY(backend, cudaStreamWaitEvent(cuda->copies, slot->used, 0));
     MRC_TRY(send(backend, slot, matrix));
     MRC_CUDA_TRY(backend, cudaEventRecord(slot->ready, cuda->copies));
     MRC_CUDA_TRY(backend, cudaStreamWaitEvent(cuda->stream, slot->ready, 0));
     out->data = slot->device.memory;
-    cuda->turn = 1 - cuda->turn;
+    cuda->turn = (cuda->turn + 1) % MRC_CUDA_SLOTS;
     return MERCER_OK;
 }

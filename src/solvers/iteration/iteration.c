@@ -171,7 +171,8 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
     MRC_TRY(backend->ops->stage(backend, &batch->X, &staged));
     MRC_TRY(backend->ops->copy(backend, &to, &staged));
     mercer_matrix targets = mrc_rows(&self->y, 0, batch->Y.rows);
-    MRC_TRY(backend->ops->copy(backend, &targets, &batch->Y));
+    MRC_TRY(backend->ops->stage(backend, &batch->Y, &staged));
+    MRC_TRY(backend->ops->copy(backend, &targets, &staged));
     return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 

@@ -103,10 +103,10 @@ cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic,
 
 /* *factor: the power of two that brings the largest |entry| of a, f32, to 2^10 .. 2^11. */
 cudaError_t mrc_launch_split_factor(cudaStream_t stream, mercer_matrix a, float *factor);
-/* parts: three of each entry of a, f32, `step` halves apart, in rows of ld: a f rounded, twice, and what that leaves at
-   place low_part, 0 or 1. factors: one for each column, or one for all. */
+/* parts: three of each entry of a, f32, padded with zeros to (rows, cols), `step` halves apart, in rows of ld: a f
+   rounded, twice, and what that leaves at place low_part, 0 or 1. factors: one for each column, or one for all. */
 cudaError_t mrc_launch_split(cudaStream_t stream, mercer_matrix a, const float *factors, int columns, int low_part,
-                             int64_t step, int64_t ld, void *parts);
+                             int64_t rows, int64_t cols, int64_t step, int64_t ld, void *parts);
 /* c = alpha sums / (left right_j) + beta c, c f32; beta == 0 does not read it. */
 cudaError_t mrc_launch_store_split(cudaStream_t stream, const float *sums, int64_t ld, double alpha, const float *left,
                                    const float *right, double beta, mercer_matrix c);

@@ -29,12 +29,13 @@ static __global__ void find_factor(float *factor)
 }
 
 /* factors: one for each column, or one for all. step: from one part of an entry to the next. */
-static __global__ void split_parts(mercer_matrix a, const float *factors, bool columns, int low_part, int64_t step,
-                                   int64_t ld, __half *parts)
+static __global__ void split_parts(mercer_matrix a, const float *factors, bool columns, int low_part, int64_t rows,
+                                   int64_t cols, int64_t step, int64_t ld, __half *parts)
 {
-    MRC_FOR_EACH(i, j, a.rows, a.cols)
+    MRC_FOR_EACH(i, j, rows, cols)
     {
-        float value = ((const float *)a.data)[i * a.ld + j] * factors[columns ? j : 0];
+        bool inside = i < a.rows && j < a.cols;
+        float value = inside ? ((const float *)a.data)[i * a.ld + j] * factors[columns ? j : 0] : 0;
         __half high = __float2half(value), low = __float2half(value - __half2float(high));
         __half *out = parts + i * ld + j;
         out[0] = low_part == 0 ? low : high;
@@ -49,7 +50,7 @@ static __global__ void store_split(const float *sums, int64_t ld, double alpha, 
     MRC_FOR_EACH(i, j, c.rows, c.cols)
     {
         float *out = (float *)c.data + i * c.ld + j;
-        double value = alpha * (double)sums[i * ld + j] / ((double)*left * (double)right[j]);
+        double value = alpha * (double)(1 / *left) * (double)(1 / right[j]) * (double)sums[i * ld + j];
         *out = (float)(beta != 0 ? value + beta * (double)*out : value);
     }
 }
@@ -64,10 +65,10 @@ cudaError_t mrc_launch_split_factor(cudaStream_t stream, mercer_matrix a, float 
 }
 
 cudaError_t mrc_launch_split(cudaStream_t stream, mercer_matrix a, const float *factors, int columns, int low_part,
-                             int64_t step, int64_t ld, void *parts)
+                             int64_t rows, int64_t cols, int64_t step, int64_t ld, void *parts)
 {
-    split_parts<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a, factors, columns != 0, low_part,
-                                                                                step, ld, (__half *)parts);
+    split_parts<<<mrc_blocks(rows * cols, MRC_CUDA_GRID), 256, 0, stream>>>(a, factors, columns != 0, low_part, rows,
+                                                                            cols, step, ld, (__half *)parts);
     return cudaGetLastError();
 }
 

@@ -23,7 +23,12 @@ static __global__ void part_sums(mercer_matrix x, mercer_matrix y, int64_t rows_
     int64_t j = (int64_t)blockIdx.y * LANES + threadIdx.x, first = blockIdx.x * rows_each;
     int64_t end = first + rows_each < x.rows ? first + rows_each : x.rows;
     double sum = 0;
-    if (j < x.cols)
+    const float *left = (const float *)x.data + j, *right = (const float *)y.data + j;
+    if (j < x.cols && y.data && x.dtype == MERCER_F32 && y.dtype == MERCER_F32)
+#pragma unroll 8
+        for (int64_t i = first + threadIdx.y; i < end; i += ROWS)
+            sum += (double)left[i * x.ld] * (double)right[i * y.ld];
+    else if (j < x.cols)
         for (int64_t i = first + threadIdx.y; i < end; i += ROWS)
             sum += mrc_at(x, i, j) * (y.data ? mrc_at(y, i, j) : 1);
     sums[threadIdx.y][threadIdx.x] = sum;
@@ -70,29 +75,42 @@ cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double 
     return cudaGetLastError();
 }
 
-/* A thread for each row: columns in their order. Every product is rounded before it is added, as on the host. */
+/* A thread for each row: columns in their order. Every product is rounded before it is added, as on the host. Other
+   threads of the block help to bring 32 columns of its 32 rows, so that they are read in whole lines. */
 static __global__ void row_losses(mercer_matrix f, mercer_matrix y, const double *scale, const double *offset,
                                   double *out)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, guess = 0, truth = 0;
-    if (i >= y.rows) return;
+    __shared__ double values[LANES][LANES + 1], targets[LANES][LANES + 1];
+    int64_t first = (int64_t)blockIdx.x * LANES, i = first + threadIdx.x, guess = 0, truth = 0;
     double top = 0, top_target = 0, error = 0, size = 0;
-    for (int64_t j = 0; j < y.cols; j++) {
-        double value = mrc_at(f, i, j), target = mrc_at(y, i, j);
-        if (scale) value = __dmul_rn(value, scale[j]), target = __dmul_rn(target, scale[j]);
-        double difference = value - target;
-        error = __dadd_rn(error, __dmul_rn(difference, difference));
-        size = __dadd_rn(size, __dmul_rn(target, target));
-        if (offset) value += offset[j], target += offset[j];
-        if (j == 0 || value > top) top = value, guess = j;
-        if (j == 0 || target > top_target) top_target = target, truth = j;
+    for (int64_t j0 = 0; j0 < y.cols; j0 += LANES) {
+        int64_t column = j0 + threadIdx.x, width = j0 + LANES < y.cols ? LANES : y.cols - j0;
+        for (int row = threadIdx.y; row < LANES; row += ROWS) {
+            if (first + row >= y.rows || column >= y.cols) continue;
+            values[row][threadIdx.x] = mrc_at(f, first + row, column);
+            targets[row][threadIdx.x] = mrc_at(y, first + row, column);
+        }
+        __syncthreads();
+        for (int64_t k = 0; k < width && threadIdx.y == 0 && i < y.rows; k++) {
+            int64_t j = j0 + k;
+            double value = values[threadIdx.x][k], target = targets[threadIdx.x][k];
+            if (scale) value = __dmul_rn(value, scale[j]), target = __dmul_rn(target, scale[j]);
+            double difference = value - target;
+            error = __dadd_rn(error, __dmul_rn(difference, difference));
+            size = __dadd_rn(size, __dmul_rn(target, target));
+            if (offset) value += offset[j], target += offset[j];
+            if (j == 0 || value > top) top = value, guess = j;
+            if (j == 0 || target > top_target) top_target = target, truth = j;
+        }
+        __syncthreads();
     }
+    if (threadIdx.y != 0 || i >= y.rows) return;
     out[3 * i] = error, out[3 * i + 1] = size, out[3 * i + 2] = guess == truth;
 }
 
 cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_matrix y, const double *scale,
                                   const double *offset, double *out)
 {
-    row_losses<<<(unsigned)((y.rows + 63) / 64), 64, 0, stream>>>(f, y, scale, offset, out);
+    row_losses<<<(unsigned)((y.rows + LANES - 1) / LANES), dim3(LANES, ROWS), 0, stream>>>(f, y, scale, offset, out);
     return cudaGetLastError();
 }

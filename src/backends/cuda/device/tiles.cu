@@ -61,7 +61,7 @@ static __global__ void tile_store(const float *sums, int count, const float *fac
     {
         double sum = sums[i * width + k];
         if (count == 2) sum += (double)sums[i * width + y.cols + k];
-        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
+        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * (0x1p-15 * (double)(1 / factors[k])));
     }
 }
 

@@ -15,6 +15,8 @@
 
 static const float HUGE_NORM = 1e30f; /* no kernel value survives it */
 
+enum { TOP_ROWS = 8, TOP_COLUMNS = 32 }; /* threads of a block that looks for the largest weights */
+
 double mrc_fused_scale(const mercer_kernel *k)
 {
     if (!(k->bandwidth > 1e-6 && k->bandwidth < 1e6)) return 0; /* beyond it, floats of r^2 would over- or underflow */
@@ -97,13 +99,18 @@ static __global__ void pack_bytes(mercer_matrix x, int64_t ld, uint8_t *rows, in
    not matter to a maximum. */
 static __global__ void find_tops(mercer_matrix w, unsigned *tops)
 {
+    __shared__ float all[TOP_ROWS][TOP_COLUMNS];
+    int64_t column = (int64_t)blockIdx.y * TOP_COLUMNS + threadIdx.x, step = (int64_t)gridDim.x * TOP_ROWS;
     float top = 0;
-    int64_t stride = (int64_t)gridDim.x * (blockDim.x / 32);
-    for (int64_t column = threadIdx.x % 32; column < w.cols; column += 32, top = 0) {
-        for (int64_t i = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < w.rows; i += stride)
+    if (column < w.cols)
+#pragma unroll 4
+        for (int64_t i = (int64_t)blockIdx.x * TOP_ROWS + threadIdx.y; i < w.rows; i += step)
             top = fmaxf(top, fabsf((float)mrc_at(w, i, column)));
-        atomicMax(&tops[column], __float_as_uint(top));
-    }
+    all[threadIdx.y][threadIdx.x] = top;
+    __syncthreads();
+    if (threadIdx.y != 0 || column >= w.cols) return;
+    for (int i = 1; i < TOP_ROWS; i++) top = fmaxf(top, all[i][threadIdx.x]);
+    atomicMax(&tops[column], __float_as_uint(top));
 }
 
 static __global__ void find_factors(float *factors, int64_t c)
@@ -143,7 +150,7 @@ static __global__ void add_units(const float *sums, int64_t units, int64_t m, in
             const float *row = sums + (unit * m + i) * columns;
             sum += (double)row[k] + (double)row[y.cols + k];
         }
-        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
+        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * (0x1p-15 * (double)(1 / factors[k])));
     }
 }
 
@@ -167,7 +174,10 @@ cudaError_t mrc_fused_find_factors(cudaStream_t stream, mercer_matrix w, float *
 {
     cudaError_t error = cudaMemsetAsync(factors, 0, (size_t)w.cols * sizeof *factors, stream);
     if (error != cudaSuccess) return error;
-    find_tops<<<mrc_blocks(w.rows * 32, MRC_CUDA_GRID / 2), 256, 0, stream>>>(w, (unsigned *)factors);
+    int64_t groups = (w.cols + TOP_COLUMNS - 1) / TOP_COLUMNS, blocks = (w.rows + 4 * TOP_ROWS - 1) / (4 * TOP_ROWS);
+    int64_t most = MRC_CUDA_GRID / groups > 1 ? MRC_CUDA_GRID / groups : 1;
+    dim3 grid((unsigned)(blocks < most ? blocks : most), (unsigned)groups), block(TOP_COLUMNS, TOP_ROWS);
+    find_tops<<<grid, block, 0, stream>>>(w, (unsigned *)factors);
     find_factors<<<mrc_blocks(w.cols, INT32_MAX), 256, 0, stream>>>(factors, w.cols);
     return cudaGetLastError();
 }

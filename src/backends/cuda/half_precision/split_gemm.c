@@ -24,6 +24,7 @@ typedef struct split {
     mrc_backend *backend;
     const mrc_gemm *job;
     mercer_matrix a, b, c;
+    int64_t depth;      /* of a product, padded, for it is the side of the parts of A that lies in a row */
     int64_t a_ld, b_ld; /* of the parts; that of b is that of sums, too */
     void *a_parts, *b_parts;
     float *sums, *left, *right;
@@ -43,12 +44,13 @@ static mercer_status make(split *self)
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     bool transposed = self->job->transpose_a;
-    int64_t depth = self->b.rows, chunk = mrc_min(CHUNK, self->a.rows), n = self->c.cols;
-    self->a_ld = mrc_round_up(transposed ? self->a.cols : PARTS * depth, UNIT);
+    int64_t chunk = mrc_min(CHUNK, self->a.rows), n = self->c.cols;
+    self->depth = transposed ? chunk : mrc_round_up(self->a.cols, UNIT);
+    self->a_ld = transposed ? mrc_round_up(self->a.cols, UNIT) : PARTS * self->depth;
     self->b_ld = mrc_round_up(n, UNIT);
     MRC_TRY(mrc_cuda_push(backend, &self->a_parts, (transposed ? PARTS : 1) * chunk * self->a_ld * 2));
-    MRC_TRY(mrc_cuda_push(backend, &self->b_parts, PARTS * (transposed ? chunk : depth) * self->b_ld * 2));
-    MRC_TRY(mrc_cuda_push(backend, &self->sums, (transposed ? self->c.rows : chunk) * self->b_ld * 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->b_parts, PARTS * self->depth * self->b_ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->sums, (transposed ? self->a_ld : chunk) * self->b_ld * 4));
     MRC_TRY(mrc_cuda_push(backend, &self->left, 4));
     MRC_TRY(mrc_cuda_push(backend, &self->right, n * 4));
     MRC_CUDA_TRY(backend, mrc_launch_split_factor(stream, self->a, self->left));
@@ -56,19 +58,20 @@ static mercer_status make(split *self)
     return MERCER_OK;
 }
 
-static mercer_status split_a(split *self, const mercer_matrix *rows)
+/* The parts of some rows: one below the other if these are the depth, else side by side. */
+static mercer_status split_a(split *self, const mercer_matrix *some)
 {
     bool transposed = self->job->transpose_a;
-    MRC_CUDA_TRY(self->backend,
-                 mrc_launch_split(mrc_cuda_of(self->backend)->stream, *rows, self->left, 0, 0,
-                                  transposed ? rows->rows * self->a_ld : rows->cols, self->a_ld, self->a_parts));
+    int64_t cols = transposed ? self->a_ld : self->depth, step = transposed ? some->rows * self->a_ld : self->depth;
+    MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *some, self->left, 0, 0,
+                                                 some->rows, cols, step, self->a_ld, self->a_parts));
     return MERCER_OK;
 }
 
-static mercer_status split_b(split *self, const mercer_matrix *rows)
+static mercer_status split_b(split *self, const mercer_matrix *some, int64_t rows)
 {
-    MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *rows, self->right, 1, 1,
-                                                 rows->rows * self->b_ld, self->b_ld, self->b_parts));
+    MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *some, self->right, 1, 1, rows,
+                                                 self->b_ld, rows * self->b_ld, self->b_ld, self->b_parts));
     return MERCER_OK;
 }
 
@@ -78,7 +81,7 @@ static mercer_status multiply(split *self, int64_t rows, int64_t depth, bool add
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(self->backend);
     cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-        cuda->blas, CUBLAS_OP_N, self->job->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, self->c.cols, rows, PARTS * depth,
+        cuda->blas, CUBLAS_OP_N, self->job->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, self->b_ld, rows, PARTS * depth,
         &one, self->b_parts, CUDA_R_16F, self->b_ld, self->a_parts, CUDA_R_16F, self->a_ld, add ? &one : &zero,
         self->sums, CUDA_R_32F, self->b_ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     if (status == CUBLAS_STATUS_SUCCESS) return MERCER_OK;
@@ -101,20 +104,20 @@ static mercer_status run_transposed(split *self)
         int64_t count = mrc_min(CHUNK, self->a.rows - first);
         mercer_matrix a = mrc_rows(&self->a, first, count), b = mrc_rows(&self->b, first, count);
         MRC_TRY(split_a(self, &a));
-        MRC_TRY(split_b(self, &b));
-        MRC_TRY(multiply(self, self->c.rows, count, first > 0));
+        MRC_TRY(split_b(self, &b, count));
+        MRC_TRY(multiply(self, self->a_ld, count, first > 0));
     }
     return store(self, &self->c);
 }
 
 static mercer_status run_rows(split *self)
 {
-    MRC_TRY(split_b(self, &self->b));
+    MRC_TRY(split_b(self, &self->b, self->depth));
     for (int64_t first = 0; first < self->a.rows; first += CHUNK) {
         int64_t count = mrc_min(CHUNK, self->a.rows - first);
         mercer_matrix a = mrc_rows(&self->a, first, count), to = mrc_rows(&self->c, first, count);
         MRC_TRY(split_a(self, &a));
-        MRC_TRY(multiply(self, count, self->a.cols, false));
+        MRC_TRY(multiply(self, count, self->depth, false));
         MRC_TRY(store(self, &to));
     }
     return MERCER_OK;
