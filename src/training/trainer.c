@@ -320,6 +320,7 @@ static void begin(mrc_trainer *self)
     tear_down(self);
     reset(self);
     self->earlier_seconds = self->keep_cost = 0;
+    self->given_up_bytes = 0;
     self->keep_failed = job->announces = self->stop_asked = false;
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
@@ -389,6 +390,7 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     char why[MRC_ERROR_CHARS];
     snprintf(why, sizeof why, "%s", mercer_last_error(job->context));
     if (!row) memcpy(self->accurate, why, sizeof why);
+    self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
     tear_down(self);
     if (!row)
         (void)job->backend->ops->sync(job->backend); /* what is under way may find more that does not fit a half */
@@ -442,6 +444,7 @@ void mrc_trainer_fill_report(mrc_trainer *self)
     const mrc_job *job = &self->job;
     mercer_report *report = &self->job.report;
     *job->target.plan = job->plan.public_plan;
+    job->target.plan->bytes = mrc_max(job->target.plan->bytes, self->given_up_bytes);
     report->plan = job->target.plan;
     report->samples = job->samples;
     report->peak_bytes = job->context->bytes_high - self->bytes_before;

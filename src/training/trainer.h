@@ -35,6 +35,7 @@ typedef struct mercer_trainer {
     bool gains_by_half, have_coordinates;
     bool streaming;                 /* batches come one by one */
     char accurate[MRC_ERROR_CHARS]; /* why products are not rounded any more; "": they may be */
+    int64_t given_up_bytes;         /* of plans that broke down: their peak is that of the whole fit, too */
     double rounding;                /* the most that rounding made of the loss on rows that were held back, */
     int64_t rounding_rows;          /* of so many; 0: it was not looked at */
     bool on_samples;                /* the centers are the samples of the source that was planned for */
