@@ -154,6 +154,7 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int (*devices)(void);             /* how many of it are here; NULL stays: it is the processor's */
+    bool (*may_be_here)(void);        /* false: there is none, told at once; NULL stays: there is */
     bool (*knows_kernel)(int32_t id); /* has the function's formula; NULL stays: all of the table's */
     bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel); /* products are much faster rounded
        to half precision; NULL stays: none are */
@@ -287,6 +288,8 @@ extern const mrc_backend_ops *const mrc_backend_registry[];
    else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
+/* Whether making it may take its time: it is not the default, and may be there. */
+bool mrc_backend_is_slow(const char *name);
 
 /* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel is a callback or a function that the backend has a formula for:
    what every operation on kernels begins with, so that none ever computes another function instead. */
@@ -352,7 +355,7 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
  * are. It is 0 there, so that zeros stay zeros, which products may leave out. add_flags, of rows in host memory: sums
  * (3, d) += sum x, sum x^2 and how many x are not 0; clear_flags: origin (d) = 0 where they tell of a flag.
  */
-void mrc_add_flags(const mercer_matrix *rows, const mercer_matrix *sums);
+void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *sums);
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin);
 
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */

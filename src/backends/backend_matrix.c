@@ -5,6 +5,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/threads/parallel.h"
 
 #include <string.h>
 
@@ -156,26 +157,38 @@ void mrc_gram_mirror(const mercer_matrix *gram)
 
 enum { FLAG_COLUMNS = 64 };
 
-void mrc_add_flags(const mercer_matrix *rows, const mercer_matrix *sums)
+typedef struct flag_sums {
+    const mercer_matrix *rows, *sums;
+} flag_sums;
+
+/* FLAG_COLUMNS columns from piece FLAG_COLUMNS on. */
+static void add_some_flags(void *argument, int64_t piece, int worker)
 {
-    for (int64_t first = 0; first < rows->cols; first += FLAG_COLUMNS) {
-        int64_t count = mrc_min(FLAG_COLUMNS, rows->cols - first);
-        mercer_matrix part = mrc_columns(rows, first, count);
-        double row[FLAG_COLUMNS] = {0}, sum[FLAG_COLUMNS] = {0}, squares[FLAG_COLUMNS] = {0}, there[FLAG_COLUMNS] = {0};
-        for (int64_t i = 0; i < rows->rows; i++) {
-            mrc_load_row_f64(&part, i, row);
-            for (int k = 0; k < FLAG_COLUMNS; k++) {
-                sum[k] += row[k];
-                squares[k] += row[k] * row[k];
-                there[k] += row[k] != 0 ? 1 : 0;
-            }
-        }
-        for (int64_t k = 0; k < count; k++) {
-            ((double *)mrc_row(sums, 0))[first + k] += sum[k];
-            ((double *)mrc_row(sums, 1))[first + k] += squares[k];
-            ((double *)mrc_row(sums, 2))[first + k] += there[k];
+    (void)worker;
+    const flag_sums *job = argument;
+    int64_t first = piece * FLAG_COLUMNS, count = mrc_min(FLAG_COLUMNS, job->rows->cols - first);
+    mercer_matrix part = mrc_columns(job->rows, first, count);
+    double row[FLAG_COLUMNS] = {0}, sum[FLAG_COLUMNS] = {0}, squares[FLAG_COLUMNS] = {0}, there[FLAG_COLUMNS] = {0};
+    for (int64_t i = 0; i < part.rows; i++) {
+        mrc_load_row_f64(&part, i, row);
+        for (int k = 0; k < FLAG_COLUMNS; k++) {
+            sum[k] += row[k];
+            squares[k] += row[k] * row[k];
+            there[k] += row[k] != 0 ? 1 : 0;
         }
     }
+    for (int64_t k = 0; k < count; k++) {
+        ((double *)mrc_row(job->sums, 0))[first + k] += sum[k];
+        ((double *)mrc_row(job->sums, 1))[first + k] += squares[k];
+        ((double *)mrc_row(job->sums, 2))[first + k] += there[k];
+    }
+}
+
+void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *sums)
+{
+    flag_sums job = {rows, sums};
+    bool small = rows->rows * rows->cols < 1 << 16;
+    mrc_parallel_for(small ? 1 : threads, (rows->cols + FLAG_COLUMNS - 1) / FLAG_COLUMNS, add_some_flags, &job);
 }
 
 /* n of the values are not 0. Those are one value if n sum x^2 = (sum x)^2 (Cauchy-Schwarz), up to rounding; values that

@@ -88,6 +88,16 @@ void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
         ((float *)row)[j] = (float)value;
 }
 
+bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, int64_t j)
+{
+    size_t bytes = (size_t)(a->cols * mrc_dtype_size(a->dtype));
+    if (bytes == 0) return true;
+    if (a->dtype == b->dtype && memcmp(mrc_row(a, i), mrc_row(b, j), bytes) == 0) return true;
+    for (int64_t k = 0; k < a->cols; k++) /* 0 is -0 */
+        if (mrc_load(a, i, k) != mrc_load(b, j, k)) return false;
+    return true;
+}
+
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out)
 {
     const void *row = mrc_row(matrix, i);

@@ -35,6 +35,9 @@ void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 /* Doubles into row i, rounded to any dtype; bytes are clamped to 0 .. 255. */
 void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values);
 
+/* Whether row i of a and row j of b, of as many columns, have the same values, all of them finite. */
+bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, int64_t j);
+
 /* Views: of contiguous host memory; of some rows of a view, of some columns, of both from element (i, j) on. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);

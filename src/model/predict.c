@@ -371,7 +371,7 @@ static mercer_status add_flags(mrc_centers *centers, int shard, const mercer_mat
 {
     const mercer_model *model = argument;
     mercer_matrix z = mrc_centers_part(centers, &model->centers, shard);
-    mrc_add_flags(&z, part);
+    mrc_add_flags(centers->context->threads, &z, part);
     return MERCER_OK;
 }
 
@@ -380,21 +380,21 @@ mercer_status mrc_model_find_origin(mercer_model *model)
     mrc_backend *backend = model->context->backend;
     mrc_comm *comm = model->comm;
     int64_t d = model->centers.cols;
+    bool bytes = model->centers.dtype == MERCER_U8; /* whose products are exact whatever the origin */
     mercer_matrix row = mrc_view(model->origin, 1, d, MERCER_F64), flags = mrc_view(NULL, 3, d, MERCER_F64);
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &flags.data, mrc_max(1, 3 * d), sizeof(double), "the origin"));
     if (!comm || mrc_comm_shards(comm, model->total) == 1) {
         MRC_TRY(backend->ops->column_mean(backend, &model->centers, model->origin));
-        mrc_add_flags(&model->centers, &flags);
+        if (!bytes) mrc_add_flags(model->context->threads, &model->centers, &flags);
     } else {
         MRC_OWNED(mrc_centers_destroy) mrc_centers centers = {0};
         MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total,
                                    model->origin, model->weights.dtype));
         MRC_TRY(mrc_centers_sum(&centers, &row, add_columns, NULL));
-        MRC_TRY(mrc_centers_sum(&centers, &flags, add_flags, model));
+        if (!bytes) MRC_TRY(mrc_centers_sum(&centers, &flags, add_flags, model));
         for (int64_t j = 0; j < d; j++) model->origin[j] /= (double)model->total;
     }
-    if (model->centers.dtype != MERCER_U8) /* whose products are exact without an origin */
-        mrc_clear_flags(&flags, model->total, model->origin);
+    if (!bytes) mrc_clear_flags(&flags, model->total, model->origin);
     return MERCER_OK;
 }

@@ -220,8 +220,7 @@ static mercer_status compare_centers(const mrc_job *job, const mercer_batch *bat
     for (int64_t i = 0; i < x.rows && *same; i++) {
         int64_t row = batch->rows[i] - first;
         if (batch->weights && !(batch->weights[i] > 0)) *same = false;
-        for (int64_t k = 0; row >= 0 && row < z->rows && k < z->cols && *same; k++)
-            *same = mrc_load(&x, i, k) == mrc_load(z, row, k);
+        if (*same && row >= 0 && row < z->rows) *same = mrc_rows_equal(&x, i, z, row);
     }
     return MERCER_OK;
 }

@@ -136,7 +136,7 @@ static void test_origin(void **state)
     }
     for (int part = 0; part < 4; part++) {
         mercer_matrix rows = mrc_rows(&x, part * N / 4, N / 4);
-        mrc_add_flags(&rows, &sums);
+        mrc_add_flags(2, &rows, &sums);
     }
     mrc_clear_flags(&sums, N, origin);
     const double wanted[D] = {0, 2, 3, 4, 0};

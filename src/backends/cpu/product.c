@@ -398,10 +398,10 @@ static void clear_flags(const mercer_matrix *rows, double *flags, double *origin
     some.ld *= step;
     memset(flags, 0, (size_t)(3 * rows->cols) * sizeof *flags);
     mercer_matrix part = mrc_rows(&some, 0, first), rest = mrc_rows(&some, first, some.rows - first);
-    mrc_add_flags(&part, &sums);
+    mrc_add_flags(1, &part, &sums);
     for (int64_t k = 0; k < rows->cols; k++) zeros += mrc_load(&sums, 2, k) < (double)first;
     if (zeros == 0) return;
-    mrc_add_flags(&rest, &sums);
+    mrc_add_flags(1, &rest, &sums);
     mrc_clear_flags(&sums, some.rows, origin);
 }
 

@@ -428,6 +428,7 @@ static mercer_status build(data_stream *self, const mercer_stream_options *optio
 {
     const mercer_dataset *data = &self->data;
     mrc_order_init(&self->order, data, options->block, options->seed);
+    self->order.threads = self->threads;
     if (options->augment) MRC_TRY(make_augment(self, options));
     int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
     self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));

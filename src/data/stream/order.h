@@ -10,6 +10,7 @@ enum { MRC_ORDER_BLOCKS = 1024 }; /* in a window, at most */
 typedef struct mrc_order {
     const mercer_dataset *data;
     uint64_t seed;
+    int threads; /* that shuffle rows; 0 or 1: the caller's alone */
     int64_t pass;
     int64_t block;   /* rows read together; 1: rows are shuffled one by one */
     int64_t blocks;  /* in all; the last may be shorter */

@@ -59,11 +59,10 @@ static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix
     for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++) {
         int64_t row = rows[i] - job->centers.first;
         if (row < 0 || row >= z->rows) continue; /* another rank looks at it */
-        for (int64_t k = 0; k < z->cols && status == MERCER_OK; k++)
-            if (mrc_load(&x, i, k) != mrc_load(z, row, k))
-                status = mrc_fail(job->context, MERCER_ERROR_DATA,
-                                  "solver %s has the samples as centers: sample %lld differs from center %lld", name,
-                                  (long long)rows[i], (long long)rows[i]);
+        if (!mrc_rows_equal(&x, i, z, row))
+            status = mrc_fail(job->context, MERCER_ERROR_DATA,
+                              "solver %s has the samples as centers: sample %lld differs from center %lld", name,
+                              (long long)rows[i], (long long)rows[i]);
     }
     status = mrc_host_close(job->backend, sample, &x, false, status);
     return mrc_comm_together(job->comm, status, "centers");
