@@ -27,6 +27,9 @@
  * since the fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come
  * as far as many more rows in the rounds of Lloyd.
  *
+ * On a device the rows under work are sent once for all searches, if they take at most a quarter of its memory; means
+ * are the host's. Centers are then those of the host but for rows that are as near to two of them up to rounding.
+ *
  * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
  * for the rows of a mini-batch.
  */
@@ -152,18 +155,31 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].wanted) MRC_TRY(mrc_scope_alloc(scope, all[i].out, all[i].count, all[i].size, "k-means"));
     self->sums = (double *)(void *)self->order; /* one is done before the other begins */
-    return MERCER_OK;
+    mrc_backend *backend = self->backend;
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (rows * d * mrc_dtype_size(x->dtype) > backend->ops->free_memory(backend) / 4) return MERCER_OK;
+    return mrc_scope_matrix(scope, backend, &self->room, rows, d, x->dtype, "the rows of k-means");
 }
 
 /* ---- Rows and their centers ---------------------------------------------------------------------------------- */
+
+/* The rows under work have changed. */
+static mercer_status bring_rows(mrc_kmeans_state *self)
+{
+    self->there = self->x;
+    if (!self->room.data) return MERCER_OK;
+    self->there = mrc_rows(&self->room, 0, self->x.rows);
+    return self->backend->ops->copy(self->backend, &self->there, &self->x);
+}
 
 /* The next `count` rows in random order: all of X in turn, then again in another order. */
 static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 {
     uint64_t seed = self->selection->options->seed;
     if (self->lloyd) {
+        if (self->x.data) return MERCER_OK;
         self->x = *self->selection->x;
-        return MERCER_OK;
+        return bring_rows(self);
     }
     for (int64_t i = 0; i < count; i++) {
         int64_t at = self->seen + i;
@@ -172,14 +188,16 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
     }
     self->seen += count;
     self->x = mrc_rows(&self->sample, 0, count);
-    return self->backend->ops->gather_rows(self->backend, &self->x, self->selection->x, self->order);
+    MRC_TRY(self->backend->ops->gather_rows(self->backend, &self->x, self->selection->x, self->order));
+    return bring_rows(self);
 }
 
 /* Finds the nearest center of each row; the mean squared distance comes back. */
 static mercer_status assign(mrc_kmeans_state *self, double *error)
 {
-    mrc_search search = {
-        .x = &self->x, .z = self->rounded ? &self->z_u8 : &self->z, .wide = self->selection->wide && !self->rounded};
+    mrc_search search = {.x = &self->there,
+                         .z = self->rounded ? &self->z_u8 : &self->z,
+                         .wide = self->selection->wide && !self->rounded};
     MRC_TRY(mrc_kmeans_search(self, &search, self->nearest, self->distances));
     double sum = 0;
     for (int64_t i = 0; i < self->x.rows; i++) sum += self->distances[i];

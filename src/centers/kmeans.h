@@ -19,6 +19,8 @@ typedef struct mrc_kmeans_state {
 
     mercer_matrix x;      /* (m, d) rows under work: X itself, or a sample in `sample` */
     mercer_matrix sample; /* (capacity, d) of X's dtype; data is NULL if all rows are used */
+    mercer_matrix there;  /* (m, d) the rows under work where the backend computes, or x again */
+    mercer_matrix room;   /* (capacity, d) for them there; data is NULL if they stay in host memory */
     mercer_matrix z;      /* (p, d) centers, f32 or f64 */
     mercer_matrix z_u8;   /* (p, d) the same rounded, if X is u8 */
     bool rounded;         /* rows are compared with z_u8 */

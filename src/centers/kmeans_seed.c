@@ -41,7 +41,7 @@ int64_t mrc_kmeans_seed_bytes(const mrc_center_selection *selection)
 static mercer_status update_distances(seeding *self, const mercer_matrix *points, int64_t first)
 {
     mrc_kmeans_state *all = self->all;
-    mrc_search search = {.x = &all->x, .z = points, .wide = all->selection->wide};
+    mrc_search search = {.x = &all->there, .z = points, .wide = all->selection->wide};
     MRC_TRY(mrc_kmeans_search(all, &search, all->fresh_nearest, all->fresh_distances));
     for (int64_t i = 0; i < all->x.rows; i++) {
         if (first > 0 && !(all->fresh_distances[i] < all->distances[i])) continue;

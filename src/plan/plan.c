@@ -79,6 +79,7 @@ static void rate_machine(mrc_planner *self)
                                   .real_size = mrc_dtype_size(request->real),
                                   .point_size = mrc_dtype_size(request->points),
                                   .effort = effort_of(request, &machine),
+                                  .gathers = self->device,
                                   .shards = request->shards};
     bool own = machine.kept_size > 0 && request->real == MERCER_F32;
     self->kept_size = own ? machine.kept_size : self->problem.real_size;
@@ -148,7 +149,7 @@ static int64_t workspace_bytes(const mrc_planner *self)
 static int64_t choose_caches(mrc_planner *self, int64_t left)
 {
     const mrc_plan_request *request = self->request;
-    const mrc_caching *wanted = &self->caching;
+    mrc_caching *wanted = &self->caching;
     mrc_cost whole, halved;
     mrc_kernel_blocks_cost(&self->problem, 0, 1, &whole);
     mrc_kernel_blocks_cost(&self->problem, 0, MRC_CACHE_HALF, &halved);
@@ -158,6 +159,8 @@ static int64_t choose_caches(mrc_planner *self, int64_t left)
     bool fits = may && cache <= room;
     bool halves = may && half <= room && request->real == MERCER_F32 && request->bounded && wanted->half &&
                   (!fits || cache > wanted->half_from);
+    wanted->anew &= fits || halves;
+    if (wanted->anew) fits = halves = false;
     self->public_plan->cache_data = halves ? MRC_CACHE_HALF : fits;
     self->plan->keep_bytes = halves || fits ? wanted->beside : mrc_min(wanted->block, left / 2);
     return self->plan->keep_bytes + (halves ? half : fits ? cache : 0);

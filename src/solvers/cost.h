@@ -15,15 +15,22 @@ typedef struct mrc_problem {
     int64_t n, p, d, c;            /* samples, centers, features, outputs */
     int64_t real_size, point_size; /* bytes of a weight, of a feature */
     double effort;                 /* of a feature of a pair, products being 1: sums of differences take longer; 0: 1 */
-    int shards;                    /* of the centers */
-    int ranks;                     /* 0 or 1: one process, which sends nothing */
-    double nodes;                  /* what is left of a rank's shards in the tree of a sum, mean over ranks */
+    bool gathers; /* values that are kept are gathered in the type of weights before they are multiplied: a device's */
+    int shards;   /* of the centers */
+    int ranks;    /* 0 or 1: one process, which sends nothing */
+    double nodes; /* what is left of a rank's shards in the tree of a sum, mean over ranks */
 } mrc_problem;
 
 /* The features of a pair as flops count them: 2 of these for each pair, at the rate of products. */
 static inline double mrc_problem_features(const mrc_problem *problem)
 {
     return (double)problem->d * (problem->effort > 0 ? problem->effort : 1);
+}
+
+/* Bytes that are moved for a kept value of `size` bytes that so many products read. */
+static inline double mrc_problem_reads(const mrc_problem *problem, double size, int products)
+{
+    return problem->gathers ? size + (1 + products) * (double)problem->real_size : size;
 }
 
 /* Bytes that are divided among the ranks, of all together, and bytes that every rank holds. */

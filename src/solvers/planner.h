@@ -62,6 +62,7 @@ typedef struct mrc_caching {
     int64_t block;     /* bytes of a batch's block between its two products, as they keep it; 0: there is only one */
     int64_t beside;    /* the same beside a cache of all samples */
     bool again;        /* all samples are read more than once: a cache of them pays */
+    bool anew;         /* but evaluating them again takes no longer than reading them: they are not kept */
     bool half;         /* half precision would do, */
     int64_t half_from; /* and is taken from so many bytes on even where there is room for more */
 } mrc_caching;

@@ -31,9 +31,8 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
     double sum = 0, bandwidth = target->kernel->bandwidth;
     if (self->have_coordinates) return;
     self->have_coordinates = true;
-    self->gains_by_half =
-        job->context->precision_by_plan && ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
-    if (!self->gains_by_half || z->rows == 0 || z->dtype == MERCER_U8) return;
+    self->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
+    if (!self->gains_by_half || !job->context->precision_by_plan || z->rows == 0 || z->dtype == MERCER_U8) return;
     int64_t rows = mrc_min(z->rows, LOOKED_AT), step = z->rows / rows;
     for (int64_t i = 0; i < rows; i++) {
         double squares = 0, fourths = 0;

@@ -3,6 +3,7 @@
 #include "support/centers.h"
 
 #include "centers/kmeans.h"
+#include "support/levels.h"
 
 static const mercer_dtype all_dtypes[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
 
@@ -254,6 +255,36 @@ static void test_bytes(void **state)
     mercer_context_free(context);
 }
 
+/* Whatever searches for the nearest centers, they are the same: distances of bytes to seeds are exact, no row lies amid
+   two centers up to the rounding of float, and means are the host's. Rows of a mini-batch change in every round. */
+static void test_backends(void **state)
+{
+    (void)state;
+    enum { N = 900, D = 12, K = 20 };
+    mercer_matrix X = cluster_rows(N, D, K, MERCER_U8, 4), first = data_matrix(K, D, 0, MERCER_F32),
+                  other = data_matrix(K, D, 0, MERCER_F32);
+    for (int b = 0; mrc_backend_registry[b]; b++) {
+        mercer_context *context = NULL;
+        mercer_context_options made = MERCER_INIT(mercer_context_options);
+        made.threads = 2, made.backend = mrc_backend_registry[b]->name;
+        mercer_status status = mercer_context_create(&context, &made);
+        if (is_left_out(mrc_backend_registry[b], status)) continue;
+        assert_succeeds(NULL, status);
+        mercer_context *cpu = open_threads(2);
+        for (int64_t batch = -1; batch <= 300; batch += 301) {
+            mercer_center_options options = center_options("kmeans", 5);
+            options.batch = batch;
+            mercer_center_report wanted = choose(cpu, &first, &X, &options);
+            mercer_center_report found = choose(context, &other, &X, &options);
+            assert_int_equal(found.iterations, wanted.iterations);
+            assert_memory_equal(first.data, other.data, K * D * sizeof(float));
+        }
+        mercer_context_free(cpu);
+        mercer_context_free(context);
+    }
+    free(X.data), free(first.data), free(other.data);
+}
+
 /* ---- Choices --------------------------------------------------------------------------------------------------- */
 
 static void test_threads(void **state)
@@ -379,17 +410,12 @@ static void test_seeding_law(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_clusters),
-        cmocka_unit_test(test_error_never_rises),
-        cmocka_unit_test(test_fixed_point),
-        cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_as_many_as_rows),
-        cmocka_unit_test(test_empty_clusters),
-        cmocka_unit_test(test_forgotten_centers),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_known_clusters),    cmocka_unit_test(test_error_never_rises),
+        cmocka_unit_test(test_fixed_point),       cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_as_many_as_rows),   cmocka_unit_test(test_empty_clusters),
+        cmocka_unit_test(test_forgotten_centers), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_backends),          cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_stopping),          cmocka_unit_test(test_memory),
         cmocka_unit_test(test_seeding_law),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/threads/parallel.h"
 
 #include <string.h>
 
@@ -14,6 +15,22 @@ static bool is_empty(const mercer_matrix *a)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
+typedef struct host_rows {
+    const mercer_matrix *to, *from;
+    const int64_t *rows;
+} host_rows;
+
+enum { HOST_ROWS = 256 }; /* at a time */
+
+static void gather_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const host_rows *job = argument;
+    int64_t first = piece * HOST_ROWS, end = mrc_min(first + HOST_ROWS, job->to->rows);
+    size_t bytes = (size_t)(job->to->cols * mrc_dtype_size(job->to->dtype));
+    for (int64_t i = first; i < end; i++) memcpy(mrc_row(job->to, i), mrc_row(job->from, job->rows[i]), bytes);
+}
+
 mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                    const int64_t *rows)
 {
@@ -21,11 +38,32 @@ mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to
     int64_t *list;
     if (is_empty(to)) return MERCER_OK;
     MRC_TRY(mrc_check_copy(backend, to, from));
+    if (to->memory == MRC_HOST && from->memory == MRC_HOST && to->dtype == from->dtype) {
+        /* By way of the device all of `from` would have to go there. */
+        int64_t pieces = (to->rows + HOST_ROWS - 1) / HOST_ROWS;
+        mrc_parallel_for(backend->context->threads, pieces, gather_some, &(host_rows){to, from, rows});
+        return MERCER_OK;
+    }
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     MRC_TRY(mrc_cuda_write(backend, to, false, &target));
     MRC_TRY(mrc_cuda_upload(backend, &list, rows, to->rows * (int64_t)sizeof *rows));
     MRC_CUDA_TRY(backend, mrc_launch_gather(mrc_cuda_of(backend)->stream, target, source, list));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
+mercer_status mrc_cuda_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                    const int64_t *rows)
+{
+    mercer_matrix target, source;
+    int64_t *list;
+    if (is_empty(from)) return MERCER_OK;
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, true, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &list, rows, from->rows * (int64_t)sizeof *rows));
+    MRC_CUDA_TRY(backend, mrc_launch_scatter(mrc_cuda_of(backend)->stream, target, source, list));
     return mrc_cuda_write_back(backend, to, &target);
 }
 

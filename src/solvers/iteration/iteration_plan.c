@@ -7,7 +7,7 @@
  *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
  *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers'
- *           labels alone
+ *           labels alone. On a device an epoch is cut into periods of about that length, all alike
  *   projector  the first of its table that suits
  *
  * By the printed rule ("Toward Large Kernel Models", appendix on hyperparameters) q = s/10, also for the projector, and
@@ -72,6 +72,14 @@ static void choose_sample(mrc_planner *self)
                      (long long)request->p / 10);
 }
 
+/* An epoch ends with a projection: one after a few batches costs as much as after a whole period. So periods are made
+   even, at most half as long again. */
+static int64_t even_period(int64_t period, int64_t batches)
+{
+    int64_t projections = mrc_max(1, (2 * batches + period) / (2 * period));
+    return (batches + projections - 1) / projections;
+}
+
 static void choose_batch(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -92,6 +100,7 @@ static void choose_batch(mrc_planner *self)
                  : seen                                ? "critical batch"
                                                        : "guess until the data have been seen");
     int64_t period = preset->period ? preset->period : mrc_max(1, request->p / plan->batch);
+    if (self->device && !preset->period) period = even_period(period, (request->n - 1) / plan->batch + 1);
     if (preset->update != MRC_UPDATE_PROJECT) period = 1;
     if (self->options->period > 0) period = self->options->period;
     plan->period = period;
@@ -155,6 +164,18 @@ static void choose_projector_sizes(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
+/* Whether K(X,Z) is evaluated as fast as it is read. */
+static bool evaluates_as_fast(const mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    bool fast = self->device && request->gains_by_half && request->context->half_precision &&
+                request->real == MERCER_F32;
+    if (!fast || self->options->cache == MERCER_ON) return false;
+    double flops = 2 * mrc_problem_features(&self->problem);
+    double bytes = mrc_problem_reads(&self->problem, (double)self->problem.real_size, 2);
+    return flops / self->rate <= bytes / self->bandwidth;
+}
+
 /* Devices keep whole tiles of a batch's block, maybe in half precision; beside a cache there is room for it as it is.
    Half precision for the cache only where float does not fit, and not for polishing, which is exact work. */
 static mrc_caching caching(const mrc_planner *self)
@@ -164,6 +185,7 @@ static mrc_caching caching(const mrc_planner *self)
     return (mrc_caching){.block = block,
                          .beside = mrc_max(block, m * p * self->problem.real_size),
                          .again = self->public_plan->epochs > 1 || self->options->cache == MERCER_ON,
+                         .anew = evaluates_as_fast(self),
                          .half = self->options->polish == 0,
                          .half_from = INT64_MAX};
 }
@@ -198,14 +220,16 @@ void mrc_iteration_settle(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
     bool printed = self->plan->solver->preset.rule == MRC_STEP_PRINTED;
-    if (plan->cache_data && self->options->epochs == 0 && !printed) plan->epochs = EPOCHS_CACHED;
+    bool cheap = plan->cache_data || self->caching.anew;
+    if (cheap && self->options->epochs == 0 && !printed) plan->epochs = EPOCHS_CACHED;
     mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s%s\n", (long long)plan->epochs, plan->step_factor,
                  printed ? ", beta = max K(x,x) and steps as printed" : "", plan->average ? ", averaging" : "",
                  plan->decay ? ", step decay" : "",
                  plan->cache_data == MRC_CACHE_HALF
                      ? ", K(X,Z) kept between epochs in half precision, since float does not fit"
-                 : plan->cache_data ? ", K(X,Z) kept between epochs"
-                                    : "");
+                 : plan->cache_data   ? ", K(X,Z) kept between epochs"
+                 : self->caching.anew ? ", K(X,Z) evaluated anew, which takes no longer than reading it"
+                                      : "");
 }
 
 /* ---- Cost ---------------------------------------------------------------------------------------------------- */
@@ -252,6 +276,8 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     batch->alike = 2 * m * s * (pair + c) * (T > 1 ? 2 : 1);
     batch->flops = batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : pair) + 2 * c) + m * temporary * (pair + c) +
                    2 * p * q * c;
+    if (sizes->cache_data && problem->gathers)
+        batch->read = m * p * mrc_problem_reads(problem, sizes->cache_data == MRC_CACHE_HALF ? 2 : e, 2);
     mrc_cost_sums(batch, problem, m * c * e, 1);
     if (sizes->lambda > 0) mrc_cost_sums(batch, problem, q * c * e, 1);
     mrc_cost_flags(batch, problem, 2);

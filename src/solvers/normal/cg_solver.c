@@ -135,7 +135,8 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
     out->set_up.state = 4 * 8 * p * c;        /* alpha, the best, residual, direction */
     out->batch.flops = 2 * m * p * ((sizes->cache_data ? 0 : mrc_problem_features(problem)) + 2 * c);
-    if (sizes->cache_data) out->batch.read = m * p * (sizes->cache_data == MRC_CACHE_HALF ? 2 : e);
+    if (sizes->cache_data)
+        out->batch.read = m * p * mrc_problem_reads(problem, sizes->cache_data == MRC_CACHE_HALF ? 2 : e, 2);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
     mrc_cost_flags(&out->projection, problem, 4); /* weights are finite; what the trainer agrees on after a step */
 }

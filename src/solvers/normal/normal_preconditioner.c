@@ -298,7 +298,7 @@ static void polynomial_cost(const mrc_problem *problem, double lambda, const mrc
     once->flops = 2 * p * (s + p) * (mrc_problem_features(problem) + q) + 12 * p * q * q;
     once->serial = once->alike = 4 * s * s * s;
     each->flops = 2 * k * 2 * p * p * c;
-    each->read = 2 * k * p * p * (double)mrc_dtype_size(sizes->stored);
+    each->read = 2 * k * p * p * mrc_problem_reads(problem, (double)mrc_dtype_size(sizes->stored), 1);
     mrc_cost_sums(each, problem, q * c * e, 2 * (k + 2));
     mrc_cost_rows(each, problem, (2 * k + products) * p * c * e, 2 * k + products);
     mrc_cost_sums(each, problem, 8 * c, lambda > 0 ? 10 : 7);

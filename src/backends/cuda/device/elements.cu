@@ -12,13 +12,16 @@ static __global__ void convert(mercer_matrix to, mercer_matrix from)
     mrc_put(to, i, j, mrc_at(from, i, j));
 }
 
-static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_t *rows)
+/* Row to_rows[i] becomes row from_rows[i]; NULL: row i. */
+static __global__ void move_rows(mercer_matrix to, const int64_t *to_rows, mercer_matrix from, const int64_t *from_rows,
+                                 int64_t count)
 {
-    MRC_FOR_EACH(i, j, to.rows, to.cols)
+    MRC_FOR_EACH(i, j, count, to.cols)
     {
-        int64_t at = i * to.ld + j, source = rows[i] * from.ld + j;
+        int64_t target = to_rows ? to_rows[i] : i, origin = from_rows ? from_rows[i] : i;
+        int64_t at = target * to.ld + j, source = origin * from.ld + j;
         if (to.dtype != from.dtype) {
-            mrc_put(to, i, j, mrc_at(from, rows[i], j));
+            mrc_put(to, target, j, mrc_at(from, origin, j));
             continue;
         }
         switch (to.dtype) {
@@ -130,7 +133,13 @@ cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_mat
 
 cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows)
 {
-    gather<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, rows);
+    move_rows<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, NULL, from, rows, to.rows);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_scatter(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows)
+{
+    move_rows<<<mrc_blocks(from.rows * from.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, rows, from, NULL, from.rows);
     return cudaGetLastError();
 }
 

@@ -23,6 +23,7 @@ extern "C" {
 /* to = from, converted; to is f32, f64 or f16 (rounded to nearest), or of the same dtype. */
 cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_matrix from);
 cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
+cudaError_t mrc_launch_scatter(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
 cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows,
                                    double factor);
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
