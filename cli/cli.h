@@ -81,10 +81,17 @@ void cli_outlive_files(void); /* lost_file.c */
 /* Standard streams that were closed lead nowhere: the next file that is opened does not take their place. */
 void cli_guard_streams(void); /* output.c */
 
+/* Nothing of a device is given back piece by piece, which takes a quarter of a second: the end of the process does it.
+   cli_ends_at_once: whether that was said. */
+void cli_end_at_once(void);
+int cli_ends_at_once(void);
+
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
 
 /* A context as --threads and --device say; prints the error. Returns an exit code. */
 int cli_context(const cli_values *v, mercer_context **out);
+/* The same, but a device starts while data are opened: mercer_context_start comes before anything else. */
+int cli_context_deferred(const cli_values *v, mercer_context **out);
 
 /*
  * A variable that owns something: `release`, which gets its address, is called when the function returns, whichever way

@@ -4,6 +4,8 @@
 #include "ranks/program_ranks.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Options in order of strength: command line, environment, configuration file, default. */
@@ -79,5 +81,8 @@ int main(int count, char **arguments)
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));
-    return cli_ranks_close(code);
+    code = cli_ranks_close(code);
+    if (!cli_ends_at_once()) return code;
+    fflush(NULL);
+    _Exit(code);
 }

@@ -237,17 +237,12 @@ static int open_metric(cli_job *job, const char *path)
     return cli_error(CLI_DATA, "%s: %s", path, mercer_last_error(job->context));
 }
 
-int cli_job_open(cli_job *job)
+static int open_files(cli_job *job)
 {
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
     int labelled = training || strcmp(command, "tune") == 0;
-    cli_timeline_next(&job->timeline, "context");
-    CLI_TRY(cli_context(v, &job->context));
-    cli_timeline_end(&job->timeline);
-    cli_timeline_context(&job->timeline, job->context);
-    cli_timeline_next(&job->timeline, "reading data");
     /* Centers need targets only to be balanced over classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
@@ -266,6 +261,19 @@ int cli_job_open(cli_job *job)
     if (training && cli_text(v, "image") != NULL) CLI_TRY(read_image(cli_text(v, "image"), &job->options));
     if (center_file(v) != NULL) CLI_TRY(open_centers(job, center_file(v)));
     return metric_file(v) != NULL ? open_metric(job, metric_file(v)) : CLI_OK;
+}
+
+int cli_job_open(cli_job *job)
+{
+    cli_timeline_next(&job->timeline, "context");
+    CLI_TRY(cli_context_deferred(job->v, &job->context));
+    cli_timeline_next(&job->timeline, "reading data");
+    CLI_TRY(open_files(job));
+    cli_timeline_next(&job->timeline, "context");
+    CLI_TRY(cli_check(job->context, mercer_context_start(job->context)));
+    cli_timeline_end(&job->timeline);
+    cli_timeline_context(&job->timeline, job->context);
+    return CLI_OK;
 }
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
@@ -333,6 +341,11 @@ const char *cli_job_center_method(const cli_job *job)
 
 void cli_job_free(cli_job *job)
 {
+    if (job->context != NULL && cli_comm() == NULL && cli_job_on_device(job)) {
+        cli_end_at_once();
+        *job = (cli_job){0};
+        return;
+    }
     mercer_fitting_free(job->fitting);
     free(job->metric.data);
     mercer_dataset_free(job->centers);

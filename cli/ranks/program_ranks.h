@@ -57,8 +57,8 @@ typedef struct cli_devices {
 int cli_devices_read(const cli_values *v, cli_devices *out);
 void cli_devices_free(cli_devices *devices);
 int cli_names_gpu(const cli_values *v); /* --device does, or auto finds one */
-/* A context for one of them. Exit code. */
-int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out);
+/* A context for one of them, which is there when mercer_context_start returns if it is deferred. Exit code. */
+int cli_make_context(const cli_values *v, const char *device, int threads, int deferred, mercer_context **out);
 
 /* ---- Threads as ranks (rank_threads.c)
    ---------------------------------------------------------------------------------- */

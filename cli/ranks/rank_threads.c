@@ -43,7 +43,7 @@ static int make_contexts(const cli_values *v, const cli_devices *devices, mercer
 {
     int threads = threads_each(v, devices->count), code = CLI_OK;
     for (int r = 0; r < devices->count && code == CLI_OK; r++)
-        code = cli_make_context(v, devices->names[r], threads, &contexts[r]);
+        code = cli_make_context(v, devices->names[r], threads, 0, &contexts[r]);
     return code;
 }
 

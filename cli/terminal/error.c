@@ -109,6 +109,18 @@ void cli_say(const cli_values *v, const char *format, ...)
     va_end(arguments);
 }
 
+static int ends_at_once;
+
+void cli_end_at_once(void)
+{
+    ends_at_once = 1;
+}
+
+int cli_ends_at_once(void)
+{
+    return ends_at_once;
+}
+
 void cli_give_up(int code, const char *format, ...)
 {
     char prefix[32] = "mercer: ";
@@ -123,7 +135,7 @@ void cli_give_up(int code, const char *format, ...)
     _Exit(code); /* other threads still compute, and other ranks would be waited for */
 }
 
-int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out)
+int cli_make_context(const cli_values *v, const char *device, int threads, int deferred, mercer_context **out)
 {
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     *out = NULL;
@@ -132,10 +144,11 @@ int cli_make_context(const cli_values *v, const char *device, int threads, merce
     options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
     options.log = print_warning;
+    options.deferred = deferred;
     return cli_check(NULL, mercer_context_create(out, &options));
 }
 
-int cli_context(const cli_values *v, mercer_context **out)
+static int make_context(const cli_values *v, int deferred, mercer_context **out)
 {
     CLI_OWNED(cli_devices_free) cli_devices devices = {0};
     *out = cli_comm_context();
@@ -145,7 +158,17 @@ int cli_context(const cli_values *v, mercer_context **out)
     if (devices.list)
         return cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
                          cli_command_name(v));
-    return cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, out);
+    return cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, deferred, out);
+}
+
+int cli_context(const cli_values *v, mercer_context **out)
+{
+    return make_context(v, 0, out);
+}
+
+int cli_context_deferred(const cli_values *v, mercer_context **out)
+{
+    return make_context(v, 1, out);
 }
 
 /* ---- Which element is to blame ------------------------------------------------------------------------------ */

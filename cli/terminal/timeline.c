@@ -2,6 +2,7 @@
 /* Spans of time by name. */
 #include "terminal/timeline.h"
 
+#include <math.h>
 #include <string.h>
 
 #define STEPS "steps, the rest" /* of epochs: batches on their way, progress */
@@ -44,8 +45,10 @@ void cli_timeline_context(cli_timeline *line, mercer_context *context)
 {
     mercer_context_info info = {.struct_size = sizeof info};
     if (mercer_context_query(context, &info) != MERCER_OK) return;
-    cli_timeline_split(line, "device: reaching it", info.device_seconds);
-    cli_timeline_split(line, "device: cuBLAS, cuSOLVER", info.library_seconds);
+    /* A device that starts while data are read is waited for at the end, and its libraries come last. */
+    const cli_span *waited = &line->spans[line->now];
+    cli_timeline_split(line, "device: cuBLAS, cuSOLVER", fmin(info.library_seconds, waited->seconds));
+    cli_timeline_split(line, "device: reaching it", fmin(info.device_seconds, waited->seconds));
 }
 
 void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress)

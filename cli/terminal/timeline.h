@@ -26,7 +26,7 @@ void cli_timeline_next(cli_timeline *line, const char *name);
 void cli_timeline_split(cli_timeline *line, const char *name, double seconds);
 /* What runs ends. */
 void cli_timeline_end(cli_timeline *line);
-/* What making the context took of the span that runs: device and libraries. */
+/* What making the context took of the span that ended: device and libraries. */
 void cli_timeline_context(cli_timeline *line, mercer_context *context);
 /* A training's phase, as its progress callback is told; progress->phase NULL: steps. */
 void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress);

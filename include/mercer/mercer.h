@@ -135,11 +135,21 @@ typedef struct mercer_context_options {
                                    but that the plan of a training may take fast, for its time, where its error is
                                    below what the samples justify; a check on held-back rows confirms that, or training
                                    begins again in accurate. On the CPU all three are the same */
+    int32_t deferred;           /* not 0: a device starts in a thread while the caller reads data; see
+                                   mercer_context_start */
 } mercer_context_options;
 
 /* Makes a context. Without one yet, the message of a failure is in mercer_last_error(NULL), kept for the calling
    thread. Errors: UNSUPPORTED, for a backend, device or instruction set that is not here. */
 MERCER_API mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options);
+
+/*
+ * Waits for the device of a context that was made with `deferred` set, and tells whether it could be had, as
+ * mercer_context_create does otherwise. Until then the context is one of the processor, which is enough to open
+ * datasets, and only those should be made from it. Without `deferred`, and the second time, it does nothing. Errors:
+ * UNSUPPORTED; the context then stays one of the processor.
+ */
+MERCER_API mercer_status mercer_context_start(mercer_context *context);
 
 /* Releases a context. Everything made from it must have been released before. */
 MERCER_API void mercer_context_free(mercer_context *context);

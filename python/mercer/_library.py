@@ -26,7 +26,7 @@ log_sink=v(p,i,s) fit_callback=i(p,s,q,q,d) kernel_callback=i(p,*kernel_block) c
 """
 
 STRUCTS = """
-context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i arithmetic=s
+context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i arithmetic=s deferred=l
 matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q group_column=s time_column=s mapping=i
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d schema=s groups=*d times=*d
@@ -67,7 +67,7 @@ rank_plan: struct_size=z ranks=i shards=i centers_a_rank=q batch_bytes=d project
 FUNCTIONS = """
 version=s()
 status_string=s(i)
-context_create=i(*p,*context_options) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
+context_create=i(*p,*context_options) context_start=i(p) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
 last_error=s(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)

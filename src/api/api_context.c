@@ -5,6 +5,7 @@
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/memory.h"
+#include "core/threads/background.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,80 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     return MERCER_OK;
 }
 
+/* A backend that a thread makes, with a context of its own: memory and messages of two threads never meet. It stays as
+   long as the backend, parts of which were counted there. */
+struct mrc_starting {
+    mercer_context own;
+    const char *name;
+    mrc_backend *backend;
+    mrc_background *thread; /* NULL: done */
+    mercer_status status;
+};
+
+static void make_backend(void *argument, int64_t piece)
+{
+    (void)piece;
+    struct mrc_starting *self = argument;
+    self->status = mrc_backend_create(&self->backend, &self->own, self->name);
+}
+
+/* Begins to make the backend; false if it has to be made here and now. A caller's allocator may be for one thread. */
+static bool start_backend(mercer_context *context, const char *name)
+{
+    struct mrc_starting *self;
+    size_t length = name ? strlen(name) + 1 : 0;
+    if (context->allocator.allocate || !mrc_backend_is_slow(name)) return false;
+    if (mrc_alloc_zero(context, &self, 1, (int64_t)(sizeof *self + length), "the backend") != MERCER_OK) return false;
+    self->own = *context;
+    self->own.log = NULL;
+    self->own.bytes_now = self->own.bytes_peak = self->own.bytes_high = 0;
+    self->name = memcpy(self + 1, name, length);
+    if (mrc_background_start(&self->thread, context, make_backend, self) != MERCER_OK) {
+        mrc_free(context, self);
+        context->error[0] = 0;
+        return false;
+    }
+    context->starting = self;
+    mrc_background_permit(self->thread, 1);
+    return true;
+}
+
+static void tell_backend(mercer_context *context)
+{
+    mrc_backend *backend = context->backend;
+    if (context->half_precision && backend->ops->capabilities(backend).memory == MRC_HOST)
+        mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
+                backend->ops->name);
+    mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), backend->ops->name,
+            mrc_isa_name(context->isa), context->threads);
+}
+
+mercer_status mercer_context_start(mercer_context *context)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    struct mrc_starting *self = context->starting;
+    if (!self || !self->thread) return MERCER_OK;
+    mrc_background_wait(self->thread, 0);
+    mrc_background_stop(self->thread);
+    self->thread = NULL;
+    if (self->status != MERCER_OK) return mrc_fail(context, self->status, "%s", self->own.error);
+    mrc_backend_free(context->backend);
+    context->backend = self->backend;
+    context->backend->context = context;
+    mrc_count_bytes(context, self->own.bytes_now);
+    tell_backend(context);
+    return MERCER_OK;
+}
+
+/* What a thread made, or still makes, of a context that was never started. */
+static void drop_starting(mercer_context *context)
+{
+    struct mrc_starting *self = context->starting;
+    if (!self) return;
+    mrc_background_stop(self->thread); /* waits for what it does */
+    if (self->backend && self->backend != context->backend) mrc_backend_free(self->backend);
+}
+
 mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options)
 {
     if (!out) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out is NULL");
@@ -71,17 +146,14 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     context->isa = isa;
     context->half_precision = strcmp(chosen.arithmetic, "fast") == 0;
     context->precision_by_plan = strcmp(chosen.arithmetic, "auto") == 0;
-    mercer_status status = mrc_backend_create(&context->backend, context, chosen.backend);
+    bool later = chosen.deferred && start_backend(context, chosen.backend);
+    mercer_status status = mrc_backend_create(&context->backend, context, later ? NULL : chosen.backend);
     if (status != MERCER_OK) {
         mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */
         mercer_context_free(context);
         return status;
     }
-    if (context->half_precision && context->backend->ops->capabilities(context->backend).memory == MRC_HOST)
-        mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
-                context->backend->ops->name);
-    mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(),
-            context->backend->ops->name, mrc_isa_name(isa), context->threads);
+    if (!later) tell_backend(context);
     *out = context;
     return MERCER_OK;
 }
@@ -89,7 +161,9 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
 void mercer_context_free(mercer_context *context)
 {
     if (!context) return;
+    drop_starting(context);
     mrc_backend_free(context->backend);
+    mrc_free(context, context->starting);
     mercer_allocator allocator = context->allocator;
     mrc_raw_free(&allocator, context);
 }

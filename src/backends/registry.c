@@ -95,6 +95,21 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     return make(out, context, ops, device);
 }
 
+static bool may_be_slow(const mrc_backend_ops *ops)
+{
+    return ops != mrc_backend_registry[0] && (!ops->may_be_here || ops->may_be_here());
+}
+
+bool mrc_backend_is_slow(const char *name)
+{
+    int device;
+    const mrc_backend_ops *named = find(name, &device);
+    if (named || !name || strcmp(name, "auto") != 0) return named && may_be_slow(named);
+    for (int i = 0; mrc_backend_registry[i]; i++)
+        if (mrc_backend_registry[i]->devices && may_be_slow(mrc_backend_registry[i])) return true;
+    return false;
+}
+
 void mrc_backend_free(mrc_backend *backend)
 {
     if (!backend) return;

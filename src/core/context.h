@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 struct mrc_backend;
+struct mrc_starting;
 
 /* Where the elements of a matrix lie: its field `memory`. */
 typedef int32_t mrc_memory;
@@ -30,10 +31,11 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    bool half_precision;         /* float products may be rounded to it where a machine gains by that, now */
-    bool precision_by_plan;      /* arithmetic "auto": only while a training runs whose plan says so */
-    struct mrc_backend *backend; /* made and released by src/api */
-    int64_t bytes_now;           /* counted by core/memory.c */
+    bool half_precision;           /* float products may be rounded to it where a machine gains by that, now */
+    bool precision_by_plan;        /* arithmetic "auto": only while a training runs whose plan says so */
+    struct mrc_backend *backend;   /* made and released by src/api */
+    struct mrc_starting *starting; /* what becomes it when a thread is done; NULL: nothing */
+    int64_t bytes_now;             /* counted by core/memory.c */
     int64_t bytes_peak;
     int64_t bytes_high; /* the peak since it was last set to bytes_now: that of a part of the work */
     char error[MRC_ERROR_CHARS];

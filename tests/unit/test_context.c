@@ -314,6 +314,44 @@ static void test_query(void **state)
     mercer_context_free(context);
 }
 
+/* A backend that a thread makes: until it is asked for the context is one of the processor. */
+static void test_deferred(void **state)
+{
+    (void)state;
+    OPTIONS(options);
+    options.deferred = 1;
+    assert_fails(NULL, mercer_context_start(NULL), MERCER_ERROR_ARGUMENT, "context");
+
+    mercer_context *context = create(&options); /* the processor is there at once */
+    assert_succeeds(context, mercer_context_start(context));
+    assert_string_equal(query(context).backend, "cpu");
+    mercer_context_free(context);
+
+    char name[] = "reference";
+    options.backend = name;
+    context = create(&options);
+    name[0] = '?'; /* the text is the caller's again */
+    assert_string_equal(query(context).backend, "cpu");
+    for (int time = 0; time < 2; time++) assert_succeeds(context, mercer_context_start(context));
+    assert_string_equal(query(context).backend, "reference");
+    double values[2] = {1, 4}, distance = 0;
+    mercer_matrix x = mercer_matrix_view(values, 2, 1, MERCER_F64);
+    assert_succeeds(context, mercer_median_distance(context, &distance, &x, 0));
+    assert_true(distance == 3);
+    mercer_context_free(context);
+
+    options.backend = "reference";
+    mercer_context_free(create(&options)); /* never asked for */
+    options.backend = "reference:second";  /* what fails is told later, and the context stays as it was */
+    context = create(&options);
+    assert_fails(context, mercer_context_start(context), MERCER_ERROR_ARGUMENT, "a device is a number");
+    assert_string_equal(query(context).backend, "cpu");
+    mercer_context_free(context);
+
+    options.backend = "nonsense"; /* what can be told at once is */
+    refuse(&options, MERCER_ERROR_UNSUPPORTED, "nonsense", "reference");
+}
+
 static void *fail_elsewhere(void *argument)
 {
     mercer_kernel kernel;
@@ -358,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_custom_allocator),
         cmocka_unit_test(test_log),
         cmocka_unit_test(test_query),
+        cmocka_unit_test(test_deferred),
         cmocka_unit_test(test_errors_of_threads_and_contexts),
     };
     unsetenv("MERCER_ISA"); /* these tests choose for themselves */

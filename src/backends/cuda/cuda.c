@@ -31,6 +31,13 @@ static int devices(void)
     return 0;
 }
 
+/* Asking for its version loads the driver, and does not start it. */
+static bool may_be_here(void)
+{
+    int driver = 0;
+    return cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+}
+
 /* Why no device was found: a runtime without a driver calls that a driver too old, and says neither's version. */
 static const char *why_none(cudaError_t error)
 {
@@ -150,5 +157,6 @@ const mrc_backend_ops mrc_cuda_backend = {.api_version = MRC_BACKEND_API,
                                           .destroy = destroy,
                                           .capabilities = capabilities,
                                           .devices = devices,
+                                          .may_be_here = may_be_here,
                                           .knows_kernel = mrc_cuda_knows_kernel,
                                           MRC_CUDA_OPERATIONS(MRC_ENTER_OPERATION)};
