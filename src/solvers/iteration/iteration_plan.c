@@ -7,7 +7,7 @@
  *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
  *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers'
- *           labels alone. On a device an epoch is cut into periods of about that length, all alike
+ *           labels alone. On a device each of several epochs is cut into periods of about that length, all alike
  *   projector  the first of its table that suits
  *
  * By the printed rule ("Toward Large Kernel Models", appendix on hyperparameters) q = s/10, also for the projector, and
@@ -72,12 +72,18 @@ static void choose_sample(mrc_planner *self)
                      (long long)request->p / 10);
 }
 
-/* An epoch ends with a projection: one after a few batches costs as much as after a whole period. So periods are made
-   even, at most half as long again. */
-static int64_t even_period(int64_t period, int64_t batches)
+/* An epoch ends with a projection: one after a few batches costs as much as after a whole period. So periods of several
+   epochs are made even, at most half as long again, unless memory for temporary centers is short. (The mean of the later
+   iterates, which a single epoch ends with, would be one of fewer.) */
+static int64_t even_period(const mrc_planner *self, int64_t period)
 {
+    const mrc_problem *problem = &self->problem;
+    int64_t m = self->public_plan->batch, batches = (problem->n - 1) / m + 1;
     int64_t projections = mrc_max(1, (2 * batches + period) / (2 * period));
-    return (batches + projections - 1) / projections;
+    int64_t even = (batches + projections - 1) / projections;
+    int64_t row = problem->d * problem->point_size + problem->c * problem->real_size;
+    bool many = self->public_plan->epochs > 1, fits = even <= self->plan->budget / 8 / (m * row);
+    return many && fits ? even : period;
 }
 
 static void choose_batch(mrc_planner *self)
@@ -100,7 +106,7 @@ static void choose_batch(mrc_planner *self)
                  : seen                                ? "critical batch"
                                                        : "guess until the data have been seen");
     int64_t period = preset->period ? preset->period : mrc_max(1, request->p / plan->batch);
-    if (self->device && !preset->period) period = even_period(period, (request->n - 1) / plan->batch + 1);
+    if (self->device && !preset->period) period = even_period(self, period);
     if (preset->update != MRC_UPDATE_PROJECT) period = 1;
     if (self->options->period > 0) period = self->options->period;
     plan->period = period;
@@ -168,8 +174,8 @@ static void choose_projector_sizes(mrc_planner *self)
 static bool evaluates_as_fast(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
-    bool fast = self->device && request->gains_by_half && request->context->half_precision &&
-                request->real == MERCER_F32;
+    bool fast =
+        self->device && request->gains_by_half && request->context->half_precision && request->real == MERCER_F32;
     if (!fast || self->options->cache == MERCER_ON) return false;
     double flops = 2 * mrc_problem_features(&self->problem);
     double bytes = mrc_problem_reads(&self->problem, (double)self->problem.real_size, 2);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans for a device with fast products: what is not kept because it is evaluated as fast, and periods of an epoch. There
+   need not be a GPU: a plan asks a backend what it is, and computes nothing. */
+#include "support/training.h"
+
+#include "backends/backend.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+static const mrc_backend_ops *honest;
+static mrc_backend_ops device;
+
+/* As a GPU tells of itself. */
+static mrc_capabilities rated(const mrc_backend *backend)
+{
+    mrc_capabilities out = honest->capabilities(backend);
+    out.memory = MRC_CUDA, out.bandwidth = 3e12, out.rate_double = 40e12;
+    out.rate = backend->context->half_precision ? 500e12 : 40e12;
+    out.kept_size = backend->context->half_precision ? 2 : 4;
+    return out;
+}
+
+static int open_device(void **state)
+{
+    open_all(state);
+    honest = context->backend->ops;
+    device = *honest;
+    device.capabilities = rated;
+    context->backend->ops = &device;
+    context->half_precision = true, context->precision_by_plan = false;
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    context->backend->ops = honest;
+    context->half_precision = false;
+    return close_all(state);
+}
+
+/* 60,000 images, all of them centers. */
+static mrc_plan_request images(const mercer_train_options *options)
+{
+    return (mrc_plan_request){.context = context,
+                              .options = options,
+                              .n = 60000,
+                              .p = 60000,
+                              .d = 784,
+                              .c = 10,
+                              .real = MERCER_F32,
+                              .points = MERCER_U8,
+                              .shards = 1,
+                              .threads = 16,
+                              .budget = (int64_t)130 << 30,
+                              .roughness = 0.46,
+                              .bounded = true,
+                              .norm = 2,
+                              .rows_known = true,
+                              .gains_by_half = true,
+                              .on_samples = true};
+}
+
+static mercer_plan plan_of(const mrc_plan_request *request)
+{
+    static mrc_plan plan;
+    assert_succeeds(context, mrc_make_plan(&plan, request));
+    return plan.public_plan;
+}
+
+/* K(X,Z) is kept where reading it is faster than evaluating it, and where a caller says so. */
+static void test_anew(void **state)
+{
+    (void)state;
+    mercer_train_options options = options_for("auto");
+    mrc_plan_request request = images(&options);
+    mercer_plan plan = plan_of(&request);
+    assert_that(strcmp(plan.solver, "ep4") == 0 && !plan.cache_data && plan.epochs == 10 &&
+                    strstr(plan.text, "evaluated anew"),
+                "%s", plan.text);
+    options.solver = "ep4";
+    request.d = 4000; /* 2 d flops at 500e12 take longer than 16 bytes at 3e12 */
+    assert_true(plan_of(&request).cache_data);
+    request.d = 784;
+    request.gains_by_half = false; /* another kernel function */
+    assert_true(plan_of(&request).cache_data);
+    request.gains_by_half = true, context->half_precision = false;
+    assert_true(plan_of(&request).cache_data);
+    context->half_precision = true, options.cache = MERCER_ON;
+    assert_true(plan_of(&request).cache_data);
+    options.cache = MERCER_AUTO, request.budget = (int64_t)12 << 30; /* would not fit: as many epochs as ever */
+    plan = plan_of(&request);
+    assert_that(!plan.cache_data && plan.epochs == 6 && !strstr(plan.text, "evaluated anew"), "%s", plan.text);
+}
+
+/* T near p/m, and an epoch of periods that are all alike. */
+static void test_periods(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, p, batch, period;
+    } cases[] = {{60000, 60000, 7168, 9},    /* 9 batches: one period, and not one of 8 and one of 1 */
+                 {200000, 65536, 4352, 16},  /* 46 batches: 16, 16, 14, and not 15, 15, 15, 1 */
+                 {500000, 131072, 4864, 26}, /* 103 batches: 26, 26, 26, 25 */
+                 {5000000, 1024000, 4864, 206},
+                 {60000, 60000, 60000, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_train_options options = options_for("ep4");
+        options.batch = cases[i].batch, options.epochs = 2, options.projector = "bgs";
+        mrc_plan_request request = images(&options);
+        request.n = cases[i].n, request.p = cases[i].p, request.on_samples = false;
+        assert_int_equal(plan_of(&request).period, cases[i].period);
+        options.epochs = 1; /* one alone: projections are what its mean is made of */
+        assert_int_equal(plan_of(&request).period, mrc_max(1, cases[i].p / cases[i].batch));
+        options.period = 3;
+        assert_int_equal(plan_of(&request).period, 3);
+    }
+    mercer_train_options options = options_for("ep4");
+    options.batch = 7168, options.projector = "bgs", options.epochs = 2;
+    mrc_plan_request request = images(&options);
+    request.budget = (int64_t)4 << 30; /* temporary centers of 9 batches fit an eighth of it, of wide rows do not */
+    assert_int_equal(plan_of(&request).period, 9);
+    request.d = 9000, request.budget = (int64_t)16 << 30, request.points = MERCER_F32;
+    assert_int_equal(plan_of(&request).period, 8);
+    context->backend->ops = honest; /* the processor's plans are what they were */
+    request = images(&options);
+    assert_int_equal(plan_of(&request).period, 8);
+    context->backend->ops = &device;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_anew, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_periods, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
