@@ -88,7 +88,7 @@ static void test_anew(void **state)
     assert_true(plan_of(&request).cache_data);
     context->half_precision = true, options.cache = MERCER_ON;
     assert_true(plan_of(&request).cache_data);
-    options.cache = MERCER_AUTO, request.budget = (int64_t)12 << 30; /* would not fit: as many epochs as ever */
+    options.cache = MERCER_AUTO, request.budget = (int64_t)8 << 30; /* would not fit: as many epochs as ever */
     plan = plan_of(&request);
     assert_that(!plan.cache_data && plan.epochs == 6 && !strstr(plan.text, "evaluated anew"), "%s", plan.text);
 }
