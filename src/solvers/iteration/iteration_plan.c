@@ -73,8 +73,8 @@ static void choose_sample(mrc_planner *self)
 }
 
 /* An epoch ends with a projection: one after a few batches costs as much as after a whole period. So periods of several
-   epochs are made even, at most half as long again, unless memory for temporary centers is short. (The mean of the later
-   iterates, which a single epoch ends with, would be one of fewer.) */
+   epochs are made even, at most half as long again, unless memory for temporary centers is short. (A single epoch ends
+   with the mean of its later iterates, one for each projection, which would be one of fewer.) */
 static int64_t even_period(const mrc_planner *self, int64_t period)
 {
     const mrc_problem *problem = &self->problem;
