@@ -13,7 +13,7 @@ fi
 build=${1:-$(dirname "$0")/../../build}
 bench=$build/bench
 [ -x "$bench/gpu_epoch" ] || bench=$build
-images="--data fashion-mnist --device cuda --arithmetic fast --kernel laplace:bandwidth=10 --centers all"
+images="--data ${MERCER_DATA:?the folder of images}/fashion-mnist --device cuda --arithmetic fast --kernel laplace:bandwidth=10 --centers all"
 model=$(mktemp) || exit 1
 trap 'rm -f "$model"' EXIT
 

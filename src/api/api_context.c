@@ -72,8 +72,8 @@ static void make_backend(void *argument, int64_t piece)
 static bool start_backend(mercer_context *context, const char *name)
 {
     struct mrc_starting *self;
-    size_t length = name ? strlen(name) + 1 : 0;
-    if (context->allocator.allocate || !mrc_backend_is_slow(name)) return false;
+    if (!name || context->allocator.allocate || !mrc_backend_is_slow(name)) return false;
+    size_t length = strlen(name) + 1;
     if (mrc_alloc_zero(context, &self, 1, (int64_t)(sizeof *self + length), "the backend") != MERCER_OK) return false;
     self->own = *context;
     self->own.log = NULL;
