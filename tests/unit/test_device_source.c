@@ -73,6 +73,18 @@ static void compare(mercer_context *context, const mercer_source *host, const me
     }
 }
 
+/* Samples that take so many bytes there: a byte less is too few. */
+static void compare_stored(mercer_context *context, const mercer_source *host, int64_t bytes)
+{
+    mercer_source there;
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, host, bytes - 1));
+    assert_null(there.next);
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, host, bytes));
+    assert_non_null(there.next);
+    compare(context, host, &there, 0);
+    mercer_source_free(&there);
+}
+
 static void draw(mercer_context *context)
 {
     static const char *const specs[] = {"teacher:d=21,c=3,centers=7,noise=0.25", "teacher:d=8,c=70,centers=30",
@@ -117,12 +129,7 @@ static void store(mercer_context *context)
         mercer_source host, there;
         assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
         int64_t bytes = 333 * 19 * mrc_dtype_size(types[t]);
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
-        assert_null(there.next); /* too large */
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
-        assert_non_null(there.next);
-        compare(context, &host, &there, 0);
-        mercer_source_free(&there);
+        compare_stored(context, &host, bytes);
         mercer_source_free(&host);
         int32_t labels[333];
         for (int i = 0; i < 333; i++) labels[i] = i * 7 % 5;
@@ -142,7 +149,7 @@ static void store_preprocessed(mercer_context *context)
     mercer_matrix x = data_matrix(N, D, 0, MERCER_F32), y = data_matrix(N, 2, 0, MERCER_F64);
     mercer_dataset *data;
     mercer_preprocess *preprocess;
-    mercer_source host, there;
+    mercer_source host;
     mercer_stream_options options = {.struct_size = sizeof options, .seed = 3};
     double map[D * WIDTH];
     for (int i = 0; i < D * WIDTH; i++) map[i] = mrc_random_normal((mrc_rng){1, 3}, (uint64_t)i);
@@ -155,12 +162,8 @@ static void store_preprocessed(mercer_context *context)
     options.preprocess = preprocess;
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
     int64_t bytes = N * WIDTH * mrc_dtype_size(host.dtype);
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
-    assert_null(there.next); /* too large */
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
-    assert_non_null(there.next);
-    compare(context, &host, &there, 0);
-    mercer_source_free(&there), mercer_source_free(&host);
+    compare_stored(context, &host, bytes);
+    mercer_source_free(&host);
     mercer_preprocess_free(preprocess), mercer_dataset_free(data);
     free(x.data), free(y.data);
 }
@@ -265,7 +268,7 @@ static void augment(mercer_context *context)
             arrays.Y = &y;
         mercer_dataset *data;
         mercer_preprocess *preprocess = NULL;
-        mercer_source host, there;
+        mercer_source host;
         assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
         if (cases[t].preprocess)
             assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, cases[t].preprocess, data));
@@ -279,12 +282,8 @@ static void augment(mercer_context *context)
                                          .prefetch = t % 2 ? MERCER_ON : MERCER_OFF};
         assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
         int64_t bytes = n * d * mrc_dtype_size(cases[t].dtype);
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
-        assert_null(there.next); /* too large */
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
-        assert_non_null(there.next);
-        compare(context, &host, &there, 0);
-        mercer_source_free(&there), mercer_source_free(&host);
+        compare_stored(context, &host, bytes);
+        mercer_source_free(&host);
         mercer_preprocess_free(preprocess), mercer_dataset_free(data);
         free(x.data), free(y.data);
     }

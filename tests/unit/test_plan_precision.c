@@ -6,6 +6,7 @@
  * There need not be a GPU. A backend that gains by half precision is the CPU's with products that are off by a given
  * share of their size wherever half precision is allowed, and a rate that says so.
  */
+#include "support/folder.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -70,6 +71,7 @@ static void hear(void *user, mercer_log_level level, const char *message)
 static int open_rounding(void **state)
 {
     open_all(state);
+    folder_open();
     honest = context->backend->ops;
     rounding = *honest;
     rounding.capabilities = rated, rounding.gains_by_half = gains;
@@ -82,6 +84,7 @@ static int open_rounding(void **state)
 static int close_rounding(void **state)
 {
     context->backend->ops = honest;
+    folder_close();
     return close_all(state);
 }
 
@@ -316,7 +319,7 @@ static int count_steps(void *user, const mercer_progress *progress)
 /* Trains until call number stop_at, from the checkpoint if `resume`. */
 static dense run_until(const task *t, mercer_train_options options, bool resume, int64_t stop_at, int64_t *calls)
 {
-    static const char *const path = "plan-precision.safetensors";
+    const char *path = in_folder("checkpoint.safetensors");
     stopper watch = {.stop_at = stop_at};
     mercer_model *model;
     mercer_source source;
@@ -338,7 +341,6 @@ static dense run_until(const task *t, mercer_train_options options, bool resume,
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
     mercer_model_free(model);
-    if (resume) remove(path);
     return out;
 }
 

@@ -16,6 +16,7 @@
 #include "core/numbers/random.h"
 
 #include "core/numbers/host_device.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 
@@ -95,4 +96,25 @@ int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k)
     do value = feistel(rng, half_bits, value);
     while (value >= (uint64_t)n);
     return (int64_t)value;
+}
+
+enum { PERMUTED = 512 }; /* by a thread at a time */
+
+typedef struct permuting {
+    mrc_rng rng;
+    int64_t n, first, count, *out;
+} permuting;
+
+static void permute_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const permuting *job = argument;
+    int64_t begin = piece * PERMUTED, end = begin + PERMUTED < job->count ? begin + PERMUTED : job->count;
+    for (int64_t i = begin; i < end; i++) job->out[i] = mrc_random_permutation(job->rng, job->n, job->first + i);
+}
+
+void mrc_random_permutations(int threads, mrc_rng rng, int64_t n, int64_t first, int64_t count, int64_t *out)
+{
+    permuting job = {rng, n, first, count, out};
+    mrc_parallel_for(threads, (count + PERMUTED - 1) / PERMUTED, permute_some, &job);
 }

@@ -27,5 +27,7 @@ int64_t mrc_random_below(mrc_rng rng, uint64_t k, int64_t bound); /* 0 .. bound 
 
 /* The k-th element of a random permutation of 0 .. n - 1, in constant memory and constant expected time. */
 int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k);
+/* Elements first .. first + count - 1 of it, by as many threads. */
+void mrc_random_permutations(int threads, mrc_rng rng, int64_t n, int64_t first, int64_t count, int64_t *out);
 
 #endif

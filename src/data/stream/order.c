@@ -20,9 +20,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
-#include "core/threads/parallel.h"
 
-enum { BLOCK_BYTES = 256 << 10, WINDOW_BYTES = 16 << 20, LARGE_FILE = 256 << 20, SHUFFLED_ROWS = 512 };
+enum { BLOCK_BYTES = 256 << 10, WINDOW_BYTES = 16 << 20, LARGE_FILE = 256 << 20 };
 
 /* Keeps the draws for blocks, windows and offsets apart from each other. */
 #define SALT_BLOCKS UINT64_C(0x626c6f636b730000)
@@ -132,25 +131,11 @@ static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place
     return found;
 }
 
-typedef struct shuffling {
-    mrc_rng rng;
-    int64_t n, place, count, *rows;
-} shuffling;
-
-static void shuffle_some(void *argument, int64_t piece, int worker)
-{
-    (void)worker;
-    const shuffling *job = argument;
-    int64_t first = piece * SHUFFLED_ROWS, end = mrc_min(first + SHUFFLED_ROWS, job->count);
-    for (int64_t i = first; i < end; i++) job->rows[i] = mrc_random_permutation(job->rng, job->n, job->place + i);
-}
-
 int64_t mrc_order_rows(mrc_order *self, int64_t first, int64_t count, int64_t *rows)
 {
     int64_t n = self->data->rows, repetition = first / n, place = first % n;
     if (self->block > 1) return rows_of_window(self, repetition, place, count, rows);
-    int64_t found = mrc_min(count, n - place), pieces = (found + SHUFFLED_ROWS - 1) / SHUFFLED_ROWS;
-    shuffling job = {rng_of(self, 0, repetition), n, place, found, rows};
-    mrc_parallel_for(pieces > 1 ? mrc_max(1, self->threads) : 1, pieces, shuffle_some, &job);
+    int64_t found = mrc_min(count, n - place);
+    mrc_random_permutations(mrc_max(1, self->threads), rng_of(self, 0, repetition), n, place, found, rows);
     return found;
 }

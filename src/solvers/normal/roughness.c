@@ -67,7 +67,7 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     mercer_matrix points = mrc_view(bytes, all, z->cols, z->dtype), k = mrc_view(values, s, all, MERCER_F64),
                   own = mrc_view(values + s * all, t, 1, MERCER_F64);
     mercer_matrix sample = mrc_rows(&points, 0, s), others = mrc_rows(&points, s, t);
-    mrc_draw_centers(1, (mrc_rng){SEED, MRC_RANDOM_SAMPLE}, p, 0, all, ids);
+    mrc_random_permutations(1, (mrc_rng){SEED, MRC_RANDOM_SAMPLE}, p, 0, all, ids);
     MRC_TRY(mrc_centers_collect(&centers, NULL, ids, all, &points));
     MRC_TRY(mrc_points_eval(&centers, &sample, &points, &k));
     MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &others, &own));

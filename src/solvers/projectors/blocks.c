@@ -70,7 +70,7 @@ static int shard_of(const mrc_centers *centers, int64_t row)
 static void draw_order(const mrc_blocks *self, int64_t first, int64_t count, int64_t *ids)
 {
     mrc_rng rng = {self->seed, MRC_RANDOM_PARTITION};
-    mrc_draw_centers(self->centers->context->threads, rng, self->centers->p, first, count, ids);
+    mrc_random_permutations(self->centers->context->threads, rng, self->centers->p, first, count, ids);
 }
 
 static mercer_status sort_rows(mrc_blocks *self)

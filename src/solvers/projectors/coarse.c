@@ -20,34 +20,11 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
-#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- Samples of the centers ---------------------------------------------------------------------------------- */
-
-enum { DRAWN = 1024 }; /* by a thread at a time */
-
-typedef struct draw {
-    mrc_rng rng;
-    int64_t p, first, count, *ids;
-} draw;
-
-static void draw_piece(void *argument, int64_t piece, int worker)
-{
-    (void)worker;
-    const draw *self = argument;
-    int64_t end = mrc_min((piece + 1) * DRAWN, self->count);
-    for (int64_t i = piece * DRAWN; i < end; i++)
-        self->ids[i] = mrc_random_permutation(self->rng, self->p, self->first + i);
-}
-
-void mrc_draw_centers(int threads, mrc_rng rng, int64_t p, int64_t first, int64_t count, int64_t *ids)
-{
-    draw self = {rng, p, first, count, ids};
-    mrc_parallel_for(threads, (count + DRAWN - 1) / DRAWN, draw_piece, &self);
-}
 
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids)
@@ -55,7 +32,7 @@ mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int6
     mercer_matrix sample;
     MRC_SCOPE(scope, centers->context);
     *out = (mrc_eigensystem){0};
-    mrc_draw_centers(centers->context->threads, rng, centers->p, 0, s, ids);
+    mrc_random_permutations(centers->context->threads, rng, centers->p, 0, s, ids);
     MRC_TRY(mrc_scope_points(&scope, centers, &sample, s, "a sample of the centers"));
     MRC_TRY(mrc_centers_collect(centers, NULL, ids, s, &sample));
     return mrc_eigensystem_create(out, centers, &sample, q, rng.seed);

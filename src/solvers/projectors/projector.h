@@ -108,8 +108,6 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
 /* The order of the centers in a pass of the projection under way. */
 #define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 
-/* ids[i] = element first + i of a random permutation of 0 .. p - 1. */
-void mrc_draw_centers(int threads, mrc_rng rng, int64_t p, int64_t first, int64_t count, int64_t *ids);
 /* The eigensystem of the first s centers of such a permutation (ids: room for s, gets which), without directions below
    the noise level; the bytes that it leaves, and in all at its peak. */
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,

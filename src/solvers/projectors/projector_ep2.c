@@ -150,9 +150,9 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     for (int64_t pass = 0; pass < options->passes; pass++) {
         for (int64_t first = 0; first < centers->p; first += self->m) {
             int64_t count = mrc_min(self->m, centers->p - first);
-            mrc_draw_centers(centers->context->threads,
-                             (mrc_rng){options->seed, MRC_RANDOM_PASS(projector->calls, pass)}, centers->p, first,
-                             count, w->ids);
+            mrc_random_permutations(centers->context->threads,
+                                    (mrc_rng){options->seed, MRC_RANDOM_PASS(projector->calls, pass)}, centers->p,
+                                    first, count, w->ids);
             MRC_TRY(batch(self, centers, w, count, r, theta));
         }
         double left;
