@@ -36,13 +36,11 @@ static int can_tune(const cli_values *v)
     return cli_has(v, "tune") || cli_has(v, "criterion");
 }
 
-static int check_average(const cli_values *v, mercer_fit_options *options, int64_t count)
+static int check_average(mercer_fit_options *options, int64_t count)
 {
     options->average_models = count;
     if (mercer_fit_check(NULL, options) != MERCER_OK)
         return cli_error(CLI_USAGE, "--average-models: %s", mercer_last_error(NULL));
-    if (count > 1 && cli_text(v, "checkpoint") != NULL)
-        return cli_error(CLI_USAGE, "--average-models: several models cannot be resumed: leave --checkpoint out");
     return CLI_OK;
 }
 
@@ -70,7 +68,7 @@ int cli_check_job(const cli_values *v)
         if (status != MERCER_OK)
             return cli_error(CLI_USAGE, options.bandwidth != 0 ? "--bandwidth: %s" : "--kernels: %s",
                              mercer_last_error(NULL));
-        CLI_TRY(check_average(v, &options, averaged));
+        CLI_TRY(check_average(&options, averaged));
     }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));

@@ -137,7 +137,7 @@ static const cli_option written[] = {
      "Model", "kernel functions that the search tries; --kernel names one alone"},
     {"average-models", NULL, 0, CLI_INTEGER, "K", NULL, "1", NULL, CLI_TRAIN, 0, "Model",
      "the model is the mean of so many, at most 8: the best that the search finds and the bests of other kernel "
-     "functions and preprocessings; each is trained. Without --checkpoint"},
+     "functions and preprocessings; each is trained"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,

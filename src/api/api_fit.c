@@ -67,7 +67,7 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
     MRC_TRY(mrc_fit_check_kernel(ours, context));
     MRC_TRY(mrc_fit_check_learning(ours, context));
     MRC_TRY(mrc_fit_check_tuning(ours, context));
-    MRC_TRY(mrc_fit_check_average(ours, train, context));
+    MRC_TRY(mrc_fit_check_average(ours, context));
     return mrc_fit_check_centers(ours, context);
 }
 

@@ -101,6 +101,9 @@ static mercer_status build_model(mercer_fitting *self)
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
     if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
     if (!there) MRC_TRY(mrc_fit_create_model(self));
+    if (self->done) MRC_TRY(mrc_model_append(self->model, self->done));
+    self->done = NULL;
+    self->model->beside = self->beside, self->model->beside_count = self->beside_count;
     return mrc_fit_read_validation(self);
 }
 
@@ -115,7 +118,11 @@ static mercer_status create_trainer(mercer_fitting *self)
         options.validation_Y = &self->validation_y;
         options.validation_weights = self->validation_weights;
     }
-    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options.comm, &options));
+    mercer_model *model = self->model, *others = model->next;
+    if (!self->model_borrowed) model->next = NULL; /* it is trained, those behind it go with it into its checkpoints */
+    mercer_status status = mercer_trainer_create(&self->trainer, model, self->options.comm, &options);
+    model->next = others;
+    MRC_TRY(status);
     return self->options.checkpoint ? mercer_trainer_resume(self->trainer, self->options.checkpoint) : MERCER_OK;
 }
 
@@ -211,11 +218,10 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
-    MRC_OWNED(mrc_release_model) mercer_model *others = NULL;
-    MRC_TRY(mrc_fit_train_members(self, &others));
-    MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
-    if (others) MRC_TRY(mrc_model_append(self->model, others));
-    others = NULL;
+    MRC_TRY(mrc_fit_train_members(self));
+    mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
+    self->model->beside = NULL, self->model->beside_count = 0;
+    MRC_TRY(status);
     tell_again(self, self->model->plan);                               /* which the report points to */
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);
@@ -259,6 +265,7 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_trainer_free(self->trainer);
     mercer_source_free(&self->source);
     if (!self->model_borrowed) mercer_model_free(self->model);
+    mercer_model_free(self->done);
     mercer_preprocess_free(self->preprocess);
     mrc_fit_tuning_free(self);
     MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,

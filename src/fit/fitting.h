@@ -50,6 +50,11 @@ struct mercer_fitting {
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
     bool model_borrowed;
+    /* Of a member of a mean (tuned/tuned_members.c): those that are done, owned until they stand behind the model, and
+       what else its checkpoints hold, borrowed. */
+    mercer_model *done;
+    const struct mrc_tensor *beside;
+    int64_t beside_count;
     mercer_source source;
     mercer_matrix validation_x, validation_y; /* preprocessed, owned */
     const double *validation_weights;

@@ -202,6 +202,7 @@ static mercer_status check_model(mercer_fitting *self)
                         (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
+    MRC_TRY(mrc_fit_check_members(self));
     if (self->model_borrowed || self->options.given_centers || p == wanted) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,

@@ -47,7 +47,7 @@ void mercer_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
-    mercer_model_free(model->next); /* before what its tensors lie in */
+    mercer_model_free(model->next);
     mrc_model_unplace(model);
     if (model->map.data) {
         mrc_unmap(&model->map);

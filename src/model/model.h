@@ -67,7 +67,10 @@ struct mercer_model {
     mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */
     /* Owned; the next of the models whose predictions are averaged with this one's (members.c); NULL: none. */
     mercer_model *next;
-    bool inside; /* a member that was read: its tensors lie in the mapping of the first */
+    bool inside; /* a member that was read: its tensors lie in the mapping of another of the list */
+    /* Borrowed: tensors that its file gets besides, as long as they are set; readers of models pass over them. */
+    const struct mrc_tensor *beside;
+    int64_t beside_count;
 };
 
 /* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for

@@ -253,10 +253,16 @@ static mercer_status make_room(const mercer_model *model, int64_t extras, conten
     return MERCER_OK;
 }
 
+static void add_tensors(contents *out, const mrc_tensor *more, int64_t count)
+{
+    if (count > 0) memcpy(out->tensors + out->count, more, (size_t)count * sizeof *more);
+    out->count += count;
+}
+
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    MRC_TRY(make_room(model, extras, out));
+    MRC_TRY(make_room(model, extras + model->beside_count, out));
     const mercer_model *member = model;
     for (int64_t i = 0; i < out->member_count; i++, member = member->next) {
         MRC_TRY(check_model(member, options));
@@ -265,8 +271,8 @@ static mercer_status collect(const mercer_model *model, const mercer_save_option
         collect_preprocess(member, &out->members[i], out);
     }
     MRC_TRY(check_numbers(model, out));
-    if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
-    out->count += extras;
+    add_tensors(out, extra, extras);
+    add_tensors(out, model->beside, model->beside_count);
     MRC_TRY(collect_texts(model, out));
     return describe(model, out);
 }

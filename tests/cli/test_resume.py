@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,12 +26,19 @@ def lasting(epochs, rows=900 if SANITIZED else 2000):
 RUN, LONG = lasting(4), lasting(1000)  # less than a second of work on two cores; a minute
 
 
-class Resume(Case):
+class Run(Case):
+    """What tests of runs in a folder need."""
+
     def start(self, *arguments):
         return subprocess.Popen(
             [PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
+    def train(self, *more, run=RUN):
+        return ["train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-q", *more]
+
+
+class Resume(Run):
     undisturbed = None
 
     def whole(self):
@@ -40,9 +48,6 @@ class Resume(Case):
             self.good("train", *RUN, "-o", "whole.safetensors", "-q")
             Resume.undisturbed = self.read("whole.safetensors"), time.monotonic() - began
         return Resume.undisturbed
-
-    def train(self, *more, run=RUN):
-        return ["train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-q", *more]
 
     def test_checkpoints_change_nothing(self):
         whole, _ = self.whole()
@@ -247,6 +252,83 @@ class Resume(Case):
         self.assertEqual(process.returncode, 75, errors)
         self.good("resume", "run", "-q")
         self.assertEqual(self.read("m.safetensors"), whole)
+
+
+class Mean(Run):
+    """The mean of three models, which are trained one after the other."""
+
+    run_of_three = ["--x", "t.csv", "--target", "y", "--kernels", "laplace-l1,gaussian", "--learn-features", "1", "--tune", "on",
+                    "--average-models", "3", "--centers", "120", "--solver", "ep4", "--batch", "50", "--memory", "1G", "--threads", "1"]  # fmt: skip
+
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(1)
+        lines = ["a,b,c,y"]
+        for _ in range(240):
+            a, b, c = (rng.gauss(0, 1) for _ in range(3))
+            lines.append("%.6f,%.6f,%.6f,%.6f" % (a, b, c, abs(a) + b * b))
+        self.write("t.csv", "\n".join(lines) + "\n")
+
+    def phase(self):
+        """What the checkpoint has: a search, a training, and how many models."""
+        try:
+            data = self.read("run/checkpoint.safetensors")
+        except OSError:
+            return None
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        models = int(header["__metadata__"].get("members", "centers" in header))
+        return "search.of" in header, "state.plan" in header, models
+
+    def test_killed_in_every_phase(self):
+        run = [*self.run_of_three, "--epochs", "200" if SANITIZED else "800"]
+        self.good("train", *run, "-o", "whole.safetensors", "-q")
+        process = self.start(*self.train(run=run))
+        for phase in ((True, True, 1), (True, True, 2), (False, True, 3)):
+            while self.phase() != phase and process.poll() is None:
+                time.sleep(0.005)
+            process.kill()
+            process.communicate()
+            self.assertEqual(self.phase(), phase)
+            if phase[2] == 2:  # Ctrl-C while it goes on
+                process = self.start("resume", "run", "-q")
+                time.sleep(0.2)
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 75, errors)
+                self.assertIn(b"checkpoint written", errors)
+            self.assertIn("kernel", self.answer("inspect", "run/checkpoint.safetensors"))  # it is a model file
+            process = self.start("resume", "run", "-q")
+        self.assertEqual(process.communicate()[1], b"")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_disk_full(self):
+        """Wherever a file may not grow further: a message, and the run goes on later to the same bytes."""
+        run = [*self.run_of_three, "--epochs", "2"]
+        self.good("train", *run, "-o", "whole.safetensors", "-q")
+        largest = os.path.getsize(self.path("whole.safetensors"))
+        left = set()
+        for share in (0.5, 1.2, 1.4, 1.5):
+            limit = int(share * largest)
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            self.bad(74, r"checkpoint\.safetensors: .*", *self.train(run=run), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            left.add(self.phase())
+            self.good("resume", "run", "-q")
+            self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+        self.assertGreaterEqual(len(left), 2, left)
+
+    def test_member_that_cannot_be_read(self):
+        run = [*self.run_of_three, "--epochs", "200" if SANITIZED else "800"]
+        process = self.start(*self.train(run=run))
+        while self.phase() != (True, True, 2) and process.poll() is None:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        data = bytearray(self.read("run/checkpoint.safetensors"))
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        at = 8 + int.from_bytes(data[:8], "little") + header["member1.weights"]["data_offsets"][0]
+        data[at] ^= 1
+        self.write("run/checkpoint.safetensors", bytes(data))
+        self.bad(65, r"run/checkpoint\.safetensors: .*member1\.weights", "resume", "run", "-q")
 
 
 class Folder(Case):

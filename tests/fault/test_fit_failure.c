@@ -2,14 +2,15 @@
 /*
  * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back,
  * every way to choose centers, calibration on a validation set and by cross-validation, learned features, a search, intervals,
- * weights of classes, transforms of targets. The status says memory, there is no model, nothing leaks, and the last fit
- * gives what an undisturbed one gives.
+ * weights of classes, transforms of targets, a mean of models from the beginning and from a checkpoint. The status says
+ * memory, there is no model, nothing leaks, and the last fit gives what an undisturbed one gives.
  */
 #include "support/check.h"
 
 #include "core/numbers/random.h"
 #include "mercer/advanced.h"
 #include "support/allocator.h"
+#include "support/folder.h"
 
 enum { N = 40, D = 2, MOST_ALLOCATIONS = 6000 };
 
@@ -21,24 +22,33 @@ typedef struct fit_case {
     int64_t centers;
     double fraction;
     bool merged, calibrated;
-    int64_t rounds;                       /* of learned features */
-    const char *class_weight, *transform; /* NULL: none; of values */
-    bool tuned;
+    int64_t rounds;                                /* of learned features */
+    const char *class_weight, *transform;          /* NULL: none; of values */
+    enum { UNTUNED, TUNED, MEAN, RESUMED } search; /* RESUMED: a mean, from the training of a member on */
 } fit_case;
 
-static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL, false},
-                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL, false},
-                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL, false},
-                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL, false},
-                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL, false},
-                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL, false},
-                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL, false},
-                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL, false},
-                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log", false},
-                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank", false},
-                                 {"search", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, true}};
+static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL, UNTUNED},
+                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL, UNTUNED},
+                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL, UNTUNED},
+                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL, UNTUNED},
+                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL, UNTUNED},
+                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL, UNTUNED},
+                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL, UNTUNED},
+                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL, UNTUNED},
+                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log", UNTUNED},
+                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank", UNTUNED},
+                                 {"search", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, TUNED},
+                                 {"mean", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, MEAN},
+                                 {"mean resumed", "cg", NULL, 10, 0, false, false, 1, NULL, NULL, RESUMED}};
 
-static mercer_status fit_once(mercer_context *context, const fit_case *of, mercer_model **model, double *temperature)
+static int stop_in_member(void *user, const char *what, int64_t done, int64_t total, double seconds)
+{
+    (void)user, (void)done, (void)total, (void)seconds;
+    return strcmp(what, "members") == 0;
+}
+
+static mercer_status fit_once(mercer_context *context, const fit_case *of, bool stopped, mercer_model **model,
+                              double *temperature)
 {
     mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64), y = mercer_matrix_view(Y, N, 1, MERCER_F64);
     mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
@@ -56,7 +66,12 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, merce
     options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
     options.learn_features = of->rounds, options.center_method = of->method, options.validation_fraction = of->fraction;
     options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
-    if (of->tuned) options.tune = MERCER_ON, options.tune_kernels = "laplace-l1";
+    if (of->search) options.tune = MERCER_ON, options.tune_kernels = "laplace-l1";
+    options.average_models = of->search > TUNED ? 2 : 0;
+    if (of->search == RESUMED && stopped)
+        train.checkpoint = in_folder("c"), train.progress_seconds = 1e-9, options.progress = stop_in_member;
+    else if (of->search == RESUMED)
+        options.checkpoint = in_folder("c");
     mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
     if (status == MERCER_OK) status = mercer_fit(model, context, data, &options, &report);
     mercer_dataset_free(data);
@@ -64,9 +79,20 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, merce
     return status;
 }
 
+static void leave_checkpoint(const fit_case *of)
+{
+    mercer_context *context = NULL;
+    mercer_model *model = NULL;
+    double temperature;
+    assert_succeeds(NULL, mercer_context_create(&context, NULL));
+    assert_fails(context, fit_once(context, of, true, &model, &temperature), MERCER_ERROR_CALLBACK, "to be averaged");
+    mercer_context_free(context);
+}
+
 static void test_case(const fit_case *of)
 {
     double wanted = 0, temperature, found = 0, undisturbed = 0;
+    if (of->search == RESUMED) leave_checkpoint(of);
     for (int64_t n = 0;; n++) {
         test_allocator counter = {0};
         mercer_context_options options = MERCER_INIT(mercer_context_options);
@@ -75,7 +101,7 @@ static void test_case(const fit_case *of)
         options.threads = 1, options.allocator = test_allocator_table(&counter);
         assert_succeeds(NULL, mercer_context_create(&context, &options));
         counter.requests = 0, counter.fail_at = n;
-        mercer_status status = fit_once(context, of, &model, &temperature);
+        mercer_status status = fit_once(context, of, false, &model, &temperature);
         bool failed = counter.fail_at > 0 && counter.requests >= counter.fail_at;
         if (status == MERCER_OK) {
             found = *(double *)mercer_model_weights(model).data;
@@ -113,5 +139,8 @@ static void test_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    folder_open();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    folder_close();
+    return failed;
 }

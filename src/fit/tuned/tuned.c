@@ -181,8 +181,10 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     list_preparations(tuning, options, &self->info);
     mrc_criterion_find(options->tune_criterion, self->data, &tuning->criterion);
     double lambda = self->train.lambda;
-    double rates[] = {mrc_plan_rate_double(self->context), mrc_plan_rate_processor(self->context)};
-    if (options->comm) MRC_TRY(mercer_comm_broadcast(options->comm, rates, sizeof rates)); /* ranks try the same */
+    double *rates = tuning->rates;
+    rates[0] = mrc_plan_rate_double(self->context), rates[1] = mrc_plan_rate_processor(self->context);
+    if (options->comm)
+        MRC_TRY(mercer_comm_broadcast(options->comm, rates, sizeof tuning->rates)); /* all try the same */
     mrc_tune_task task = {.context = self->context,
                           .data = self->data,
                           .given_centers = options->given_centers,
@@ -211,6 +213,7 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     if (self->train.checkpoint || options->checkpoint) {
         task.journal = &tuning->journal, task.keep = mrc_fit_keep_search, task.keep_user = self;
         tuning->kept = mrc_seconds();
+        mrc_fit_describe_search(self, &task);
     }
     if (options->checkpoint) MRC_TRY(mrc_fit_recall_search(self, &task));
     MRC_TRY(mrc_tune(&task, &tuning->result));

@@ -12,6 +12,9 @@
 #define MRC_FIT_TUNED_TUNED_H
 
 #include "fit/fitting.h"
+#include "model/tensor_file.h"
+
+enum { MRC_SEARCH_CHARS = 2048, MRC_SEARCH_TENSORS = 5 };
 
 /* tuned.c: replaces kernel, preprocessing, metric, bandwidth and ridge of the options by the best that was found. */
 typedef struct mrc_tuning {
@@ -24,8 +27,15 @@ typedef struct mrc_tuning {
     mrc_criterion criterion;
     mrc_tune_result result;
     mrc_journal journal; /* kept in the checkpoint, if there is one, */
-    double kept;         /* and when it was */
-    double seconds;      /* of training, by the estimate that the number of centers was chosen by; 0: it was given */
+    double kept;         /* and when it was; */
+    double rates[2];     /* flops a second that its work is counted by, and those of the processor */
+    char of[MRC_SEARCH_CHARS];
+    mrc_tensor tensors[MRC_SEARCH_TENSORS]; /* views of the three */
+    int64_t kept_members;                   /* members that the checkpoint has beside the search, */
+    bool kept_training;                     /* the last of which, first in the file, is not done; */
+    int64_t kept_size;                      /* its centers, */
+    const char *kept_in;                    /* the file */
+    double seconds; /* of training, by the estimate that the number of centers was chosen by; 0: it was given */
 } mrc_tuning;
 mercer_status mrc_fit_tune(mercer_fitting *self);
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
@@ -40,18 +50,20 @@ void mrc_fit_tuning_free(mercer_fitting *self);
 mercer_status mrc_fit_scale_choice(const mercer_fitting *self, const mrc_tune_choice *choice, const char *preparation,
                                    mercer_kernel *kernel, double *lambda);
 
-/* tuned_members.c: models that are averaged with the one of the fit; *first: the first of them, to be appended to it,
-   to be released also after a failure. */
-mercer_status mrc_fit_check_average(const mercer_fit_options *options, const mercer_train_options *train,
-                                    mercer_context *context);
+/* tuned_members.c: models that are averaged with the one of the fit, which they stand behind when they are trained. */
+mercer_status mrc_fit_check_average(const mercer_fit_options *options, mercer_context *context);
 int64_t mrc_fit_members(const mercer_fitting *self);
-mercer_status mrc_fit_train_members(mercer_fitting *self, mercer_model **first);
+mercer_status mrc_fit_train_members(mercer_fitting *self);
+/* Whether a model of a checkpoint has no more members than are asked for. */
+mercer_status mrc_fit_check_members(const mercer_fitting *self);
 void mrc_fit_tell_members(const mercer_fitting *self, mercer_plan *plan);
 
 /* tuned_state.c: the search in a checkpoint until there is a training: written if it is time (`now`: at once), and
-   read, with the rate of its work. */
+   read, with the rate of its work, and what members there are. */
+void mrc_fit_describe_search(mercer_fitting *self, const mrc_tune_task *task);
 void mrc_fit_keep_search(void *user, const mrc_tune_task *task, bool now);
-mercer_status mrc_fit_recall_search(const mercer_fitting *self, mrc_tune_task *task);
+const mrc_tensor *mrc_fit_search_tensors(mrc_tuning *tuning);
+mercer_status mrc_fit_recall_search(mercer_fitting *self, mrc_tune_task *task);
 mercer_status mrc_fit_search_found(mercer_context *context, const char *path, bool *found);
 
 /* tuned_size.c: the number of centers, where it is open, from what more would bring; training goes on to its end. */

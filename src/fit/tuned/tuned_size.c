@@ -60,6 +60,8 @@ void mrc_fit_tuned_size(mercer_fitting *self)
     train->converge = MERCER_ON;
     if (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan))
         train->converge = MERCER_AUTO; /* there is no room for a solver that does */
+    else if (self->tuning && self->tuning->kept_members > 0)
+        mrc_fit_recall_size(self, self->tuning->kept_size);
     else if (self->tuning && is_open(self))
         choose_size(self, &plan);
 }

@@ -8,9 +8,13 @@
  *                                         diagonal, and the step of the bandwidth that it came with
  *   search.maps     (1, numbers) f64      their maps, one behind the other
  *   search.rate     (1, 2) f64            flops a second, by which work was counted; those of the processor
+ *   search.of       (1, characters) u8    what it is a search of
  *
- * and in the metadata under "search" what it is a search of. Work is counted at the same rate when it goes on, so that
- * it ends where it would have ended: in the same bytes.
+ * Work is counted at the same rate when it goes on, so that it ends where it would have ended: in the same bytes.
+ *
+ * While members of a mean are trained (tuned_members.c), the same tensors stand beside them in a model file: the member
+ * in training, with its state (training/checkpoint.c), and behind it those that are done; or, without a state, those
+ * that are done alone.
  */
 #include "fit/tuned/tuned.h"
 
@@ -20,37 +24,38 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { OF_CHARS = 2048, KEEP_SECONDS = 600 };
+enum { KEEP_SECONDS = 600 };
 
-/* What determines a search, but for data and rate. */
-static void describe(const mercer_fitting *self, const mrc_tune_task *task, char of[OF_CHARS])
+/* What determines a search, but for data and rate; and how many of its bests are wanted. */
+void mrc_fit_describe_search(mercer_fitting *self, const mrc_tune_task *task)
 {
+    char *of = self->tuning->of;
     int at = snprintf(
-        of, OF_CHARS,
-        "criterion %s, %lld rounds, %lld centers, ridge %a, budget %a, seed %llu, %lld rows, %lld features;",
+        of, MRC_SEARCH_CHARS,
+        "criterion %s, %lld rounds, %lld centers, ridge %a, budget %a, seed %llu, %lld rows, %lld features, %lld more;",
         mrc_criterion_name(task->criterion), (long long)task->rounds, (long long)task->centers, task->ridge,
-        task->budget, (unsigned long long)task->seed, (long long)self->info.rows, (long long)self->info.features);
+        task->budget, (unsigned long long)task->seed, (long long)self->info.rows, (long long)self->info.features,
+        (long long)mrc_max(0, task->next));
     for (int i = 0; i < task->kernel_count; i++)
-        at += snprintf(of + at, (size_t)(OF_CHARS - at), " %s", task->kernel_names[i]);
+        at += snprintf(of + at, (size_t)(MRC_SEARCH_CHARS - at), " %s", task->kernel_names[i]);
     for (int i = 0; i < task->preparation_count; i++)
-        at += snprintf(of + at, (size_t)(OF_CHARS - at), " %s", task->preparations[i]);
+        at += snprintf(of + at, (size_t)(MRC_SEARCH_CHARS - at), " %s", task->preparations[i]);
 }
 
-static mercer_status write(const mercer_fitting *self, const mrc_tune_task *task)
+const mrc_tensor *mrc_fit_search_tensors(mrc_tuning *self)
 {
-    const mrc_journal *journal = task->journal;
-    char of[OF_CHARS];
-    double rates[] = {task->rate, task->host_rate};
-    const mrc_tensor tensors[] = {
+    mrc_journal *journal = &self->journal;
+    const mrc_tensor tensors[MRC_SEARCH_TENSORS] = {
         {.name = "search.errors", .value = mrc_view(journal->errors, journal->fits, journal->ridges, MERCER_F64)},
         {.name = "search.shapes", .value = mrc_view(journal->shapes, journal->metrics, MRC_JOURNAL_SHAPE, MERCER_F64)},
         {.name = "search.maps", .value = mrc_view(journal->maps, 1, journal->numbers, MERCER_F64)},
-        {.name = "search.rate", .value = mrc_view(rates, 1, 2, MERCER_F64)}};
-    describe(self, task, of);
-    const mrc_metadata metadata[] = {{"search", of}};
-    return mrc_tensor_file_write(self->context, self->train.checkpoint, tensors, 4, metadata, 1);
+        {.name = "search.rate", .value = mrc_view(self->rates, 1, 2, MERCER_F64)},
+        {.name = "search.of", .value = mrc_view(self->of, 1, (int64_t)strlen(self->of), MERCER_U8)}};
+    memcpy(self->tensors, tensors, sizeof tensors);
+    return self->tensors;
 }
 
 void mrc_fit_keep_search(void *user, const mrc_tune_task *task, bool now)
@@ -59,7 +64,9 @@ void mrc_fit_keep_search(void *user, const mrc_tune_task *task, bool now)
     double seconds = self->train.checkpoint_seconds > 0 ? self->train.checkpoint_seconds : KEEP_SECONDS;
     if (!self->train.checkpoint || (self->options.comm && self->options.comm->rank > 0)) return;
     if (!now && mrc_seconds() - self->tuning->kept < seconds) return;
-    if (write(self, task) != MERCER_OK)
+    (void)task; /* the tuning has its journal */
+    if (mrc_tensor_file_write(self->context, self->train.checkpoint, mrc_fit_search_tensors(self->tuning),
+                              MRC_SEARCH_TENSORS, NULL, 0) != MERCER_OK)
         mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint of the search can be written: %s",
                 mercer_last_error(self->context));
     self->tuning->kept = mrc_seconds();
@@ -94,40 +101,75 @@ static mercer_status take(mrc_journal *journal, double **to, int64_t *room, cons
     return MERCER_OK;
 }
 
-mercer_status mrc_fit_recall_search(const mercer_fitting *self, mrc_tune_task *task)
+/* What it is a search of, as far as that is a text of ours. */
+static bool find_text(const mrc_tensor_file *file, char of[MRC_SEARCH_CHARS])
+{
+    mercer_matrix found;
+    of[0] = '\0';
+    if (!mrc_tensor_file_find(file, "search.of", &found)) return false;
+    if (found.dtype != MERCER_U8 || found.rows != 1 || found.cols >= MRC_SEARCH_CHARS) return true;
+    const unsigned char *bytes = found.data;
+    for (int64_t i = 0; i < found.cols; i++)
+        if (bytes[i] < ' ' || bytes[i] > '~') return true;
+    memcpy(of, bytes, (size_t)found.cols);
+    of[found.cols] = '\0';
+    return true;
+}
+
+/* The members beside it, if there are. That they can be read shows when they are. */
+static void look_for_members(const mrc_tensor_file *file, const char *path, mrc_tuning *tuning)
+{
+    mercer_matrix centers, plan;
+    const char *members = mrc_tensor_file_metadata(file, "members");
+    if (!mrc_tensor_file_find(file, "centers", &centers)) return;
+    tuning->kept_members = members ? strtoll(members, NULL, 10) : 1;
+    tuning->kept_training = mrc_tensor_file_find(file, "state.plan", &plan);
+    tuning->kept_size = centers.rows;
+    tuning->kept_in = path;
+}
+
+static mercer_status take_journal(mercer_fitting *self, const mrc_tensor_file *file, mrc_tune_task *task)
 {
     mrc_journal *journal = task->journal;
-    const char *path = self->options.checkpoint;
-    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mercer_matrix errors, shapes, maps, rate;
-    char of[OF_CHARS];
-    describe(self, task, of);
-    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
-    const char *found = mrc_tensor_file_metadata(file, "search");
-    if (!found || strcmp(found, of) != 0)
-        return mrc_fail(
-            self->context, MERCER_ERROR_MISMATCH,
-            "%s: belongs to a training with other data or options: it has a search of \"%s\", this one is of "
-            "\"%s\"",
-            path, found ? found : "nothing", of);
     if (!find(file, "search.errors", journal->ridges, &errors) ||
         !find(file, "search.shapes", MRC_JOURNAL_SHAPE, &shapes) || !find(file, "search.maps", -1, &maps) ||
         !find(file, "search.rate", 2, &rate) || rate.rows != 1 ||
         !(mrc_load(&rate, 0, 0) > 0 && mrc_load(&rate, 0, 1) > 0) || !fit_together(journal, &shapes, &maps))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", path);
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", self->options.checkpoint);
     MRC_TRY(mrc_check_finite(self->context, "search.maps", &maps, NULL));
     MRC_TRY(take(journal, &journal->errors, &journal->error_room, &errors));
     MRC_TRY(take(journal, &journal->shapes, &journal->shape_room, &shapes));
     MRC_TRY(take(journal, &journal->maps, &journal->map_room, &maps));
     journal->fits = errors.rows, journal->metrics = shapes.rows, journal->numbers = maps.cols;
-    task->rate = mrc_load(&rate, 0, 0), task->host_rate = mrc_load(&rate, 0, 1);
+    for (int i = 0; i < 2; i++) self->tuning->rates[i] = mrc_load(&rate, 0, i);
+    task->rate = self->tuning->rates[0], task->host_rate = self->tuning->rates[1];
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_recall_search(mercer_fitting *self, mrc_tune_task *task)
+{
+    const char *path = self->options.checkpoint, *of = self->tuning->of;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
+    char found[MRC_SEARCH_CHARS];
+    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
+    if (!find_text(file, found) || strcmp(found, of) != 0)
+        return mrc_fail(
+            self->context, MERCER_ERROR_MISMATCH,
+            "%s: belongs to a training with other data or options: it has a search of \"%s\", this one is of "
+            "\"%s\"",
+            path, found[0] ? found : "nothing", of);
+    MRC_TRY(take_journal(self, file, task));
+    look_for_members(file, path, self->tuning);
+    if (self->tuning->kept_members > 0) task->keep = NULL; /* it is over: the file has more than it */
     return MERCER_OK;
 }
 
 mercer_status mrc_fit_search_found(mercer_context *context, const char *path, bool *found)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
+    char of[MRC_SEARCH_CHARS];
     MRC_TRY(mrc_tensor_file_open(&file, context, path));
-    *found = mrc_tensor_file_metadata(file, "search") != NULL;
+    *found = find_text(file, of);
     return MERCER_OK;
 }
