@@ -51,13 +51,11 @@ mercer_status mercer_model_export(mercer_model *model, const char *path, const m
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "name '%.80s' cannot begin the name of a function: letters, digits and _, at most 63",
                         ours.name);
-    if (mrc_kernel_is_callback(&model->kernel))
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "format %s cannot express a kernel given by a callback; use one that has a name",
-                        formats[format].name);
-    if (model->next)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "format %s: the model is the mean of %lld models",
-                        formats[format].name, (long long)mrc_model_members(model));
+    for (const mercer_model *member = model; member; member = member->next)
+        if (mrc_kernel_is_callback(&member->kernel))
+            return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                            "format %s cannot express a kernel given by a callback; use one that has a name",
+                            formats[format].name);
     if (model->comm && model->comm->ranks > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "format %s: the model is shared by ranks; save it, and export what one process loads",

@@ -26,6 +26,22 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
     mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".en") ? "" : ".0", single ? "f" : "");
 }
 
+void mrc_c99_own(mrc_c99_job *job, const char *name)
+{
+    if (job->members == 1 || job->member < 0) return;
+    mrc_output_text(&job->out, "#define %s %s_%d\n", name, name, job->member);
+    if (job->name_count < MRC_C99_NAMES)
+        job->names[job->name_count++] = name;
+    else if (job->out.status == MERCER_OK)
+        job->out.status = mrc_fail(job->model->context, MERCER_ERROR_INTERNAL, "a member has too many names");
+}
+
+void mrc_c99_disown(mrc_c99_job *job)
+{
+    for (int i = 0; i < job->name_count; i++) mrc_output_text(&job->out, "#undef %s\n", job->names[i]);
+    job->name_count = 0;
+}
+
 /* Element i of a row. */
 static void put_element(mrc_c99_job *job, int64_t i, double value, mercer_dtype dtype)
 {
@@ -38,6 +54,7 @@ static void put_element(mrc_c99_job *job, int64_t i, double value, mercer_dtype 
 
 void mrc_c99_array(mrc_c99_job *job, const char *name, int64_t rows, int64_t cols, const double *values, bool single)
 {
+    mrc_c99_own(job, name);
     mrc_output_text(&job->out, "static const %s %s", single ? "float" : "double", name);
     if (rows > 0) mrc_output_text(&job->out, "[%lld]", (long long)rows);
     mrc_output_text(&job->out, "[%lld] = {\n", (long long)cols);
@@ -51,6 +68,7 @@ void mrc_c99_array(mrc_c99_job *job, const char *name, int64_t rows, int64_t col
 
 void mrc_c99_matrix(mrc_c99_job *job, const char *name, const mercer_matrix *values)
 {
+    mrc_c99_own(job, name);
     mrc_output_text(&job->out, "static const %s %s[%lld][%lld] = {\n", mrc_c99_type(values->dtype), name,
                     (long long)values->rows, (long long)values->cols);
     for (int64_t i = 0; i < values->rows; i++) {
@@ -97,6 +115,7 @@ void mrc_c99_function(mrc_c99_job *job, const char *source, const char *function
                 mrc_fail(job->model->context, MERCER_ERROR_INTERNAL, "%s has no function %s", source, function);
         return;
     }
+    mrc_c99_own(job, strncmp(function, "UK_PANEL_FN(", 12) == 0 ? "angular" : function);
     /* Public ones of the library are not, there. */
     const char *definition = strncmp(text, "/*", 2) == 0 ? strstr(text, "*/\n") + 3 : text;
     mrc_output_bytes(&job->out, text, definition - text);

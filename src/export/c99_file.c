@@ -1,83 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model as one C99 file.
- *
- *   sample -> preprocessing in double -> stored type -> argument of the kernel -> kernel value -> sums -> units
- *
- * in the arithmetic of backends/cpu: one chain of fused multiply-adds over the features, one over each 240 centers,
- * whose sums are added in double. Every rounding of the library is there, so the bits are the same on any machine
- * whose libm rounds fma and sqrt correctly; where the library itself asks libm (exp of a log curve, of probabilities,
- * sine and cosine of dates, acos of nearly parallel rows), so does the file.
- *
- * Types differ in one place from what the types say: where samples go as they are, they are rounded to the type of the
- * centers, as samples of that type would be in the library.
- *
- * Not the same: pairs whose sum of differences is beyond the type, where kernels that are evaluated in double are 0
- * here, and at most 1e-38 (float) in the library.
+ * A model as one C99 file: what c99_points.c writes of it, or of every member of a mean, and the functions that are
+ * called. The bits of its predictions are those of the library.
  */
-#include "backends/cpu/tile.h"
-#include "core/matrix.h"
 #include "core/memory.h"
 #include "export/c99_job.h"
-#include "kernels/formulas.h"
 #include "kernels/kernel.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- What is decided before ---------------------------------------------------------------------------------- */
-
-#define TEXT(value)          #value
-#define EXPANDED_TEXT(value) TEXT(value)
-
-static void find_form(mrc_c99_job *job)
-{
-    static const struct {
-        int32_t id;
-        mrc_form form;
-        const char *text;
-    } forms[] = {
-#define FORM(ID, TYPES, first, second, value) {MRC_KERNEL_##ID, MRC_FORM_##TYPES, TEXT(value)},
-        MRC_VECTOR_FORMS(FORM)
-#undef FORM
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (forms[i].id == job->model->kernel.id) job->form = forms[i].form, job->text = forms[i].text;
-}
-
-mercer_status mrc_c99_decide(mrc_c99_job *job)
-{
-    const mercer_model *model = job->model;
-    const mercer_kernel *kernel = &model->kernel;
-    job->map = mrc_map_for(kernel);
-    find_form(job);
-    if (job->form == MRC_FORM_NONE || job->map.id == 0)
-        return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
-                        "format c99: a parameter of the kernel is too near to the end of the range of double");
-    bool stationary = mrc_kernel_is_stationary(kernel), bytes = model->centers.dtype == MERCER_U8;
-    bool fits = !stationary || (kernel->bandwidth >= 1e-15 && kernel->bandwidth <= 1e15); /* as in product.c */
-    job->norm = mrc_kernel_norm(kernel);
-    job->direct = mrc_kernel_argument(kernel) == MRC_ON_DIFFERENCES;
-    job->wide = model->centers.dtype == MERCER_F64 || model->weights.dtype == MERCER_F64 || !fits ||
-                (bytes && model->centers.cols > MRC_U8_MAX_FEATURES);
-    job->bytes = bytes && !job->wide && !(job->direct && job->norm != 1);
-    job->classes = model->labels && model->label_count == model->weights.cols;
-    return MERCER_OK;
-}
-
-/* Whether sums are floats before units are applied: those of values stay double where the arithmetic is. */
-static bool rounds_sums(const mrc_c99_job *job)
-{
-    const mercer_model *model = job->model;
-    bool kept = model->centers.dtype == MERCER_F64 && mrc_units_given(&model->units) && !job->classes;
-    return model->weights.dtype == MERCER_F32 && !kept;
-}
-
-static bool is_centred(const mrc_c99_job *job)
-{
-    return job->norm > 0 && !job->direct && job->model->centers.dtype != MERCER_U8;
-}
 
 /* ---- Head ---------------------------------------------------------------------------------------------------- */
 
@@ -88,11 +19,11 @@ static void put_head(mrc_c99_job *job)
     mrc_kernel_print(model->context, &model->kernel, kernel, sizeof kernel, NULL);
     const char *name = job->name, *sample = model->centers.dtype == MERCER_U8 ? "unsigned char" : "double";
     mrc_output_text(&job->out,
-                    "/*\n * A kernel model, written by Mercer %s: %s, %lld centers.\n *\n"
+                    "/*\n * A kernel model, written by Mercer %s: %s%s, %lld centers.\n *\n"
                     " *   int %s_predict(const %s *x, double *f);                     x (%lld), f (%lld)\n"
                     " *   int %s_predict_rows(long rows, const %s *x, double *f);     the same of many rows\n",
-                    mercer_version(), kernel, (long long)model->total, name, sample,
-                    (long long)mrc_model_features(model), (long long)model->weights.cols, name, sample);
+                    mercer_version(), kernel, model->next ? " and others, their mean" : "", (long long)model->total,
+                    name, sample, (long long)mrc_model_features(model), (long long)model->weights.cols, name, sample);
     if (job->classes)
         mrc_output_text(&job->out,
                         " *   int %s_classify(const %s *x);                               the number of a class\n"
@@ -123,246 +54,13 @@ static void put_head(mrc_c99_job *job)
         "#elif defined(__GNUC__)\n#pragma GCC optimize(\"fp-contract=off\", \"no-tree-slp-vectorize\")\n#endif\n\n");
 }
 
-static void put_sizes(mrc_c99_job *job)
+/* What samples and predictions are, whatever the members. */
+static void put_shape(mrc_c99_job *job)
 {
     const mercer_model *model = job->model;
-    mrc_output_text(&job->out,
-                    "#define FEATURES %lld\n#define WIDTH %lld\n#define CENTERS %lld\n#define OUTPUTS %lld\n"
-                    "#define TILE %d\ntypedef %s sample;\ntypedef %s stored;\ntypedef %s real;\n",
-                    (long long)mrc_model_features(model), (long long)model->centers.cols, (long long)model->total,
-                    (long long)model->weights.cols, MRC_TILE_CENTERS,
-                    model->centers.dtype == MERCER_U8 ? "unsigned char" : "double", mrc_c99_type(model->centers.dtype),
-                    job->wide ? "double" : "float");
-    mrc_output_text(&job->out, "#define FMA fma%s\n#define ABS fabs%s\n#define NEAR %s\n\n", job->wide ? "" : "f",
-                    job->wide ? "" : "f", job->wide ? EXPANDED_TEXT(MRC_NEAR_F64) : EXPANDED_TEXT(MRC_NEAR_F32));
-}
-
-/* ---- Preprocessing ------------------------------------------------------------------------------------------- */
-
-static void put_constant(mrc_c99_job *job, const char *name, double value)
-{
-    mrc_output_text(&job->out, "static const double %s = ", name);
-    mrc_c99_number(job, value, false);
-    mrc_output_text(&job->out, ";\n\n");
-}
-
-/* The step's data and function; its name, or NULL if there is none. */
-static const char *put_step(mrc_c99_job *job, const mercer_preprocess *of)
-{
-    int64_t d = of->features;
-    switch (of->kind) {
-        case MRC_PREPROCESS_NONE: return NULL;
-        case MRC_PREPROCESS_SCALE:
-            if (of->folded) return NULL;
-            put_constant(job, "scale", of->scale);
-            return "scale_features";
-        case MRC_PREPROCESS_STANDARDISE:
-        case MRC_PREPROCESS_MINMAX:
-            mrc_c99_array(job, "shift", 0, d, of->shift, false);
-            mrc_c99_array(job, "factor", 0, d, of->factor, false);
-            return "shift_features";
-        case MRC_PREPROCESS_UNIT: mrc_c99_function(job, "c99_parts.h", "sum_of_squares"); return "unit_features";
-        case MRC_PREPROCESS_RANK:
-            mrc_c99_array(job, "factor", 0, d, of->factor, false);
-            mrc_c99_array(job, "knots", d, MRC_RANK_KNOTS, of->knots, false);
-            mrc_c99_array(job, "normal", 0, MRC_RANK_KNOTS, of->normal, false);
-            mrc_output_text(&job->out, "enum { MRC_RANK_KNOTS = %d };\n\n", MRC_RANK_KNOTS);
-            mrc_c99_function(job, "preprocess_rank.c", "count_below");
-            mrc_c99_function(job, "preprocess_rank.c", "mrc_rank_value");
-            return "rank_features";
-    }
-    return NULL;
-}
-
-static void put_preprocessing(mrc_c99_job *job)
-{
-    const mercer_preprocess *of = job->model->preprocess;
-    const mrc_linear_map *map = of ? of->map : NULL;
-    const char *step = of ? put_step(job, of) : NULL;
-    if (step) mrc_c99_function(job, "c99_parts.h", step);
-    if (map) {
-        mrc_c99_array(job, "metric", map->diagonal ? 0 : map->features, map->width, map->values, false);
-        mrc_c99_function(job, "c99_parts.h", map->diagonal ? "weigh_features" : "map_features");
-    }
-    mrc_output_text(&job->out, "/* A sample as the kernel sees it; 0: a value is not finite. */\n"
-                               "static int prepare(const sample *x, stored *out)\n{\n    double row[FEATURES];\n"
-                               "    for (int j = 0; j < FEATURES; j++) {\n        row[j] = (double)x[j];\n"
-                               "        if (!isfinite(row[j])) return 0;\n    }\n");
-    if (step) mrc_output_text(&job->out, "    %s(row);\n", step);
-    if (map && map->diagonal) mrc_output_text(&job->out, "    weigh_features(row);\n");
-    const char *from = map && !map->diagonal ? "mapped" : "row";
-    if (map && !map->diagonal)
-        mrc_output_text(&job->out, "    double mapped[WIDTH];\n    map_features(row, mapped);\n");
-    mrc_output_text(&job->out,
-                    "    for (int j = 0; j < WIDTH; j++) {\n        out[j] = (stored)%s[j];\n"
-                    "        if (!isfinite((double)out[j])) return 0;\n    }\n    return 1;\n}\n\n",
-                    from);
-}
-
-/* ---- Kernel -------------------------------------------------------------------------------------------------- */
-
-static void put_math(mrc_c99_job *job)
-{
-    const char *source = "uk_math_body.h", *text = job->text ? job->text : "";
-    bool general = job->direct && job->norm != 1 && job->norm != 0.5 && job->norm != 1.5;
-    bool wide = job->wide || !job->map.in_float, logs = strstr(text, "LOG") || general;
-    bool angle = job->form == MRC_FORM_ANGLE, exps = strstr(text, "EXP") != NULL;
-    if (exps && !wide) mrc_c99_function(job, source, "exp_f32");
-    if ((exps && wide) || logs) {
-        mrc_c99_function(job, source, "from_bits_f64");
-        mrc_c99_function(job, source, "to_bits_f64");
-        mrc_c99_function(job, source, "exp_f64");
-    }
-    if (logs) mrc_c99_function(job, source, "log_f64");
-    if (strstr(text, "LOG1P")) mrc_c99_function(job, source, "log1p_f64");
-    if (general) mrc_c99_function(job, source, "power_f64");
-    if (job->direct && job->norm == 0.5) mrc_c99_function(job, source, "power_1_2_f64");
-    if (job->direct && job->norm == 1.5) mrc_c99_function(job, source, "power_3_2_f64");
-    if (angle) mrc_c99_function(job, source, "acos_f64");
-}
-
-/* The function of squared distances, sums of differences or inner products. */
-static void put_formula(mrc_c99_job *job)
-{
-    bool wide = job->wide || !job->map.in_float;
-    const char *real = wide ? "double" : "float";
-    mrc_output_text(&job->out,
-                    "#define REAL %s\n#define EXP exp_%s\n#define LOG log_f64\n#define LOG1P log1p_f64\n"
-                    "#define SQRT sqrt%s\n#define CAP(u) ((u) < %s ? (u) : %s)\n\n",
-                    real, wide ? "f64" : "f32", wide ? "" : "f", wide ? "800.0" : "128.0f", wide ? "800.0" : "128.0f");
-    mrc_output_text(&job->out,
-                    "static real kernel_value(real argument)\n{\n    const REAL a = KERNEL_A, b = KERNEL_B;\n"
-                    "    REAL s = argument, u = 0;\n    (void)a, (void)b, (void)u;\n");
-    if (wide) mrc_output_text(&job->out, "    if (isinf(s)) return 0;\n");
-    mrc_output_text(&job->out, "    return (real)(");
-    mrc_output_bytes(&job->out, job->text, (int64_t)strlen(job->text));
-    mrc_output_text(&job->out, ");\n}\n\n");
-}
-
-static void put_kernel(mrc_c99_job *job)
-{
-    const char *parts = "c99_parts.h";
-    bool single = job->map.in_float && !job->wide;
-    mrc_output_text(&job->out, "#define KERNEL_A ");
-    mrc_c99_number(job, job->map.a, single);
-    mrc_output_text(&job->out, "\n#define KERNEL_B ");
-    mrc_c99_number(job, job->map.b, single);
-    mrc_output_text(&job->out, "\n#define DEGREE %d\n#define NORM ", job->map.degree);
-    mrc_c99_number(job, job->norm, false);
-    mrc_output_text(&job->out, "\n#define BIAS ");
-    mrc_c99_number(job, job->model->kernel.bias, false);
-    mrc_output_text(&job->out, "\n\n");
-    put_math(job);
-    if (job->form == MRC_FORM_ANGLE) {
-        mrc_output_text(&job->out, "typedef struct { int degree; double a, b; } mrc_map;\n"
-                                   "typedef struct { double bias; int32_t depth; } mercer_kernel;\n"
-                                   "enum { WIDE_STRIP = 64 };\n#define MRC_HD static\n"
-                                   "#define UK_PANEL_FN(name) name\n\n");
-        mrc_c99_function(job, "uk_panel_body.h", "UK_PANEL_FN(angular)");
-        if (!job->bytes) mrc_c99_function(job, "formulas.h", "mrc_relu_layers");
-        mrc_c99_function(job, parts, "angle_value");
-    } else if (job->form == MRC_FORM_POWER) {
-        mrc_c99_function(job, parts, "power_value");
-    } else if (job->form != MRC_FORM_SAME) {
-        put_formula(job);
-    }
-}
-
-/* ---- Sums ---------------------------------------------------------------------------------------------------- */
-
-/* Squared norms of the centers, less the origin, in the chain of the micro-kernels. */
-static mercer_status put_norms(mrc_c99_job *job)
-{
-    const mercer_matrix *z = &job->model->centers;
-    double *norms;
-    MRC_SCOPE(scope, job->model->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &norms, z->rows, sizeof *norms, "norms of the centers"));
-    for (int64_t i = 0; i < z->rows; i++) {
-        float single = 0;
-        double wide = 0;
-        for (int64_t k = 0; k < z->cols; k++) {
-            double value = mrc_load(z, i, k), origin = is_centred(job) ? job->model->origin[k] : 0;
-            float rounded = (float)value - (float)origin;
-            single = fmaf(rounded, rounded, single);
-            wide = fma(value - origin, value - origin, wide);
-        }
-        norms[i] = job->wide ? wide : (double)single;
-    }
-    mrc_c99_array(job, "center_norms", 0, z->rows, norms, !job->wide);
-    return MERCER_OK;
-}
-
-/* Functions of a pair; and what is said of a sample before the loop, and the kernel's value in it. */
-typedef struct pair_code {
-    const char *before, *argument;
-} pair_code;
-
-static mercer_status put_pair(mrc_c99_job *job, pair_code *out)
-{
-    const char *parts = "c99_parts.h";
-    const mercer_model *model = job->model;
-    *out = (pair_code){"", "pair_dot(x, j)"};
-    if (job->form == MRC_FORM_ANGLE && job->bytes) {
-        mrc_c99_function(job, parts, "bytes_dot");
-        *out = (pair_code){"    const double xx = bytes_dot(x, x);\n",
-                           "angle_value(bytes_dot(x, centers[j]), xx, bytes_dot(centers[j], centers[j]))"};
-    } else if (job->form == MRC_FORM_ANGLE) {
-        MRC_TRY(put_norms(job));
-        const char *const list[] = {"pair_dot", "exact_inner", "pair_angle", "row_norm"};
-        for (int i = 0; i < 4; i++) mrc_c99_function(job, parts, list[i]);
-        *out = (pair_code){"    const real norm = row_norm(x);\n", "pair_angle(x, norm, j)"};
-    } else if (job->norm == 0) {
-        mrc_c99_function(job, parts, job->bytes ? "bytes_dot" : "pair_dot");
-        if (job->bytes) out->argument = "(real)bytes_dot(x, centers[j])";
-    } else if (job->direct && job->norm == 1) {
-        mrc_c99_function(job, parts, job->bytes ? "bytes_l1" : "pair_l1");
-        out->argument = job->bytes ? "(real)bytes_l1(x, j)" : "pair_l1(x, j)";
-    } else if (job->direct) {
-        mrc_output_text(&job->out, "#define POWER power%s_f64\n\n",
-                        job->norm == 0.5   ? "_1_2"
-                        : job->norm == 1.5 ? "_3_2"
-                                           : "");
-        mrc_c99_function(job, parts, "pair_powers");
-        out->argument = "pair_powers(x, j)";
-    } else if (job->bytes) {
-        mrc_c99_function(job, parts, "bytes_square");
-        out->argument = "(real)bytes_square(x, j)";
-    } else {
-        MRC_TRY(put_norms(job));
-        if (is_centred(job))
-            mrc_c99_array(job, "origin", 0, model->centers.cols, model->origin, !job->wide);
-        else
-            mrc_output_text(&job->out, "static const real origin[WIDTH] = {0};\n\n");
-        bool four = model->centers.dtype == MERCER_F32;
-        mrc_output_text(&job->out, four ? "#define EXACT_SQUARE(x, z) sqdist_f32(x, z, WIDTH)\n\n"
-                                        : "#define EXACT_SQUARE exact_square\n\n");
-        mrc_c99_function(job, four ? "pack_panels.c" : parts, four ? "sqdist_f32" : "exact_square");
-        mrc_c99_function(job, parts, "center_point");
-        mrc_c99_function(job, parts, "pair_square");
-        *out = (pair_code){"    real point[WIDTH];\n    const real norm = center_point(x, point);\n",
-                           "pair_square(x, point, norm, j)"};
-    }
-    return MERCER_OK;
-}
-
-static mercer_status put_sums(mrc_c99_job *job)
-{
-    pair_code pair;
-    const char *value = job->form == MRC_FORM_ANGLE || job->form == MRC_FORM_SAME ? ""
-                        : job->form == MRC_FORM_POWER                             ? "power_value"
-                                                                                  : "kernel_value";
-    MRC_TRY(put_pair(job, &pair));
-    mrc_output_text(&job->out,
-                    "/* sum_j w_j K(x, z_j): a chain over each tile of centers, whose sums are added in double. */\n"
-                    "static void add_up(const stored *x, double *f)\n{\n    double total[OUTPUTS] = {0};\n%s"
-                    "    for (int first = 0; first < CENTERS; first += TILE) {\n        real sum[OUTPUTS] = {0};\n"
-                    "        for (int j = first; j < CENTERS && j < first + TILE; j++) {\n"
-                    "            const real value = %s(%s);\n"
-                    "            for (int c = 0; c < OUTPUTS; c++) sum[c] = FMA((real)weights[j][c], value, sum[c]);\n"
-                    "        }\n        for (int c = 0; c < OUTPUTS; c++) total[c] += (double)sum[c];\n    }\n"
-                    "    for (int c = 0; c < OUTPUTS; c++) f[c] = %s;\n}\n\n",
-                    pair.before, value, pair.argument, rounds_sums(job) ? "rounded(total[c])" : "total[c]");
-    return MERCER_OK;
+    mrc_output_text(&job->out, "#define FEATURES %lld\n#define OUTPUTS %lld\ntypedef %s sample;\n\n",
+                    (long long)mrc_model_features(model), (long long)model->weights.cols,
+                    model->centers.dtype == MERCER_U8 ? "unsigned char" : "double");
 }
 
 /* ---- Predictions --------------------------------------------------------------------------------------------- */
@@ -396,17 +94,48 @@ static void put_public(mrc_c99_job *job, const char *result, const char *functio
         mrc_output_text(&job->out, "%s %s_%s(%s)%s", result, job->name, function, arguments, i == 0 ? ";\n" : "\n");
 }
 
-static void put_predict(mrc_c99_job *job)
+/* The predictions of one model, or of a member, which are rounded when they are added up. */
+static void put_one(mrc_c99_job *job)
 {
     bool units = mrc_units_given(&job->model->units);
-    bool rounded = job->classes && job->model->weights.dtype == MERCER_F32;
-    put_public(job, "int", "predict", "const sample *x, double *f");
+    bool rounded = job->classes && job->model->weights.dtype == MERCER_F32 && job->members == 1;
     mrc_output_text(&job->out, "{\n    stored row[WIDTH];\n    if (!prepare(x, row)) return -1;\n    add_up(row, f);\n"
                                "    for (int c = 0; c < OUTPUTS; c++) {\n");
     if (units)
         mrc_output_text(&job->out, rounded ? "        f[c] = rounded(leave_units(f[c], c));\n"
                                            : "        f[c] = leave_units(f[c], c);\n");
     mrc_output_text(&job->out, "        if (!isfinite(f[c])) return -1;\n    }\n    return 0;\n}\n\n");
+}
+
+/* model/members.c; scores of classes are rounded when they are told, after what is made of them. */
+static void put_mean(mrc_c99_job *job)
+{
+    mrc_output_text(&job->out, "static int mean(const sample *x, double *f)\n{\n"
+                               "    static int (*const members[])(const sample *x, double *f) = {");
+    for (int64_t i = 0; i < job->members; i++)
+        mrc_output_text(&job->out, "%smember_%lld", i > 0 ? ", " : "", (long long)i);
+    mrc_output_text(&job->out,
+                    "};\n    double one[OUTPUTS];\n    for (int c = 0; c < OUTPUTS; c++) f[c] = 0;\n"
+                    "    for (int m = 0; m < %lld; m++) {\n        if (members[m](x, one) != 0) return -1;\n"
+                    "        for (int c = 0; c < OUTPUTS; c++) f[c] += (1 / %lld.0) * one[c];\n    }\n"
+                    "    return 0;\n}\n\n",
+                    (long long)job->members, (long long)job->members);
+}
+
+static void put_told_mean(mrc_c99_job *job)
+{
+    bool rounded = job->classes && job->model->weights.dtype == MERCER_F32;
+    mrc_output_text(&job->out,
+                    "{\n    if (mean(x, f) != 0) return -1;\n    for (int c = 0; c < OUTPUTS; c++) {\n%s"
+                    "        if (!isfinite(f[c])) return -1;\n    }\n    return 0;\n}\n\n",
+                    rounded ? "        f[c] = rounded(f[c]);\n" : "");
+}
+
+static void put_predict(mrc_c99_job *job)
+{
+    if (job->members > 1) put_mean(job);
+    put_public(job, "int", "predict", "const sample *x, double *f");
+    (job->members == 1 ? put_one : put_told_mean)(job);
     put_public(job, "int", "predict_rows", "long rows, const sample *x, double *f");
     mrc_output_text(&job->out,
                     "{\n    for (long i = 0; i < rows; i++)\n"
@@ -417,20 +146,20 @@ static void put_predict(mrc_c99_job *job)
 static void put_classes(mrc_c99_job *job)
 {
     const mercer_model *model = job->model;
-    char list[256];
+    char list[256], scores[80];
+    snprintf(scores, sizeof scores, "%s%s", model->next ? "mean" : job->name, model->next ? "" : "_predict");
     snprintf(list, sizeof list, "\nextern const char *const %s_labels[];\nconst char *const %s_labels", job->name,
              job->name);
     mrc_c99_texts(job, list, model->labels, model->label_count);
     put_public(job, "int", "classify", "const sample *x");
     mrc_output_text(&job->out,
-                    "{\n    double f[OUTPUTS];\n    int best = 0;\n    if (%s_predict(x, f) != 0) return -1;\n"
+                    "{\n    double f[OUTPUTS];\n    int best = 0;\n    if (%s(x, f) != 0) return -1;\n"
                     "    for (int c = 1; c < OUTPUTS; c++)\n        if (f[c] > f[best]) best = c;\n"
                     "    return best;\n}\n\n",
-                    job->name);
+                    scores);
     mrc_c99_function(job, "softmax.c", "mrc_softmax");
     put_public(job, "int", "probabilities", "const sample *x, double *p");
-    mrc_output_text(&job->out, "{\n    if (%s_predict(x, p) != 0) return -1;\n    mrc_softmax(p, p, OUTPUTS, ",
-                    job->name);
+    mrc_output_text(&job->out, "{\n    if (%s(x, p) != 0) return -1;\n    mrc_softmax(p, p, OUTPUTS, ", scores);
     mrc_c99_number(job, mercer_model_temperature(model, NULL), false);
     mrc_output_text(&job->out, ");\n    return 0;\n}\n");
 }
@@ -447,17 +176,54 @@ static void put_cells(mrc_c99_job *job)
                     job->name);
 }
 
+/* The members of a mean, each with names of its own. */
+static mercer_status put_members(mrc_c99_job *job)
+{
+    static const char *const macros[] = {"WIDTH",    "CENTERS",     "TILE",        "FMA",  "ABS",  "NEAR",
+                                         "KERNEL_A", "KERNEL_B",    "DEGREE",      "NORM", "BIAS", "REAL",
+                                         "EXP",      "LOG",         "LOG1P",       "SQRT", "CAP",  "POWER",
+                                         "MRC_HD",   "UK_PANEL_FN", "EXACT_SQUARE"};
+    const mrc_c99_job whole = *job;
+    for (const mercer_model *member = whole.model; member; member = member->next) {
+        char kernel[512] = "";
+        mrc_kernel_print(member->context, &member->kernel, kernel, sizeof kernel, NULL);
+        job->model = member, job->member++;
+        MRC_TRY(mrc_c99_decide(job));
+        mrc_output_text(&job->out, "/* ---- Member %d: %s, %lld centers ---- */\n\n", job->member, kernel,
+                        (long long)member->total);
+        MRC_TRY(mrc_c99_points(job));
+        mrc_output_text(&job->out, "static int member_%d(const sample *x, double *f)\n", job->member);
+        put_one(job);
+        mrc_c99_disown(job);
+        for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
+            mrc_output_text(&job->out, "#undef %s\n", macros[i]);
+        mrc_output_text(&job->out, "\n");
+    }
+    job->model = whole.model, job->member = -1;
+    return mrc_c99_decide(job);
+}
+
+/* Whether anything is rounded to float: cells, sums, or the mean of scores. */
+static bool needs_rounding(const mrc_c99_job *job)
+{
+    bool scores = job->members > 1 && job->classes && job->model->weights.dtype == MERCER_F32;
+    bool found = job->schema || scores;
+    for (const mercer_model *member = job->model; member && !found; member = member->next) {
+        mrc_c99_job of = *job;
+        of.model = member;
+        found = mrc_c99_rounds_sums(&of);
+    }
+    return found;
+}
+
 static mercer_status put_file(mrc_c99_job *job)
 {
     put_head(job);
-    put_sizes(job);
-    if (job->schema || rounds_sums(job)) mrc_c99_function(job, "c99_parts.h", "rounded");
-    mrc_c99_matrix(job, "centers", &job->model->centers);
-    mrc_c99_matrix(job, "weights", &job->model->weights);
-    put_preprocessing(job);
-    put_kernel(job);
-    MRC_TRY(put_sums(job));
-    put_units(job);
+    put_shape(job);
+    if (needs_rounding(job)) mrc_c99_function(job, "c99_parts.h", "rounded");
+    if (job->members > 1) put_units(job);
+    MRC_TRY(job->members > 1 ? put_members(job) : mrc_c99_points(job));
+    if (job->members == 1) put_units(job);
     if (job->schema) mrc_c99_schema(job);
     put_predict(job);
     if (job->classes) put_classes(job);
@@ -465,10 +231,31 @@ static mercer_status put_file(mrc_c99_job *job)
     return MERCER_OK;
 }
 
+/* What the file takes to be the same of all members: how they are computed follows from their types. */
+static mercer_status check_members(const mercer_model *model)
+{
+    for (const mercer_model *member = model; model->next && member; member = member->next) {
+        bool bytes = member->centers.dtype == MERCER_U8, single = member->weights.dtype == MERCER_F32;
+        if (bytes != (model->centers.dtype == MERCER_U8) || member->weights.dtype != model->weights.dtype)
+            return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
+                            "format c99: members of the model differ in the types of their samples or weights");
+        if (single && !mrc_units_given(&model->units))
+            return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
+                            "format c99: the model is a mean in float, without units of its targets");
+    }
+    return MERCER_OK;
+}
+
 mercer_status mrc_export_c99(const mercer_model *model, const char *path, const char *name)
 {
-    mrc_c99_job job = {.model = model, .name = name};
+    mrc_c99_job job = {.model = model, .name = name, .members = mrc_model_members(model), .member = -1};
     MRC_OWNED(mrc_release_schema) mrc_schema *schema = NULL;
+    MRC_TRY(check_members(model));
+    for (const mercer_model *member = model->next; member; member = member->next) {
+        job.model = member;
+        MRC_TRY(mrc_c99_decide(&job));
+    }
+    job.model = model;
     MRC_TRY(mrc_c99_decide(&job));
     if (model->schema) MRC_TRY(mrc_schema_read(&schema, model->context, model->schema));
     job.schema = schema;

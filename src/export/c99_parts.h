@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions of exported C files. This text is not compiled here: it is a part of the library (source_text.h), and
- * c99_file.c copies those functions that a model has a use for, behind the definitions that they refer to. What the
+ * c99_points.c copies those functions that a model has a use for, behind the definitions that they refer to. What the
  * library's own code has is copied from there (the math of the micro-kernels, dates, curves, ...); here is what
  * it does with whole matrices, written for one row, in the same order of roundings.
  *

@@ -305,12 +305,9 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
     mrc_onnx_output(g, label, "class", MRC_ONNX_INT64, -1);
 }
 
-static mercer_status make(mrc_onnx *g, const mercer_model *model)
+/* The predictions (m, c) of a model, or of a member, for x (m, features) in double. */
+static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int *f)
 {
-    bool wide = model->centers.dtype == MERCER_F64 || model->weights.dtype == MERCER_F64;
-    mrc_onnx_type real = wide ? MRC_ONNX_DOUBLE : MRC_ONNX_FLOAT;
-    int x = mrc_onnx_input(g, "x", real, mrc_model_features(model)), f;
-    x = mrc_onnx_cast(g, x, MRC_ONNX_DOUBLE);
     if (model->preprocess) MRC_TRY(preprocess(g, model->preprocess, x, &x));
     if (model->centers.dtype != MERCER_F64) /* rounded where the library does */
         x = mrc_onnx_cast(g, mrc_onnx_cast(g, x, MRC_ONNX_FLOAT), MRC_ONNX_DOUBLE);
@@ -319,8 +316,22 @@ static mercer_status make(mrc_onnx *g, const mercer_model *model)
     int k = kernel_matrix(g, model, x, z);
     if (k < 0)
         return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED, "format onnx cannot express this kernel function");
-    MRC_TRY(leave_units(g, model, node(g, "MatMul", k, w), &f));
-    add_outputs(g, model, f, real);
+    return leave_units(g, model, node(g, "MatMul", k, w), f);
+}
+
+static mercer_status make(mrc_onnx *g, const mercer_model *model)
+{
+    bool wide = false;
+    for (const mercer_model *member = model; member; member = member->next)
+        wide |= member->centers.dtype == MERCER_F64 || member->weights.dtype == MERCER_F64;
+    mrc_onnx_type real = wide ? MRC_ONNX_DOUBLE : MRC_ONNX_FLOAT;
+    int x = mrc_onnx_input(g, "x", real, mrc_model_features(model)), f = -1, sum = -1;
+    x = mrc_onnx_cast(g, x, MRC_ONNX_DOUBLE);
+    for (const mercer_model *member = model; member; member = member->next) {
+        MRC_TRY(predict(g, member, x, &f));
+        sum = sum < 0 ? f : node(g, "Add", sum, f);
+    }
+    add_outputs(g, model, model->next ? with(g, "Div", sum, (double)mrc_model_members(model)) : sum, real);
     return g->status;
 }
 

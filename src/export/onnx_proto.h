@@ -32,7 +32,7 @@ typedef struct mrc_onnx_tensor {
     int64_t bytes;
 } mrc_onnx_tensor;
 
-enum { MRC_ONNX_TENSORS = 4, MRC_ONNX_SPARES = 8 };
+enum { MRC_ONNX_TENSORS = 2 * MERCER_MEMBERS, MRC_ONNX_SPARES = 8 };
 
 /* A graph being made. Values are numbered; number v is called "v<number>". The first failure stays. */
 typedef struct mrc_onnx {

@@ -177,6 +177,38 @@ class C99(Exports):
             self.assertEqual(bits(out), bits(expected[3 * i : 3 * i + 3]))
             self.assertEqual(texts[library.model_classify(row)].decode(), classes[i])
 
+    def test_means(self):
+        """Of models that differ in kernel and preprocessing: names of members are apart, sums are in their order."""
+        mean = ["--tune", "on", "--budget", "0.3s", "--average-models", "8", "--rows", "200", "--centers", "100", "--threads", "1"]
+        kernels = "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
+        for options, x, values in (
+            ([], "x.npy", None),
+            (["--target-transform", "rank", "--learn-features", "1"], "x.npy", None),
+            (["--precision", "f64", "--target-transform", "none"], "x64.npy", self.values),
+            (["--kernels", "matern52,cauchy,rational-quadratic:alpha=0.5,exppower:gamma=0.7"], "x.npy", None),
+        ):
+            with self.subTest(options):
+                more = [] if "--kernels" in options else ["--kernels", kernels]
+                self.good("train", "--x", x, "--y", "y.npy", "-q", "-o", "m.safetensors", *mean, *more, *options)
+                self.assertGreater(len(self.answer("inspect", "m.safetensors")["members"]), 3)
+                self.same(values, x=x)
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "-q", "-o", "m.safetensors", *mean, "--target-transform", "none")
+        self.bad(1, "a mean in float, without units", "export", "m.safetensors", "-o", "m.c")
+
+    def test_mean_of_classes(self):
+        rows, labels = blobs(300, d=4)
+        self.write("t.csv", "a,b,c,d,class\n" + "".join(",".join("%.4f" % v for v in row) + ",k%d\n" % k for row, k in zip(rows, labels)))
+        self.good("train", "--x", "t.csv", "--centers", "100", "-q", "-o", "m.safetensors", "--tune", "on", "--budget", "0.3s", "--average-models", "3")
+        values = [struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row]
+        library = self.same(values, x="t.csv", outputs=3)
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy", environment=SCALAR)
+        expected = read_npy(self.path("p.npy"))[2]
+        for i in (0, 7, 299):
+            sample, shares = (ctypes.c_double * 4)(*values[4 * i : 4 * i + 4]), (ctypes.c_double * 3)()
+            self.assertEqual(library.model_probabilities(sample, shares), 0)
+            self.assertEqual(bits(shares), bits(expected[3 * i : 3 * i + 3]))
+            self.assertEqual(library.model_classify(sample), max(range(3), key=lambda c: expected[3 * i + c]))
+
     def test_tables(self):
         rng = random.Random(6)
         lines, zones = [], ["", "T12:30Z", "T12:30", " 12:30:05.25Z", "T23:59+02:00"]
@@ -267,6 +299,11 @@ class Onnx(Exports):
         self.agrees(outputs=1)
         self.train(x="x64.npy")
         self.agrees(self.values, x="x64.npy")
+
+    def test_means(self):
+        self.train("--tune", "on", "--budget", "0.3s", "--average-models", "4")
+        self.assertEqual(len(self.answer("inspect", "m.safetensors")["members"]), 4)
+        self.agrees(device="reference")
 
     def test_classes(self):
         rows, labels = blobs(300, d=4)

@@ -85,7 +85,6 @@ class Tune(Case):
         self.assertEqual(len({(m["kernel"].split(":")[0], m["preprocess"]) for m in found["members"]}), 3)
         self.assertIn("averaged with", self.good("inspect", "m.safetensors"))
         self.assertGreater(self.answer("eval", "-m", "m.safetensors", "--x", "v.csv")["r2"], 0.5)
-        self.bad(1, r"the mean of 3 models", "export", "m.safetensors", "-o", "m.c")
         self.bad(2, r"--average-models: average_models is 9", *train, "--average-models", "9")
         self.bad(2, r"tune is off", "train", *self.options[:4], "--tune", "off", "--average-models", "2", "-o", "n.safetensors")
 

@@ -159,8 +159,6 @@ static void test_refusals(void **state)
     mercer_trainer *trainer = NULL;
     mercer_train_options train;
     mercer_fit_options options = averaged(&train);
-    assert_fails(context, mercer_model_export(model, in_folder("m.c"), NULL), MERCER_ERROR_UNSUPPORTED,
-                 "the mean of 3 models");
     assert_fails(context, mercer_trainer_create(&trainer, model, NULL, NULL), MERCER_ERROR_UNSUPPORTED,
                  "the mean of 3 models");
     options.average_models = MERCER_MEMBERS + 1;
