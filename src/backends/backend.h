@@ -322,7 +322,9 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
 /* Releases its data (NULL is fine) and clears the view. */
 void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
 
-/* The same as create, for the time of a call. */
+/* The same as reserve and create, for the time of a call. */
+mercer_status mrc_scope_reserve(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what);
 mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype, const char *what);
 /* And in that memory, the backend's or the host's. */

@@ -41,6 +41,13 @@ static void release_data(void *backend, void *data)
     ((mrc_backend *)backend)->ops->free(backend, data);
 }
 
+mercer_status mrc_scope_reserve(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
+    return mrc_scope_add(scope, release_data, backend, out->data);
+}
+
 mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype, const char *what)
 {

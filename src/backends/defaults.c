@@ -180,13 +180,14 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                              const mercer_matrix *diagonal)
 {
-    double *row, value;
+    double *row, value = 0;
+    bool constant = mrc_kernel_is_stationary(kernel) && !mrc_kernel_is_callback(kernel); /* a function of x - x */
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, kernel));
     MRC_TRY(mrc_scope_alloc(&scope, &row, x->cols, sizeof *row, "a row"));
     for (int64_t i = 0; i < x->rows; i++) {
-        mrc_load_row_f64(x, i, row);
-        if (!mrc_kernel_reference(kernel, x->cols, row, row, &value))
+        if (i == 0 || !constant) mrc_load_row_f64(x, i, row);
+        if ((i == 0 || !constant) && !mrc_kernel_reference(kernel, x->cols, row, row, &value))
             return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
                             (long long)i);
         mrc_store(diagonal, i, 0, value);

@@ -45,12 +45,19 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (left->row > right->row) - (left->row < right->row);
 }
 
-/* -0 is 0. */
+/* -0 is 0, in one row. */
 static void clear_signs(const mercer_matrix *values)
 {
-    size_t size = (size_t)mrc_dtype_size(values->dtype);
-    for (int64_t j = 0; j < values->cols && values->dtype != MERCER_U8; j++)
-        if (mrc_load(values, 0, j) == 0) memset((char *)values->data + (size_t)j * size, 0, size);
+    enum { HALF_SIGN = 0x8000 };
+    double *doubles = values->data;
+    float *floats = values->data;
+    uint16_t *halves = values->data;
+    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F64; j++)
+        doubles[j] = doubles[j] == 0 ? 0 : doubles[j];
+    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F32; j++)
+        floats[j] = floats[j] == 0 ? 0 : floats[j];
+    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F16; j++)
+        halves[j] = halves[j] == HALF_SIGN ? 0 : halves[j];
 }
 
 /* The key of a row: its targets, if wanted, and its features. */

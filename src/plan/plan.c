@@ -80,6 +80,7 @@ static void rate_machine(mrc_planner *self)
                                   .point_size = mrc_dtype_size(request->points),
                                   .effort = effort_of(request, &machine),
                                   .gathers = self->device,
+                                  .float_factors = machine.float_factors,
                                   .shards = request->shards};
     bool own = machine.kept_size > 0 && request->real == MERCER_F32;
     self->kept_size = own ? machine.kept_size : self->problem.real_size;
@@ -412,6 +413,19 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
     int64_t most = mrc_plan_largest(request->p, has_plan, &asked);
     if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);
     return mrc_fail(context, status, "%s; the largest p that fits is %lld", reason, (long long)most);
+}
+
+bool mrc_plan_is_cheap(const mrc_plan_request *request)
+{
+    mercer_context *context = request->context;
+    mrc_plan_request trial = *request;
+    mrc_plan plan;
+    char error[MRC_ERROR_CHARS]; /* whether there is a plan at all is asked later */
+    memcpy(error, context->error, sizeof error);
+    trial.trial = true;
+    bool found = make_plan(&plan, &trial, NULL) == MERCER_OK;
+    memcpy(context->error, error, sizeof error);
+    return found && plan.public_plan.seconds <= plan.solver->cheap;
 }
 
 /* The line that tells what a refinement changed. */

@@ -21,6 +21,8 @@ int64_t mrc_plan_share(bool device, int64_t available);
 /* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the
    largest p that fits, if nothing fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);
+/* Whether the solver that would be taken is estimated to be so cheap that others' estimates do not matter. */
+bool mrc_plan_is_cheap(const mrc_plan_request *request);
 /* The most centers that fit, below p, which do not: by bisection, since more centers need more memory. 0: none do. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* The plan with the critical batch, and with what is known of the source by now: sizes change, and its text gains a

@@ -16,9 +16,10 @@ typedef struct mrc_problem {
     int64_t real_size, point_size; /* bytes of a weight, of a feature */
     double effort;                 /* of a feature of a pair, products being 1: sums of differences take longer; 0: 1 */
     bool gathers; /* values that are kept are gathered in the type of weights before they are multiplied: a device's */
-    int shards;   /* of the centers */
-    int ranks;    /* 0 or 1: one process, which sends nothing */
-    double nodes; /* what is left of a rank's shards in the tree of a sum, mean over ranks */
+    bool float_factors; /* there are Cholesky factors in float, beside which a matrix in double is kept */
+    int shards;         /* of the centers */
+    int ranks;          /* 0 or 1: one process, which sends nothing */
+    double nodes;       /* what is left of a rank's shards in the tree of a sum, mean over ranks */
 } mrc_problem;
 
 /* The features of a pair as flops count them: 2 of these for each pair, at the rate of products. */

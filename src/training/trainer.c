@@ -109,16 +109,27 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     return MERCER_OK;
 }
 
-/* What a plan wants to know of the kernel matrix, once. */
+/* How the kernel matrix is told of in a plan, once. */
 static mercer_status look_at_kernel(mrc_trainer *self)
 {
-    mrc_job *job = &self->job;
-    const mrc_solver *row = mrc_solver_find(job->options.solver);
-    bool needed = mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_NEEDS_ROUGHNESS);
     mrc_trainer_look_at_rounding(self);
-    if (!self->have_spread) MRC_TRY(measure_spread(job, &self->spread));
+    if (!self->have_spread) MRC_TRY(measure_spread(&self->job, &self->spread));
     self->have_spread = true;
-    if (!needed || self->have_roughness || job->target.p < ROUGHNESS_CENTERS) return MERCER_OK;
+    return MERCER_OK;
+}
+
+/* Whether the choice of a solver, or its own plan, depends on the roughness, which is not known yet. */
+static bool lacks_roughness(const mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    const mrc_solver *row = mrc_solver_find(job->options.solver);
+    bool asked = mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_NEEDS_ROUGHNESS);
+    return asked && !self->have_roughness && job->target.p >= ROUGHNESS_CENTERS;
+}
+
+static mercer_status measure_roughness(mrc_trainer *self)
+{
+    mrc_job *job = &self->job;
     MRC_TRY(mrc_roughness(job->backend, job->comm, job->target.kernel, job->target.z, job->target.p, job->target.origin,
                           &self->roughness));
     self->have_roughness = true;
@@ -159,6 +170,8 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_know
 {
     MRC_TRY(look_at_kernel(self));
     mrc_plan_request request = request_for(self, n, rows_known, points);
+    if (lacks_roughness(self) && !mrc_plan_is_cheap(&request)) MRC_TRY(measure_roughness(self));
+    request.roughness = self->roughness;
     MRC_TRY(mrc_make_plan(&self->job.plan, &request));
     self->planned_budget = self->job.plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;

@@ -15,7 +15,7 @@ static mrc_backend_ops device;
 static mrc_capabilities rated(const mrc_backend *backend)
 {
     mrc_capabilities out = honest->capabilities(backend);
-    out.memory = MRC_CUDA, out.bandwidth = 3e12, out.rate_double = 40e12;
+    out.memory = MRC_CUDA, out.bandwidth = 3e12, out.rate_double = 40e12, out.float_factors = false;
     out.rate = backend->context->half_precision ? 500e12 : 40e12;
     out.kept_size = backend->context->half_precision ? 2 : 4;
     return out;

@@ -162,6 +162,16 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
                     (long long)row);
 }
 
+/* 0 right of the diagonal, in one block of rows. */
+static void clear_above(void *argument, int64_t index, int worker)
+{
+    (void)worker;
+    const mercer_matrix *a = argument;
+    size_t size = (size_t)mrc_dtype_size(a->dtype);
+    for (int64_t i = index * BLOCK, end = mrc_min(i + BLOCK, a->rows); i < end; i++)
+        memset((char *)mrc_row(a, i) + (size_t)(i + 1) * size, 0, (size_t)(a->cols - i - 1) * size);
+}
+
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
 {
     if (a->ld > INT_MAX || a->rows > INT_MAX)
@@ -184,9 +194,8 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
         MRC_TRY(mrc_cpu_gemm_lower(backend, &update));
         first = next;
     }
-    size_t size = (size_t)mrc_dtype_size(a->dtype);
-    for (int64_t i = 0; i < a->rows; i++)
-        memset((char *)mrc_row(a, i) + (size_t)(i + 1) * size, 0, (size_t)(a->cols - i - 1) * size);
+    mercer_matrix upper = *a;
+    mrc_parallel_for(backend->context->threads, (a->rows + BLOCK - 1) / BLOCK, clear_above, &upper);
     return MERCER_OK;
 }
 

@@ -52,6 +52,7 @@ typedef struct mrc_exact_solver {
     double relative_gradient;
     double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
     double mass;   /* direct, krr: sum of the sample weights */
+    double fit;    /* krr: sum_i w_i |f(x_i) - y_i|^2 of alpha, in the units of the targets as given; NAN: not known */
     double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
     bool stalled;  /* cg: stopped because rounding left nothing to gain */
     mrc_exact_times times;

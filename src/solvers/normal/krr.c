@@ -6,6 +6,7 @@
  *
  *   A alpha = Y,   A = K + diag(mu_i),   mu_i = max(lambda / w_i, floor)           p equations for each output
  *
+ *   K               lower triangle, in double, kept beside a factor in float                     once
  *   L L' ~ A        Cholesky, in float where the backend has that, else in double                once
  *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
  *
@@ -14,8 +15,9 @@
  * is added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
  * double takes over, where the same is done until the steps run out.
  *
- * Cost: p^3 / 3 flops and p^2 d for the factor; for each step 2 p^2 (d + c) in double and 2 p^2 c. The normal equations
- * of direct.c take 8 times the flops of the factor. Bytes: 4 p^2, or 8 p^2 in double; 8 p c for each of six vectors.
+ * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
+ * factor in double has taken K's place: each step then evaluates it anew, 2 p^2 (d + c). The normal equations of
+ * direct.c take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
  *
  * Caveat: a sample of weight 0 has no equation here: then the centers are not the samples.
  */
@@ -30,7 +32,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { BLOCK = 1024, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
+enum { READ = 1024, BLOCK = 256, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
 
 static const double SHIFT_STEPS = 1000,         /* how far a shift of the factor may be above the smallest mu */
     LARGEST_SHIFT = 1e-4,                       /* of the mean diagonal */
@@ -43,10 +45,13 @@ typedef struct krr_state {
     mrc_backend *backend;
     mercer_matrix z;                    /* (p, d) all centers */
     mercer_matrix factor;               /* (p, p) f32 or f64 */
+    mercer_matrix kept;                 /* K's lower triangle in f64, by blocks of rows (kept_rows); or empty */
+    bool evaluated;                     /* it is there */
     mercer_matrix y, alpha, r;          /* (p, c) f64: targets, later products with A; weights; residuals */
     mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
     mercer_matrix rough;                /* (p, c) f32: the same while they are made by a factor in float */
     double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum and more */
+    double *weights;                    /* (p) of samples */
     double *rs, *norms, *some;          /* (c) r's, |y|^2, what a step is about to use */
     double mean, least;                 /* mean K(z, z); smallest mu_i */
 } krr_state;
@@ -55,7 +60,7 @@ mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
 {
     double p = (double)problem->p, c = (double)problem->c;
     double points = problem->ranks > 1 ? p * (double)(problem->d * problem->point_size) : 0;
-    return (mrc_bytes){.whole = 8 * p * p + 8 * p * ((VECTORS + 1) * c + 2) + points};
+    return (mrc_bytes){.whole = 8 * p * p + 4 * p * BLOCK + 8 * p * ((VECTORS + 1) * c + 4) + points};
 }
 
 /* ---- The equations ------------------------------------------------------------------------------------------- */
@@ -69,9 +74,9 @@ static mercer_status prepare(krr_state *self, mrc_scope *scope)
     for (int i = 0; i < VECTORS; i++)
         MRC_TRY(mrc_scope_matrix(scope, backend, vectors[i], p, c, MERCER_F64, "vectors of the equations"));
     double *numbers;
-    MRC_TRY(mrc_scope_alloc(scope, &numbers, 3 * (p + c), sizeof *numbers, "diagonals of the equations"));
-    self->own = numbers, self->mu = self->own + p, self->raised = self->mu + p;
-    self->rs = self->raised + p, self->norms = self->rs + c, self->some = self->norms + c;
+    MRC_TRY(mrc_scope_alloc(scope, &numbers, 4 * p + 3 * c, sizeof *numbers, "diagonals of the equations"));
+    self->own = numbers, self->mu = self->own + p, self->raised = self->mu + p, self->weights = self->raised + p;
+    self->rs = self->weights + p, self->norms = self->rs + c, self->some = self->norms + c;
     mercer_matrix diagonal, own = mrc_view(self->own, p, 1, MERCER_F64);
     MRC_TRY(mrc_scope_matrix(scope, backend, &diagonal, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
     MRC_TRY(backend->ops->kernel_diagonal(backend, self->centers->kernel, &self->z, &diagonal));
@@ -92,6 +97,7 @@ static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
     for (int64_t i = 0; i < batch->X.rows; i++) {
         double weight = batch->weights ? batch->weights[i] : 1;
         exact->mass += weight;
+        self->weights[batch->rows[i]] = weight;
         self->mu[batch->rows[i]] = fmax(exact->lambda / weight, floor);
         self->least = fmin(self->least, self->mu[batch->rows[i]]);
     }
@@ -104,27 +110,49 @@ static mercer_status read_samples(krr_state *self)
     MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
     for (;;) {
         mercer_batch batch;
-        MRC_TRY(mrc_sample_stream_next(self->exact->stream, BLOCK, &batch));
+        MRC_TRY(mrc_sample_stream_next(self->exact->stream, READ, &batch));
         if (batch.X.rows == 0) return MERCER_OK;
         MRC_TRY(take_batch(self, &batch));
     }
+}
+
+/* Elements of the blocks of rows before `first`, each with the columns up to its diagonal. */
+static int64_t kept_before(int64_t first)
+{
+    int64_t blocks = first / BLOCK;
+    return (int64_t)BLOCK * BLOCK * (blocks * (blocks + 1) / 2) + (first - blocks * BLOCK) * first;
+}
+
+/* The (count, first + count) of K that begin with that row, a multiple of BLOCK. */
+static mercer_matrix kept_rows(const krr_state *self, int64_t first, int64_t count)
+{
+    return mrc_view((double *)self->kept.data + kept_before(first), count, first + count, MERCER_F64);
+}
+
+/* K's rows from `first` on, up to the diagonal, into the factor; where K is kept, from there. */
+static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
+{
+    mercer_matrix rows = mrc_rows(&self->z, first, count), until = mrc_rows(&self->z, 0, first + count),
+                  block = mrc_block(&self->factor, first, 0, count, first + count);
+    if (!self->kept.data) return mrc_points_eval(self->centers, &rows, &until, &block);
+    mercer_matrix kept = kept_rows(self, first, count);
+    if (!self->evaluated) MRC_TRY(mrc_points_eval(self->centers, &rows, &until, &kept));
+    return self->backend->ops->copy(self->backend, &block, &kept);
 }
 
 /* The lower triangle of A, its diagonal raised by `shift`. */
 static mercer_status form(krr_state *self, double shift)
 {
     mrc_backend *backend = self->backend;
-    const mercer_matrix *z = &self->z;
-    for (int64_t first = 0; first < z->rows; first += BLOCK) {
-        int64_t count = mrc_min(BLOCK, z->rows - first);
-        mercer_matrix rows = mrc_rows(z, first, count), until = mrc_rows(z, 0, first + count),
-                      block = mrc_block(&self->factor, first, 0, count, first + count);
-        mrc_centers_tell(self->centers, "kernel matrix of centers", (double)first / (double)z->rows);
-        MRC_TRY(mrc_points_eval(self->centers, &rows, &until, &block));
+    int64_t p = self->z.rows;
+    for (int64_t first = 0; first < p; first += BLOCK) {
+        mrc_centers_tell(self->centers, "kernel matrix of centers", (double)first / (double)p);
+        MRC_TRY(form_rows(self, first, mrc_min(BLOCK, p - first)));
     }
-    mercer_matrix diagonal = self->factor, raised = mrc_view(self->raised, z->rows, 1, MERCER_F64);
+    self->evaluated = self->kept.data != NULL;
+    mercer_matrix diagonal = self->factor, raised = mrc_view(self->raised, p, 1, MERCER_F64);
     diagonal.cols = 1, diagonal.ld = self->factor.ld + 1;
-    for (int64_t i = 0; i < z->rows; i++) self->raised[i] = self->own[i] + self->mu[i] + shift;
+    for (int64_t i = 0; i < p; i++) self->raised[i] = self->own[i] + self->mu[i] + shift;
     return backend->ops->copy(backend, &diagonal, &raised);
 }
 
@@ -134,7 +162,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p;
     double shift = 0, least = (dtype == MERCER_F32 ? 0x1p-23 : DBL_EPSILON) * sqrt((double)p) * self->mean;
-    MRC_TRY(mrc_scope_matrix(scope, backend, &self->factor, p, p, dtype, "the factor"));
+    MRC_TRY(mrc_scope_reserve(scope, backend, &self->factor, p, p, dtype, "the factor"));
     *found = false;
     while (shift <= most) {
         MRC_TRY(form(self, shift));
@@ -151,12 +179,27 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
 
 /* ---- Conjugate gradients --------------------------------------------------------------------------------------- */
 
-/* out = A v */
-static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
+/* out = K v by the triangle: its rows times v, and turned, without the blocks on the diagonal, times v of those rows. */
+static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
+{
+    for (int64_t first = 0, p = self->z.rows; first < p; first += BLOCK) {
+        int64_t count = mrc_min(BLOCK, p - first);
+        mercer_matrix rows = kept_rows(self, first, count), left = mrc_columns(&rows, 0, first);
+        mercer_matrix until = mrc_rows(v, 0, first + count), own = mrc_rows(v, first, count),
+                      to = mrc_rows(out, first, count), before = mrc_rows(out, 0, first);
+        MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &rows, &until, 0, &to));
+        if (first > 0) MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &left, &own, 1, &before));
+    }
+    return MERCER_OK;
+}
+
+/* out = K v + mu u */
+static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mercer_matrix *u, const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
-    MRC_TRY(mrc_points_matmul(self->centers, &self->z, &self->z, v, out, false));
-    MRC_TRY(backend->ops->copy(backend, &self->scaled, v));
+    MRC_TRY(self->kept.data ? multiply_kept(self, v, out)
+                            : mrc_points_matmul(self->centers, &self->z, &self->z, v, out, false));
+    MRC_TRY(backend->ops->copy(backend, &self->scaled, u));
     MRC_TRY(backend->ops->scale_rows(backend, &self->scaled, self->mu));
     return backend->ops->axpby(backend, 1, &self->scaled, 1, out);
 }
@@ -199,7 +242,7 @@ static mercer_status step(krr_state *self)
     int64_t c = self->exact->c;
     double *some = self->some;
     mercer_matrix *product = &self->y; /* the targets are in r by now */
-    MRC_TRY(multiply(self, &self->direction, product));
+    MRC_TRY(multiply(self, &self->direction, &self->direction, product));
     MRC_TRY(ops->column_dots(self->backend, &self->direction, product, some));
     for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* lengths */
     MRC_TRY(add_columns(self, 1, some, &self->direction, &self->alpha));
@@ -240,18 +283,51 @@ static mercer_status solve(krr_state *self)
 
 /* ---- As a solver ----------------------------------------------------------------------------------------------- */
 
+/*
+ * sum_i w_i |f(x_i) - y_i|^2 of weights a that are alpha rounded, without a pass over the samples where K is kept:
+ *
+ *   y - K a = r + mu alpha + K (alpha - a),   r = y - A alpha
+ */
+static mercer_status measure_fit(krr_state *self)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    const mrc_units *units = self->exact->units;
+    mercer_matrix *rounded = &self->rough, *lost = &self->direction, *error = &self->y;
+    double fit = 0;
+    if (!self->kept.data) return MERCER_OK;
+    MRC_TRY(ops->copy(self->backend, lost, &self->alpha));
+    if (self->centers->real == MERCER_F32) {
+        MRC_TRY(ops->copy(self->backend, rounded, &self->alpha));
+        MRC_TRY(ops->copy(self->backend, lost, rounded));
+    }
+    MRC_TRY(ops->axpby(self->backend, 1, &self->alpha, -1, lost));
+    MRC_TRY(multiply(self, lost, &self->alpha, error));
+    MRC_TRY(ops->axpby(self->backend, 1, &self->r, 1, error));
+    MRC_TRY(ops->copy(self->backend, &self->s, error));
+    MRC_TRY(ops->scale_rows(self->backend, &self->s, self->weights));
+    MRC_TRY(ops->column_dots(self->backend, error, &self->s, self->some));
+    for (int64_t j = 0; j < self->exact->c; j++)
+        fit += (mrc_units_given(units) ? units->scale[j] * units->scale[j] : 1) * self->some[j];
+    self->exact->fit = fit;
+    return MERCER_OK;
+}
+
 /* *found: with a factor of this type, its diagonal raised by at most `most`, there is an answer. */
 static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double most, bool *found)
 {
     double since = mrc_seconds();
     MRC_SCOPE(scope, self->centers->context);
-    if (dtype == MERCER_F32)
-        MRC_TRY(
-            mrc_scope_matrix(&scope, self->backend, &self->rough, self->z.rows, self->exact->c, dtype, "residuals"));
+    int64_t p = self->z.rows;
+    self->kept = (mercer_matrix){0}, self->evaluated = false;
+    if (dtype == MERCER_F32) {
+        MRC_TRY(mrc_scope_matrix(&scope, self->backend, &self->rough, p, self->exact->c, dtype, "residuals"));
+        MRC_TRY(mrc_scope_reserve(&scope, self->backend, &self->kept, 1, kept_before(p), MERCER_F64, "K(Z, Z)"));
+    }
     MRC_TRY(factor_as(self, &scope, dtype, most, found));
     mrc_lap(&since, &self->exact->times.setup);
     if (!*found) return MERCER_OK;
     MRC_TRY(solve(self));
+    MRC_TRY(measure_fit(self));
     mrc_lap(&since, &self->exact->times.solve);
     return MERCER_OK;
 }
@@ -274,6 +350,7 @@ mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
     mrc_centers *centers = exact->centers;
     krr_state self = {.exact = exact, .centers = centers, .backend = centers->backend};
     exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->mass = 0, exact->stalled = false;
+    exact->fit = (double)NAN;
     exact->times = (mrc_exact_times){0};
     mrc_problem problem = mrc_exact_problem(exact);
     MRC_TRY(mrc_exact_check_memory(exact, "krr", mrc_exact_krr_bytes(&problem)));
@@ -292,15 +369,23 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
 {
     enum { STEPS = 4 };
     double p = (double)problem->p, c = (double)problem->c, pair = mrc_problem_features(problem);
+    mrc_cost *set_up = &out->set_up;
     out->epochs = 1;
     out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
-    out->set_up.held = mrc_exact_krr_bytes(problem);
-    out->set_up.held.shared += 3 * p * c * (double)problem->real_size; /* weights, the best, those of the model */
-    out->set_up.flops = p * p * p / 3 + p * p * pair;
-    out->set_up.doubles = STEPS * 2 * p * p * (pair + c);
-    out->set_up.alike = out->set_up.flops + out->set_up.doubles;
-    out->set_up.read = STEPS * 8 * p * p;                                      /* the factor, twice in a step */
-    out->batch.flops = 2 * (double)problem->n / out->batches * p * (pair + c); /* the loss */
+    set_up->held = mrc_exact_krr_bytes(problem);
+    set_up->held.shared += 3 * p * c * (double)problem->real_size; /* weights, the best, those of the model */
+    set_up->flops = p * p * p / 3;
+    if (problem->float_factors) {
+        set_up->doubles = p * p * pair;
+        set_up->waiting = STEPS * 8 * p * p * c;
+        set_up->read = STEPS * 16 * p * p; /* K and the factor, both twice in a step */
+    } else {
+        set_up->flops += p * p * pair;
+        set_up->doubles = STEPS * 2 * p * p * (pair + c);
+        set_up->read = STEPS * 8 * p * p;
+        out->batch.flops = 2 * (double)problem->n / out->batches * p * (pair + c); /* the loss */
+    }
+    set_up->alike = set_up->flops + set_up->doubles + set_up->waiting;
 }
 
 static mercer_status choose(mrc_planner *planner)
