@@ -179,7 +179,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
 
 /* ---- Conjugate gradients --------------------------------------------------------------------------------------- */
 
-/* out = K v by the triangle: its rows times v, and turned, without the blocks on the diagonal, times v of those rows. */
+/* out = K v by the triangle: its rows times v, and turned, without the diagonal blocks, times v of those rows. */
 static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
 {
     for (int64_t first = 0, p = self->z.rows; first < p; first += BLOCK) {
