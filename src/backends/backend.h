@@ -99,6 +99,13 @@ typedef struct mrc_stored {
     bool again, add;
 } mrc_stored;
 
+/* Weights of all pairs of rows, A_ij B_ij, and a norm, 1 or 2. */
+typedef struct mrc_feature_sums {
+    int norm;
+    const mercer_matrix *x, *z; /* (m, d), (p, d) any dtype */
+    const mercer_matrix *a, *b; /* (m, p) f32 or f64 */
+} mrc_feature_sums;
+
 /* What affine does to each column, (c) in host memory; NULL: 0, 1, 0. */
 typedef struct mrc_affine {
     const double *shift, *factor, *offset;
@@ -200,6 +207,10 @@ struct mrc_backend_ops {
        (p, c) and Y (m, c d) f32 or f64, all in host memory. */
     mercer_status (*kernel_signs)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                   const mercer_matrix *y);
+    /* out (d) = sum_ij A_ij B_ij |x_ik - z_jk|^norm: what sums over pairs change by with the scales of the features.
+       A weight is a product in double, rounded to the type of the points, which is that of the terms and of short sums
+       of them; the others are in double. */
+    mercer_status (*feature_sums)(mrc_backend *backend, const mrc_feature_sums *job, double *out);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */

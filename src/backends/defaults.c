@@ -177,6 +177,24 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
     return MERCER_OK;
 }
 
+static mercer_status default_feature_sums(mrc_backend *backend, const mrc_feature_sums *job, double *out)
+{
+    int64_t d = job->x->cols;
+    double *x;
+    for (int64_t k = 0; k < d; k++) out[k] = 0;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));
+    for (int64_t i = 0; i < job->x->rows; i++) {
+        mrc_load_row_f64(job->x, i, x);
+        for (int64_t j = 0; j < job->z->rows; j++) {
+            double weight = mrc_load(job->a, i, j) * mrc_load(job->b, i, j);
+            mrc_load_row_f64(job->z, j, x + d);
+            for (int64_t k = 0; k < d; k++) out[k] += weight * mrc_difference_power(job->norm, x[k] - x[d + k]);
+        }
+    }
+    return MERCER_OK;
+}
+
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                              const mercer_matrix *diagonal)
 {
@@ -485,9 +503,10 @@ static mercer_status default_gram(mrc_backend *backend, double alpha, const merc
 /* clang-format off */
 #define PLAIN(X) \
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
-    X(kernel_signs) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) \
-    X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(add_columns) X(round_half) \
-    X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) X(affine) X(gram)
+    X(kernel_signs) X(feature_sums) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) \
+    X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(add_columns) \
+    X(round_half) X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) \
+    X(affine) X(gram)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)

@@ -42,6 +42,10 @@
  *     sum |w_j| E_j  +  (g(240) + tiles 2^-53) sum |w_j| (|K_j| + E_j)  +  one rounding to the output (and one more when added to Y)
  * The kept block is rounded to the type of W and multiplied by any order of summation over m rows: g(max(240, m)) of that type instead.
  *
+ * Sums over pairs for a feature, of v t, t = |x - z|^n, n 1 or 2: v is a product in double, rounded; t has 1 rounding (n = 2: 3 with that of
+ * the difference), or t less |z|^n, whose terms and difference have 4 of (|x - z|^n + |z|^n); a sum of 32 rows of v, 31; a chain of 256
+ * FMAs and two sums, 258. All in all at most g(296) sum |v| (|x - z|^n + |z|^n) in the type of the points, and sums in double.
+ *
  * The reference has errors of the same form with u = 2^-53; they are added. Each step of a chain may underflow: by at most the smallest
  * number of its type.
  */
@@ -68,6 +72,8 @@ static inline double smallest_of(double unit)
 {
     return unit < 0x1p-24 ? 0x1p-1074 : 0x1p-149;
 }
+
+enum { FEATURE_CHAIN = 296 };
 
 static inline double gamma_k(double k, double unit)
 {

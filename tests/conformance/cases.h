@@ -72,7 +72,7 @@ typedef struct verdict {
     char text[256];
 } verdict;
 
-/* bits, if not NULL, gets a hash of the outputs of kernel_eval, kernel_matmul, kernel_signs and nearest_rows. */
+/* bits, if not NULL, gets a hash of the outputs of kernel_eval, kernel_matmul, kernel_signs, feature_sums and nearest_rows. */
 verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits);
 
 #endif

@@ -221,6 +221,45 @@ static void check_signs(verdict *v, const target *t, const problem *p, uint64_t 
     guarded_free(&y);
 }
 
+/* Feature k of all pairs: the sum, and the sizes of what it may be computed from. */
+static void sum_feature(const problem *p, const mercer_matrix *a, const mercer_matrix *b, int64_t k, double *wanted,
+                        double *size)
+{
+    double norm = mrc_kernel_norm(&p->kernel);
+    for (int64_t i = 0; i < p->shape.m; i++)
+        for (int64_t j = 0; j < p->shape.p; j++) {
+            double x = mrc_load(&p->x, i, k), z = mrc_load(&p->z, j, k), w = mrc_load(a, i, j) * mrc_load(b, i, j);
+            *wanted += w * mrc_difference_power(norm, x - z);
+            *size += fabs(w) * (mrc_difference_power(norm, x - z) + mrc_difference_power(norm, z));
+        }
+}
+
+/* Sums over pairs for each feature, in norm 1 and 2, of weights that are a product: budget.h. */
+static void check_features(verdict *v, const target *t, const problem *p, uint64_t *bits)
+{
+    const shape *s = &p->shape;
+    double unit = mrc_value_dtype(&p->x, &p->z, NULL, NULL) == MERCER_F64 ? 0x1p-53 : 0x1p-24;
+    mercer_matrix a = data_matrix(s->m, s->p, s->p + 1, p->types.w), b = data_matrix(s->m, s->p, 0, p->types.out);
+    data_fill_normal(&a, (mrc_rng){6, 5}, 0, 1);
+    data_fill_normal(&b, (mrc_rng){6, 6}, 0, 1);
+    guarded out = guarded_matrix(1, s->d, s->d, MERCER_F64, p->at_end);
+    mrc_feature_sums job = {.norm = (int)mrc_kernel_norm(&p->kernel), .x = &p->x, .z = &p->z, .a = &a, .b = &b};
+    mercer_status status = t->backend->ops->feature_sums(t->backend, &job, out.matrix.data);
+    if (returned(v, t, p, "features", status, &out)) {
+        double pairs = (double)(s->m * s->p);
+        for (int64_t k = 0; k < s->d; k++) {
+            double wanted = 0, size = 0;
+            sum_feature(p, &a, &b, k, &wanted, &size);
+            compare(v, p, "features", 0, k, mrc_load(&out.matrix, 0, k), wanted,
+                    (gamma_k(FEATURE_CHAIN, unit) + 2 * gamma_k(pairs + 4, 0x1p-53)) * size +
+                        2 * pairs * smallest_of(unit));
+        }
+        hash(bits, &out.matrix);
+    }
+    free(a.data), free(b.data);
+    guarded_free(&out);
+}
+
 static void check_diagonal(verdict *v, const target *t, const problem *p)
 {
     const shape *s = &p->shape;
@@ -328,5 +367,6 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
         check_nearest(&v, t, p, false, bits);
         check_nearest(&v, t, p, true, bits);
     }
+    if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1) check_features(&v, t, p, bits);
     return v;
 }

@@ -24,7 +24,9 @@ typedef struct mrc_cpu {
     X(cpu, gemm) X(cpu, gram) X(cpu, eigen_top) X(cpu, cholesky)              /* gemm.c, eigen.c, factor.c */ \
     X(cpu, triangular_solve) X(cpu, rows_product) X(cpu, nearest_rows)        /* rows.c, cpu_nearest.c */ \
     X(cpu, copy) X(cpu, gather_rows) X(cpu, scatter_rows) X(cpu, axpby)       /* cpu_vectors.c */         \
-    X(cpu, column_dots) X(cpu, column_mean) X(cpu, kernel_of_sums)
+    X(cpu, scale_rows) X(cpu, scale_columns)                                                              \
+    X(cpu, column_dots) X(cpu, column_mean) X(cpu, kernel_of_sums)                                        \
+    X(cpu, feature_sums)                                                      /* features/ */
 /* clang-format on */
 MRC_CPU_OPERATIONS(MRC_DECLARE_OPERATION)
 

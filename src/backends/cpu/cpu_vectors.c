@@ -114,6 +114,57 @@ mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix 
     return MERCER_OK;
 }
 
+/* ---- Factors ---------------------------------------------------------------------------------------------------- */
+
+typedef struct scale_job {
+    const mercer_matrix *x;
+    const double *factors;
+    bool columns; /* a factor for each of them, or for each row */
+} scale_job;
+
+static void scale_row(const scale_job *self, int64_t i)
+{
+    const double *factors = self->factors, own = self->columns ? 0 : factors[i];
+    int64_t cols = self->x->cols;
+    float *single = mrc_row(self->x, i);
+    double *wide = mrc_row(self->x, i);
+    if (self->x->dtype == MERCER_F32 && self->columns)
+        for (int64_t j = 0; j < cols; j++) single[j] = (float)(factors[j] * (double)single[j]);
+    else if (self->x->dtype == MERCER_F32)
+        for (int64_t j = 0; j < cols; j++) single[j] = (float)(own * (double)single[j]);
+    else if (self->columns)
+        for (int64_t j = 0; j < cols; j++) wide[j] *= factors[j];
+    else
+        for (int64_t j = 0; j < cols; j++) wide[j] *= own;
+}
+
+static void scale_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const scale_job *self = argument;
+    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->x->rows);
+    for (int64_t i = piece * ROWS_EACH; i < end; i++) scale_row(self, i);
+}
+
+static mercer_status scale(const mrc_backend *backend, scale_job self)
+{
+    int threads = self.x->rows * self.x->cols < LEAST_SHARED ? 1 : backend->context->threads;
+    mrc_parallel_for(threads, (self.x->rows + ROWS_EACH - 1) / ROWS_EACH, scale_some, &self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    return scale(backend, (scale_job){x, factors, false});
+}
+
+mercer_status mrc_cpu_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    return scale(backend, (scale_job){x, factors, true});
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------------------------- */
+
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     (void)backend;

@@ -42,6 +42,7 @@ enum { ORIGIN_ROWS = 1024, FLAG_ROWS = 256, FIRST_FLAG_ROWS = 16 };
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_SIGNS(isa, single, wide)
 #define MRC_UK_GROUPS(isa, single, wide, cost)
+#define MRC_UK_FEATURES(isa, single, wide)
 #define MRC_UK_PANEL(isa, name)
 #include "backends/cpu/micro/ukernels.inc"
 

@@ -102,7 +102,7 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, axpby) X(cuda, scale_rows)                                                                      \
     X(cuda, scale_columns) X(cuda, add_columns) X(cuda, round_half) X(cuda, symmetrise) X(cuda, column_dots) \
     X(cuda, column_mean) X(cuda, row_sqnorms) X(cuda, affine) X(cuda, draw_normals) X(cuda, change_rows)    \
-    X(cuda, row_losses)                                                                                     \
+    X(cuda, row_losses) X(cuda, feature_sums)                                                               \
     X(cuda, check_memory) X(cuda, wait) X(cuda, scan)                                 /* callers.c */         \
     X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */  \
     X(cuda, gains_by_half)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Row and element operations: operands to the device, one kernel (elements.cu, normals.cu, sums.cu), results back. */
+/* Row and element operations: operands to the device, a kernel (elements.cu, normals.cu, sums.cu, feature_sums.cu),
+   results back. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -278,6 +279,26 @@ mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x,
     MRC_TRY(mrc_cuda_push(backend, &sums, x->rows * 8));
     MRC_CUDA_TRY(backend, mrc_launch_row_sqnorms(mrc_cuda_of(backend)->stream, source, sums));
     return mrc_cuda_download(backend, norms, sums, x->rows * 8);
+}
+
+mercer_status mrc_cuda_feature_sums(mrc_backend *backend, const mrc_feature_sums *job, double *out)
+{
+    mercer_matrix x, z, a, b, parts;
+    double *sums;
+    int64_t d = job->x->cols;
+    if (d > 0) memset(out, 0, (size_t)d * sizeof *out);
+    if (is_empty(job->x) || is_empty(job->z)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, job->x, &x));
+    MRC_TRY(mrc_cuda_read(backend, job->z, &z));
+    MRC_TRY(mrc_cuda_read(backend, job->a, &a));
+    MRC_TRY(mrc_cuda_read(backend, job->b, &b));
+    MRC_TRY(mrc_cuda_scratch(backend, &parts, mrc_feature_blocks(x.rows), d, MERCER_F64));
+    bool wide = mrc_value_dtype(&x, &z, NULL, NULL) == MERCER_F64;
+    MRC_CUDA_TRY(backend,
+                 mrc_launch_feature_sums(mrc_cuda_of(backend)->stream, wide, job->norm, x, z, a, b, parts.data));
+    MRC_TRY(column_sums(backend, &parts, NULL, 1, &sums));
+    return mrc_cuda_download(backend, out, sums, d * 8);
 }
 
 mercer_status mrc_cuda_row_losses(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,

@@ -4,7 +4,8 @@
  * 256: AVX2, 0: portable C, one element) and UK_F32 (1: float, 0: double); once more in the same file for the other.
  *
  *   UK_REAL, UK_VECTOR, UK_LANES     the element, the vector, its length
- *   UK_ZERO(), UK_FILL(scalar), UK_LOAD(address), UK_STORE(address, v), UK_ADD(a, b), UK_SUB(a, b), UK_ABS(a)
+ *   UK_ZERO(), UK_FILL(scalar), UK_LOAD(address), UK_STORE(address, v), UK_ADD(a, b), UK_SUB(a, b), UK_MUL(a, b),
+ *   UK_ABS(a)
  *   UK_FMA(a, b, c)                  a * b + c in one rounding
  *   UK_SAME(a, b), UK_LESS(a, b), UK_OTHER(a, b)    lanes with a = b, a < b, a != b, for
  *   UK_ADD_IF(lanes, sum, v), UK_FMA_IF(lanes, a, b, sum)    sum + v, a * b + sum there, sum elsewhere
@@ -59,6 +60,7 @@
 #define UK_STORE(address, v) UK_CALL(storeu)(address, v)
 #define UK_ADD(a, b)         UK_CALL(add)(a, b)
 #define UK_SUB(a, b)         UK_CALL(sub)(a, b)
+#define UK_MUL(a, b)         UK_CALL(mul)(a, b)
 #define UK_FMA(a, b, c)      UK_CALL(fmadd)(a, b, c)
 #else
 #include <math.h>
@@ -68,6 +70,7 @@
 #define UK_STORE(address, v) (*(address) = (v))
 #define UK_ADD(a, b)         ((a) + (b))
 #define UK_SUB(a, b)         ((a) - (b))
+#define UK_MUL(a, b)         ((a) * (b))
 #define UK_FMA(a, b, c)      UK_CALL(fma)(a, b, c)
 #endif
 #if UK_BITS == 256 /* it has no instruction for absolute values; adding 0 is as good as adding nothing to a sum >= 0 */

@@ -27,8 +27,9 @@ typedef struct row {
     {MRC_ISA_##level, {.few_f64 = name, .few_l1_f64 = l1_name, .few_lanes_f64 = count}},
 #define MRC_UK_ROWS(level, dots, sums, most, columns) \
     {MRC_ISA_##level, {.rows_dots = dots, .rows_sums = sums, .rows_group = most, .rows_strip = columns}},
-#define MRC_UK_SIGNS(level, single, wide) {MRC_ISA_##level, {.signs_f32 = single, .signs_f64 = wide}},
-#define MRC_UK_PANEL(level, name)         {MRC_ISA_##level, {.panel = &name}},
+#define MRC_UK_SIGNS(level, single, wide)    {MRC_ISA_##level, {.signs_f32 = single, .signs_f64 = wide}},
+#define MRC_UK_FEATURES(level, single, wide) {MRC_ISA_##level, {.features_f32 = single, .features_f64 = wide}},
+#define MRC_UK_PANEL(level, name)            {MRC_ISA_##level, {.panel = &name}},
 static const row rows[] = {
 #include "backends/cpu/micro/ukernels.inc"
 };
@@ -38,7 +39,8 @@ static const row rows[] = {
     X(gemm_f32) X(mr_f32) X(nr_f32) X(gemm_f64) X(mr_f64) X(nr_f64) X(dot_u8) X(mr_u8) X(nr_u8) X(group_u8) \
     X(groups_f32) X(groups_f64) X(group_cost) X(l1_f32) X(mr_l1_f32) X(l1_f64) X(mr_l1_f64) X(sad_u8) X(mr_sad_u8) \
     X(few_f32) X(few_l1_f32) X(few_lanes_f32) X(few_f64) X(few_l1_f64) X(few_lanes_f64) \
-    X(signs_f32) X(signs_f64) X(rows_dots) X(rows_sums) X(rows_group) X(rows_strip) X(panel)
+    X(signs_f32) X(signs_f64) X(features_f32) X(features_f64) X(rows_dots) X(rows_sums) X(rows_group) X(rows_strip) \
+    X(panel)
 /* clang-format on */
 
 mrc_ukernels mrc_ukernels_for(mrc_isa isa)

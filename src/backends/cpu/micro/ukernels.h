@@ -77,6 +77,18 @@ typedef void mrc_signs_f64_fn(int64_t depth, int64_t panels, const double *z, co
                               double *sums);
 
 /*
+ * Terms of one feature over rows of weights, `columns` (a multiple of 64) apart from each other by ld, of which those
+ * of the list take part: x[r] belongs to row which[r] of v, z[j] to column j.
+ *   sums[l] (16) = sum over r < rows, j = l (mod 16), of v[which[r] * ld + j] t,   t = |x[r] - z[j]|^norm, norm 1 or 2
+ * rest: t less |z[j]|^norm, what a row adds to that of x = 0. Each of 64 chains of FMAs has every 64th column of one
+ * row after the other; four of them make a sum, as two pairs.
+ */
+typedef void mrc_features_f32_fn(int norm, bool rest, int64_t rows, int64_t columns, const int32_t *which,
+                                 const float *v, int64_t ld, const float *x, const float *z, float *sums);
+typedef void mrc_features_f64_fn(int norm, bool rest, int64_t rows, int64_t columns, const int32_t *which,
+                                 const double *v, int64_t ld, const double *x, const double *z, double *sums);
+
+/*
  * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
  *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of
  *          16, v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
@@ -197,6 +209,8 @@ typedef struct mrc_ukernels {
     int mr_l1_f32, mr_l1_f64, mr_sad_u8;
     mrc_signs_f32_fn *signs_f32; /* panels of those */
     mrc_signs_f64_fn *signs_f64;
+    mrc_features_f32_fn *features_f32;
+    mrc_features_f64_fn *features_f64;
     mrc_few_f32_fn *few_f32;
     mrc_few_f64_fn *few_f64;
     mrc_few_l1_f32_fn *few_l1_f32;
@@ -232,6 +246,9 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_SIGNS(isa, single, wide) \
     mrc_signs_f32_fn single;            \
     mrc_signs_f64_fn wide;
+#define MRC_UK_FEATURES(isa, single, wide) \
+    mrc_features_f32_fn single;            \
+    mrc_features_f64_fn wide;
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "backends/cpu/micro/ukernels.inc"
 

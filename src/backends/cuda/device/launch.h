@@ -62,6 +62,14 @@ cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double 
 cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_matrix y, const double *scale,
                                   const double *offset, double *out);
 
+/* ---- feature_sums.cu ------------------------------------------------------------------------------------------- */
+
+/* Blocks into which the rows are cut; parts (mrc_feature_blocks(rows), d): their sums over pairs of a_ij b_ij |x_ik -
+   z_jk|^norm, norm 1 or 2, in double (wide) or float. */
+int64_t mrc_feature_blocks(int64_t rows);
+cudaError_t mrc_launch_feature_sums(cudaStream_t stream, int wide, int norm, mercer_matrix x, mercer_matrix z,
+                                    mercer_matrix a, mercer_matrix b, double *parts);
+
 /* ---- triangular.cu --------------------------------------------------------------------------------------------- */
 
 enum { MRC_TRIANGULAR_BLOCK = 64 };
