@@ -65,7 +65,6 @@ const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_tra
 
 /* Flops a second in double that plans reckon with. */
 double mrc_plan_rate_double(mercer_context *context);
-double mrc_plan_rate_processor(mercer_context *context); /* of the host, whatever the backend */
 
 /* Everything has been checked; the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,

@@ -18,13 +18,13 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "features/agop.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { STEPS = 40, FITTED = 3072, JUDGED = 2048, CENTERS = 384, LEAST_ROWS = 320 };
-enum { DRAW_BITS = 0x64726177, SIGN_BITS = 0x736c6f70 };
+enum { DRAW_BITS = 0x64726177 };
 #define RATE        0.2
 #define MOMENTUM    0.8
 #define FORGOTTEN   0.05 /* of the squares, a step */
@@ -64,32 +64,43 @@ bool mrc_descent_possible(const mrc_descent *task)
     return count_rows(task) >= LEAST_ROWS && mrc_kernel_slope(task->kernel, &slope);
 }
 
+/* A pass over the distances, another where they are not kept, and three flops for each difference of a pair. */
 double mrc_descent_flops(const mrc_descent *task)
 {
     sizes s = sizes_of(task);
     double m = (double)(s.fitted + s.judged), p = (double)s.centers, d = (double)task->x.cols;
-    double outputs = (double)(task->y.cols > MRC_AGOP_OUTPUTS ? 1 : task->y.cols);
-    double effort = mrc_feature_flops(task->kernel);
-    double values = m * p * (effort * d * (1 + 4 * outputs) + 3 * MRC_VALUE_FLOPS);
-    double dense = (double)s.fitted * p * p + p * p * p / 3 + 6 * m * p * (double)task->y.cols;
+    double values = m * p * (d * (2 * mrc_feature_flops(task->kernel) + 3) + 3 * MRC_VALUE_FLOPS);
+    double dense = (double)s.fitted * p * p + p * p * p / 3 + 10 * m * p * (double)task->y.cols;
     return STEPS * (values + dense);
 }
 
+/* What draws are made of, where the backend computes: the rows themselves, or a copy of them. */
+typedef struct source {
+    mercer_matrix x, y;
+    int64_t *rows;             /* (m) of a step */
+    double *factors, *weights; /* (d); (m), or NULL */
+} source;
+
+static mercer_status open_rows(mrc_backend *backend, mrc_scope *scope, const mercer_matrix *rows, mercer_matrix *out)
+{
+    *out = *rows;
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    MRC_TRY(mrc_scope_matrix(scope, backend, out, rows->rows, rows->cols, rows->dtype, "rows of descent"));
+    return backend->ops->copy(backend, out, rows);
+}
+
 /* Rows of a step, coordinates times exp(logs). */
-static void draw_rows(const mrc_descent *task, int step, const double *logs, double *factors, mrc_draw *draw,
-                      double *weights)
+static mercer_status draw_rows(const mrc_descent *task, mrc_backend *backend, const source *from, int step,
+                               const double *logs, const mrc_draw *draw)
 {
     mrc_rng rng = {task->seed, DRAW_BITS + (uint64_t)step};
-    int64_t d = task->x.cols, n = count_rows(task);
-    for (int64_t k = 0; k < d; k++) factors[k] = exp(logs[k]);
-    for (int64_t i = 0; i < draw->x.rows; i++) {
-        int64_t row = row_of(task, mrc_random_permutation(rng, n, i));
-        const float *from = mrc_row(&task->x, row);
-        float *to = mrc_row(&draw->x, i);
-        for (int64_t k = 0; k < d; k++) to[k] = (float)((double)from[k] * factors[k]);
-        memcpy(mrc_row(&draw->y, i), mrc_row(&task->y, row), (size_t)task->y.cols * sizeof(double));
-        if (weights) weights[i] = task->weights[row];
-    }
+    int64_t n = count_rows(task);
+    for (int64_t k = 0; k < task->x.cols; k++) from->factors[k] = exp(logs[k]);
+    for (int64_t i = 0; i < draw->x.rows; i++) from->rows[i] = row_of(task, mrc_random_permutation(rng, n, i));
+    for (int64_t i = 0; i < draw->x.rows && task->weights; i++) from->weights[i] = task->weights[from->rows[i]];
+    MRC_TRY(backend->ops->gather_rows(backend, &draw->x, &from->x, from->rows));
+    MRC_TRY(backend->ops->gather_rows(backend, &draw->y, &from->y, from->rows));
+    return backend->ops->scale_columns(backend, &draw->x, from->factors);
 }
 
 typedef struct moments {
@@ -109,39 +120,36 @@ static void step_down(const moments *at, int step, int64_t d, double *logs)
     }
 }
 
-static mercer_status descend_by(const mrc_descent *task, mrc_backend *backend, double *logs)
+mercer_status mrc_descend(const mrc_descent *task, double *logs)
 {
+    static const char what[] = "rows of descent";
+    mrc_backend *backend = task->context->backend;
     int64_t d = task->x.cols, c = task->y.cols;
     sizes s = sizes_of(task);
-    mrc_draw draw = {.fitted = s.fitted, .centers = s.centers};
+    source from = {0};
+    mrc_draw draw;
+    mrc_slope_room room;
     moments at;
-    double *factors, *weights = NULL, error;
+    double error;
     MRC_SCOPE(scope, task->context);
-    MRC_TRY(mrc_scope_view(&scope, &draw.x, s.fitted + s.judged, d, MERCER_F32, "rows of descent"));
-    MRC_TRY(mrc_scope_view(&scope, &draw.y, s.fitted + s.judged, c, MERCER_F64, "rows of descent"));
-    MRC_TRY(mrc_scope_alloc(&scope, &factors, d, sizeof *factors, "rows of descent"));
+    MRC_TRY(open_rows(backend, &scope, &task->x, &from.x));
+    MRC_TRY(open_rows(backend, &scope, &task->y, &from.y));
+    MRC_TRY(mrc_scope_alloc(&scope, &from.rows, s.fitted + s.judged, sizeof *from.rows, what));
+    MRC_TRY(mrc_scope_alloc(&scope, &from.factors, d, sizeof *from.factors, what));
+    if (task->weights) MRC_TRY(mrc_scope_alloc(&scope, &from.weights, s.fitted + s.judged, sizeof *from.weights, what));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &draw.x, s.fitted + s.judged, d, MERCER_F32, what));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &draw.y, s.fitted + s.judged, c, MERCER_F64, what));
+    draw.weights = from.weights;
+    MRC_TRY(mrc_slope_open(&room, &scope, backend, &draw, s.fitted, s.centers));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &at.slope, 3 * d, sizeof *at.slope, "slopes of descent"));
-    if (task->weights)
-        MRC_TRY(mrc_scope_alloc(&scope, &weights, s.fitted + s.judged, sizeof *weights, "rows of descent"));
-    at.mean = at.slope + d, at.square = at.slope + 2 * d, draw.weights = weights;
+    at.mean = at.slope + d, at.square = at.slope + 2 * d;
     memset(logs, 0, (size_t)d * sizeof *logs);
     for (int step = 1; step <= STEPS; step++) {
         bool solved;
-        mrc_rng signs = {task->seed, SIGN_BITS + (uint64_t)step};
-        draw_rows(task, step, logs, factors, &draw, weights);
-        MRC_TRY(mrc_error_slope(backend, task->kernel, task->ridge, &draw, signs, &error, at.slope, &solved));
+        MRC_TRY(draw_rows(task, backend, &from, step, logs, &draw));
+        MRC_TRY(mrc_error_slope(&room, task->kernel, task->ridge, &draw, &error, at.slope, &solved));
         if (!solved) break; /* the scales so far are as good as any */
         step_down(&at, step, d, logs);
     }
     return MERCER_OK;
-}
-
-mercer_status mrc_descend(const mrc_descent *task, double *logs)
-{
-    mrc_backend *backend = task->context->backend, *processor = NULL;
-    if (backend->ops->capabilities(backend).memory != MRC_HOST)
-        MRC_TRY(mrc_backend_create(&processor, task->context, "cpu"));
-    mercer_status status = descend_by(task, processor ? processor : backend, logs);
-    if (processor) mrc_backend_free(processor);
-    return status;
 }

@@ -3,27 +3,38 @@
 #ifndef MRC_TUNE_DESCENT_H
 #define MRC_TUNE_DESCENT_H
 
-#include "core/numbers/random.h"
-#include "features/gradient.h"
 #include "tune/small_fits.h"
 
-/* Rows drawn for one step: the first `fitted` are fitted to, with the first `centers` of them as centers; the others
-   are judged on. */
+/* Rows drawn for one step, in the backend's memory: the first of them are fitted to, the first of those are centers;
+   the others are judged on. */
 typedef struct mrc_draw {
     mercer_matrix x;       /* (m, d) f32 or f64 */
     mercer_matrix y;       /* (m, c) f64 */
-    const double *weights; /* (m), or NULL: all 1 */
-    int64_t fitted, centers;
+    const double *weights; /* (m) host memory, or NULL: all 1 */
 } mrc_draw;
+
+/* What the slopes of many steps are computed in: matrices of the backend's, doubles but for two. */
+typedef struct mrc_slope_room {
+    mrc_backend *backend;
+    int64_t m, n, p, d, c;          /* rows; those that are fitted to, and the centers among them; features, outputs */
+    mercer_matrix sums, steepness;  /* (m, p) of the type of the points: distances, or values; slopes of the kernel */
+    mercer_matrix k, y;             /* (m, p), (m, c): times the roots of the weights */
+    mercer_matrix zz, factor, ones; /* (p, p), (p, p), (p, 1) */
+    mercer_matrix residual;         /* (m, c) K alpha - Y */
+    mercer_matrix left, right;      /* (m, 2 c), (p, 2 c): q and t, alpha and u, side by side */
+    double *roots, *numbers;        /* (m) of weights, (max(p, c)); host memory */
+} mrc_slope_room;
+/* Of a draw's shape; it lives as long as the scope. */
+mercer_status mrc_slope_open(mrc_slope_room *self, mrc_scope *scope, mrc_backend *backend, const mrc_draw *like,
+                             int64_t fitted, int64_t centers);
 
 /*
  * error_slope.c: the mean squared error on the rows that are judged on, of the fit to the others with that ridge of one
  * sample, and its derivatives (d) by the logarithms of the factors of the coordinates. The centers' coordinates are
- * scaled, too. More than MRC_AGOP_OUTPUTS outputs: derivatives by random signs, whose mean they are (features/agop.h).
- * All in host memory, by a backend that computes there. *solved: the equations were positive definite.
+ * scaled, too. *solved: the equations were positive definite.
  */
-mercer_status mrc_error_slope(mrc_backend *backend, const mercer_kernel *kernel, double ridge, const mrc_draw *draw,
-                              mrc_rng signs, double *error, double *slope, bool *solved);
+mercer_status mrc_error_slope(mrc_slope_room *self, const mercer_kernel *kernel, double ridge, const mrc_draw *draw,
+                              double *error, double *slope, bool *solved);
 
 typedef struct mrc_descent {
     mercer_context *context;

@@ -10,230 +10,197 @@
  *
  *   dE = R' dK_B alpha + (Y_A - K_A alpha)' dK_A U - (K_A U)' dK_A alpha - l n U' dK_ZZ alpha
  *
- * and the rows of Z are rows of A, so dE = sum_ij (q_i alpha_j + t_i u_j) dK_ij over rows i of A and B, with
+ * and the rows of Z are rows of A, so dE = sum_ij W_ij dK_ij over rows i of A and B, W_ij = sum_l (q_il alpha_jl +
+ * t_il u_jl), with
  *
  *   q = -K_A U - l n U (of the rows of Z) on A, R on B        t = Y_A - K_A alpha on A, 0 on B
  *
- * For a distance, dK_ij/ds_k = x_ik dK/dx_ik + z_jk dK/dz_jk. So the sums are gradients of expansions
- * (features/gradient.h): of sum_j alpha_j K(., z_j) at the rows, and of sum_i q_i K(., x_i) at the centers. Rows with
- * weights: K and Y times the roots of them, q and t once more.
+ * A function of the distance in norm 1 or 2 has dK_ij/ds_k = -psi(r_ij) |x_ik - z_jk|^norm, psi its slope
+ * (kernels/formulas.h): so W is one product of (m, 2 c) and (2 c, p), and dE/ds_k a sum over all pairs (feature_sums of
+ * backends/backend.h), in which nothing cancels within a pair: |psi (x - z)^norm| is at most about 1, however large psi
+ * is where points are near. Rows with weights: K and Y times the roots of them, q and t once more.
  *
- * Cost: n p^2 + p^3 / 3 flops, three passes over kernel values, 4 outputs of gradients. Memory: m p doubles and floats,
- * 2 p^2 doubles.
+ * Where the backend computes in host memory, K and psi are functions of the same distances, which are formed once, if
+ * those are surely numbers of their type.
+ *
+ * Cost: n p^2 + p^3 / 3 flops, 4 m p c for W, one pass over the distances (a device: two) and one over the differences.
+ * Memory: 16 m p bytes, 24 in double, and 16 p^2.
  */
 #include "tune/descent.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "features/agop.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { GRADIENT_ROWS = 512 };
+/* ---- Room -------------------------------------------------------------------------------------------------------- */
 
-typedef struct slope_job {
-    mrc_backend *backend;
-    const mercer_kernel *kernel;
-    const mrc_draw *draw;
-    int64_t m, n, p, d, c;
-    double penalty;                    /* ridge times the weight of the rows */
-    double judged;                     /* weight of the others, times c */
-    double *roots;                     /* (m) of weights */
-    mercer_matrix k, y;                /* (m, p), (m, c): times the roots */
-    mercer_matrix zz, factor;          /* (p, p) */
-    mercer_matrix alpha, u;            /* (p, c) */
-    mercer_matrix residual, spread;    /* (m, c) K alpha - Y; (n, c) K_A U */
-    mercer_matrix at_rows, at_centers; /* (m, 2 c'), (p, 2 c'): q and t, alpha and u, side by side */
-} slope_job;
-
-/* ---- The fit ----------------------------------------------------------------------------------------------------- */
-
-static mercer_status make_room(slope_job *job, mrc_scope *scope)
+mercer_status mrc_slope_open(mrc_slope_room *self, mrc_scope *scope, mrc_backend *backend, const mrc_draw *like,
+                             int64_t fitted, int64_t centers)
 {
-    int64_t columns = job->c > MRC_AGOP_OUTPUTS ? 1 : job->c;
+    static const char what[] = "steps of descent";
+    int64_t m = like->x.rows, p = centers, c = like->y.cols;
+    mercer_dtype points = like->x.dtype;
+    *self = (mrc_slope_room){.backend = backend, .m = m, .n = fitted, .p = p, .d = like->x.cols, .c = c};
     const struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
-    } all[] = {{&job->k, job->m, job->p},
-               {&job->y, job->m, job->c},
-               {&job->zz, job->p, job->p},
-               {&job->factor, job->p, job->p},
-               {&job->alpha, job->p, job->c},
-               {&job->u, job->p, job->c},
-               {&job->residual, job->m, job->c},
-               {&job->spread, job->n, job->c},
-               {&job->at_rows, job->m, 2 * columns},
-               {&job->at_centers, job->p, 2 * columns}};
+        mercer_dtype dtype;
+    } all[] = {{&self->sums, m, p, points},         {&self->steepness, m, p, points},
+               {&self->k, m, p, MERCER_F64},        {&self->y, m, c, MERCER_F64},
+               {&self->zz, p, p, MERCER_F64},       {&self->factor, p, p, MERCER_F64},
+               {&self->ones, p, 1, MERCER_F64},     {&self->residual, m, c, MERCER_F64},
+               {&self->left, m, 2 * c, MERCER_F64}, {&self->right, p, 2 * c, MERCER_F64}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        MRC_TRY(mrc_scope_view(scope, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "a step of descent"));
-    return mrc_scope_alloc(scope, &job->roots, job->m, sizeof *job->roots, "a step of descent");
+        MRC_TRY(mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, all[i].cols, all[i].dtype, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->roots, m, sizeof *self->roots, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(p, c), sizeof *self->numbers, what));
+    for (int64_t j = 0; j < p; j++) self->numbers[j] = 1;
+    mercer_matrix ones = mrc_view(self->numbers, p, 1, MERCER_F64);
+    return backend->ops->copy(backend, &self->ones, &ones);
 }
 
-/* K and Y, times the roots of the weights. */
-static mercer_status evaluate(slope_job *job, double ridge)
+/* ---- The fit ----------------------------------------------------------------------------------------------------- */
+
+/* The sums of the weights of both kinds of rows. */
+static void weigh(mrc_slope_room *self, const double *weights, double *fitted, double *judged)
 {
-    const mrc_draw *draw = job->draw;
-    const mrc_backend_ops *ops = job->backend->ops;
-    mercer_matrix z = mrc_rows(&draw->x, 0, job->p);
-    mrc_pair rows = {.kernel = job->kernel, .x = &draw->x, .z = &z},
-             centers = {.kernel = job->kernel, .x = &z, .z = &z};
-    double fitted = 0, judged = 0;
-    for (int64_t i = 0; i < job->m; i++) {
-        double w = draw->weights ? draw->weights[i] : 1;
-        job->roots[i] = sqrt(w);
-        *(i < job->n ? &fitted : &judged) += w;
+    *fitted = *judged = 0;
+    for (int64_t i = 0; i < self->m; i++) {
+        double w = weights ? weights[i] : 1;
+        self->roots[i] = sqrt(w);
+        *(i < self->n ? fitted : judged) += w;
     }
-    job->penalty = ridge * fitted, job->judged = judged * (double)job->c;
-    if (draw->x.dtype == MERCER_F32) { /* small fits take float values of float points, too */
-        mercer_matrix single;
-        MRC_SCOPE(scope, job->backend->context);
-        MRC_TRY(mrc_scope_view(&scope, &single, job->m, job->p, MERCER_F32, "a step of descent"));
-        MRC_TRY(ops->kernel_eval(job->backend, &rows, &single));
-        MRC_TRY(ops->copy(job->backend, &job->k, &single));
+}
+
+/* Whether distances are kept. */
+static bool keeps_sums(const mrc_slope_room *self, const mercer_kernel *kernel)
+{
+    bool squares = kernel->bandwidth >= 1e-12 && kernel->bandwidth <= 1e12; /* of distances are floats */
+    return squares && self->backend->ops->capabilities(self->backend).memory == MRC_HOST;
+}
+
+/* K and Y, times the roots of the weights, and K_ZZ; small fits take float values of float points, too. */
+static mercer_status evaluate(const mrc_slope_room *self, const mercer_kernel *kernel, const mrc_draw *draw)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z}, centers = {.kernel = kernel, .x = &z, .z = &z};
+    if (keeps_sums(self, kernel)) {
+        MRC_TRY(ops->kernel_sums(backend, &rows, &self->sums));
+        MRC_TRY(ops->kernel_of_sums(backend, kernel, &self->sums, &self->k));
     } else {
-        MRC_TRY(ops->kernel_eval(job->backend, &rows, &job->k));
+        MRC_TRY(ops->kernel_eval(backend, &rows, &self->sums));
+        MRC_TRY(ops->copy(backend, &self->k, &self->sums));
     }
-    MRC_TRY(ops->kernel_eval(job->backend, &centers, &job->zz));
-    MRC_TRY(ops->copy(job->backend, &job->y, &draw->y));
+    MRC_TRY(ops->kernel_eval(backend, &centers, &self->zz));
+    MRC_TRY(ops->copy(backend, &self->y, &draw->y));
     if (!draw->weights) return MERCER_OK;
-    MRC_TRY(ops->scale_rows(job->backend, &job->k, job->roots));
-    return ops->scale_rows(job->backend, &job->y, job->roots);
+    MRC_TRY(ops->scale_rows(backend, &self->k, self->roots));
+    return ops->scale_rows(backend, &self->y, self->roots);
 }
 
-/* to (p, c) = M^-1 rows' values. */
-static mercer_status solve(const slope_job *job, const mercer_matrix *rows, const mercer_matrix *values,
-                           const mercer_matrix *to)
+static mercer_status factorise(const mrc_slope_room *self, double penalty, bool *solved)
 {
-    const mrc_backend_ops *ops = job->backend->ops;
-    mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = rows, .b = values, .c = to};
-    MRC_TRY(ops->gemm(job->backend, &product));
-    MRC_TRY(ops->triangular_solve(job->backend, &job->factor, false, to));
-    return ops->triangular_solve(job->backend, &job->factor, true, to);
-}
-
-static mercer_status factorise(const slope_job *job, bool *solved)
-{
-    const mrc_backend_ops *ops = job->backend->ops;
-    mercer_matrix fitted = mrc_rows(&job->k, 0, job->n);
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix fitted = mrc_rows(&self->k, 0, self->n), diagonal = mrc_columns(&self->factor, 0, 1),
+                  seen = mrc_view(self->numbers, self->p, 1, MERCER_F64);
     double trace = 0;
-    MRC_TRY(ops->copy(job->backend, &job->factor, &job->zz));
-    MRC_TRY(ops->gram(job->backend, 1, &fitted, job->penalty, &job->factor));
-    for (int64_t j = 0; j < job->p; j++) trace += mrc_load(&job->factor, j, j);
-    for (int64_t j = 0; j < job->p; j++)
-        mrc_store(&job->factor, j, j, mrc_load(&job->factor, j, j) + MRC_SMALL_JITTER * trace / (double)job->p);
-    mercer_status status = ops->cholesky(job->backend, &job->factor);
+    diagonal.ld = self->p + 1;
+    MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
+    MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
+    MRC_TRY(ops->copy(backend, &seen, &diagonal));
+    for (int64_t j = 0; j < self->p; j++) trace += self->numbers[j];
+    MRC_TRY(ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)self->p, &self->ones, 1, &diagonal));
+    mercer_status status = ops->cholesky(backend, &self->factor);
     *solved = status == MERCER_OK;
     return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
 }
 
-/* alpha, K alpha - Y; then, with that of the rows judged on times 2 / (|B| c), U and K_A U. */
-static mercer_status fit(const slope_job *job, double *error)
+/* to (p, c) = M^-1 rows' values. */
+static mercer_status solve(const mrc_slope_room *self, const mercer_matrix *rows, const mercer_matrix *values,
+                           const mercer_matrix *to)
 {
-    const mrc_backend_ops *ops = job->backend->ops;
-    mercer_matrix k = mrc_rows(&job->k, 0, job->n), y = mrc_rows(&job->y, 0, job->n);
-    mercer_matrix held = mrc_rows(&job->k, job->n, job->m - job->n),
-                  off = mrc_rows(&job->residual, job->n, job->m - job->n);
-    MRC_TRY(solve(job, &k, &y, &job->alpha));
-    MRC_TRY(ops->copy(job->backend, &job->residual, &job->y));
-    mrc_gemm residuals = {false, false, 1, -1, &job->k, &job->alpha, &job->residual};
-    MRC_TRY(ops->gemm(job->backend, &residuals));
+    const mrc_backend_ops *ops = self->backend->ops;
+    mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = rows, .b = values, .c = to};
+    MRC_TRY(ops->gemm(self->backend, &product));
+    MRC_TRY(ops->triangular_solve(self->backend, &self->factor, false, to));
+    return ops->triangular_solve(self->backend, &self->factor, true, to);
+}
+
+/* alpha, K alpha - Y; then, with that of the rows judged on times 2 / (|B| c), U. */
+static mercer_status fit(const mrc_slope_room *self, double judged, double *error)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t n = self->n, held = self->m - n;
+    mercer_matrix fitted = mrc_rows(&self->k, 0, n), y = mrc_rows(&self->y, 0, n), others = mrc_rows(&self->k, n, held),
+                  off = mrc_rows(&self->residual, n, held), alpha = mrc_columns(&self->right, 0, self->c),
+                  u = mrc_columns(&self->right, self->c, self->c);
+    MRC_TRY(solve(self, &fitted, &y, &alpha));
+    MRC_TRY(ops->copy(backend, &self->residual, &self->y));
+    mrc_gemm residuals = {false, false, 1, -1, &self->k, &alpha, &self->residual};
+    MRC_TRY(ops->gemm(backend, &residuals));
+    MRC_TRY(ops->column_dots(backend, &off, &off, self->numbers));
     *error = 0;
-    for (int64_t i = 0; i < off.rows; i++)
-        for (int64_t l = 0; l < job->c; l++) {
-            double e = mrc_load(&off, i, l);
-            *error += e * e / job->judged;
-            mrc_store(&off, i, l, 2 * e / job->judged);
-        }
-    MRC_TRY(solve(job, &held, &off, &job->u));
-    mrc_gemm spread = {.alpha = 1, .a = &k, .b = &job->u, .c = &job->spread};
-    return ops->gemm(job->backend, &spread);
+    for (int64_t l = 0; l < self->c; l++) *error += self->numbers[l] / judged;
+    MRC_TRY(ops->axpby(backend, 2 / judged, &off, 0, &off));
+    return solve(self, &others, &off, &u);
 }
 
 /* ---- The slope --------------------------------------------------------------------------------------------------- */
 
-static double q_of(const slope_job *job, int64_t i, int64_t l)
+/* left = [q | t]. */
+static mercer_status join(const mrc_slope_room *self, double penalty, bool weighted)
 {
-    if (i >= job->n) return job->roots[i] * mrc_load(&job->residual, i, l);
-    double own = i < job->p ? job->penalty * mrc_load(&job->u, i, l) : 0;
-    return -job->roots[i] * mrc_load(&job->spread, i, l) - own;
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t n = self->n, c = self->c, held = self->m - n;
+    mercer_matrix q = mrc_block(&self->left, 0, 0, n, c), t = mrc_block(&self->left, 0, c, n, c),
+                  q_held = mrc_block(&self->left, n, 0, held, c), t_held = mrc_block(&self->left, n, c, held, c),
+                  own = mrc_block(&self->left, 0, 0, self->p, c), k = mrc_rows(&self->k, 0, n),
+                  u = mrc_columns(&self->right, c, c), residual = mrc_rows(&self->residual, 0, n),
+                  off = mrc_rows(&self->residual, n, held);
+    mrc_gemm spread = {.alpha = -1, .a = &k, .b = &u, .c = &q};
+    MRC_TRY(ops->gemm(backend, &spread));
+    MRC_TRY(ops->copy(backend, &q_held, &off));
+    MRC_TRY(ops->axpby(backend, -1, &residual, 0, &t));
+    MRC_TRY(ops->clear(backend, &t_held));
+    if (weighted) MRC_TRY(ops->scale_rows(backend, &self->left, self->roots));
+    return ops->axpby(backend, -penalty, &u, 1, &own);
 }
 
-static double t_of(const slope_job *job, int64_t i, int64_t l)
+static mercer_status sum_pairs(const mrc_slope_room *self, const mercer_kernel *kernel, const mrc_draw *draw,
+                               double *slope)
 {
-    return i < job->n ? -job->roots[i] * mrc_load(&job->residual, i, l) : 0;
-}
-
-/* q, t and alpha, u of each output, or of one signed sum of them. */
-static void join_outputs(const slope_job *job, mrc_rng signs)
-{
-    int64_t columns = job->at_rows.cols / 2;
-    for (int64_t i = 0; i < job->m; i++)
-        for (int64_t l = 0; l < 2 * columns; l++) mrc_store(&job->at_rows, i, l, 0);
-    for (int64_t j = 0; j < job->p; j++)
-        for (int64_t l = 0; l < 2 * columns; l++) mrc_store(&job->at_centers, j, l, 0);
-    for (int64_t l = 0; l < job->c; l++) {
-        double sign = columns < job->c && mrc_random_below(signs, (uint64_t)l, 2) == 1 ? -1 : 1;
-        int64_t to = columns < job->c ? 0 : l;
-        for (int64_t i = 0; i < job->m; i++) {
-            double *row = mrc_row(&job->at_rows, i);
-            row[to] += sign * q_of(job, i, l), row[columns + to] += sign * t_of(job, i, l);
-        }
-        for (int64_t j = 0; j < job->p; j++) {
-            double *row = mrc_row(&job->at_centers, j);
-            row[to] += sign * mrc_load(&job->alpha, j, l), row[columns + to] += sign * mrc_load(&job->u, j, l);
-        }
-    }
-}
-
-/* slope_k += sum over rows i of x, columns l of `at`, of at_il x_ik d f_l / dx_k (x_i), f the expansion with `weights`
-   at the points z. */
-static mercer_status add_slopes(const slope_job *job, const mercer_matrix *x, const mercer_matrix *at,
-                                const mercer_matrix *z, const mercer_matrix *weights, double *gradients, double *slope)
-{
-    double *origin;
-    MRC_SCOPE(scope, job->backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &origin, job->d, sizeof *origin, "a step of descent"));
-    MRC_TRY(job->backend->ops->column_mean(job->backend, z, origin));
-    mrc_expansion sum = {.kernel = job->kernel, .z = z, .origin = origin};
-    bool single = x->dtype == MERCER_F32 && mrc_gradient_in_float(job->kernel);
-    for (int64_t done = 0; done < x->rows; done += GRADIENT_ROWS) {
-        mercer_matrix part = mrc_rows(x, done, mrc_min(GRADIENT_ROWS, x->rows - done));
-        mercer_matrix g = mrc_view(gradients, part.rows, at->cols * job->d, MERCER_F64);
-        MRC_TRY(mrc_gradient_product(job->backend, &sum, &part, weights, single ? MERCER_F32 : MERCER_F64, &g));
-        for (int64_t i = 0; i < part.rows; i++)
-            for (int64_t l = 0; l < at->cols; l++) {
-                double factor = mrc_load(at, done + i, l);
-                const double *row = (const double *)mrc_row(&g, i) + l * job->d;
-                for (int64_t k = 0; k < job->d; k++) slope[k] += factor * mrc_load(&part, i, k) * row[k];
-            }
-    }
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mercer_kernel steep;
+    mrc_kernel_slope(kernel, &steep);
+    mrc_pair pair = {.kernel = &steep, .x = &draw->x, .z = &z};
+    MRC_TRY(keeps_sums(self, kernel) ? ops->kernel_of_sums(backend, &steep, &self->sums, &self->steepness)
+                                     : ops->kernel_eval(backend, &pair, &self->steepness));
+    mrc_gemm weights = {false, true, 1, 0, &self->left, &self->right, &self->k}; /* K is not needed any more */
+    MRC_TRY(ops->gemm(backend, &weights));
+    mrc_feature_sums sums = {
+        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->k, .b = &self->steepness};
+    MRC_TRY(ops->feature_sums(backend, &sums, slope));
+    for (int64_t k = 0; k < self->d; k++) slope[k] = -slope[k];
     return MERCER_OK;
 }
 
-mercer_status mrc_error_slope(mrc_backend *backend, const mercer_kernel *kernel, double ridge, const mrc_draw *draw,
-                              mrc_rng signs, double *error, double *slope, bool *solved)
+mercer_status mrc_error_slope(mrc_slope_room *self, const mercer_kernel *kernel, double ridge, const mrc_draw *draw,
+                              double *error, double *slope, bool *solved)
 {
-    slope_job job = {.backend = backend,
-                     .kernel = kernel,
-                     .draw = draw,
-                     .m = draw->x.rows,
-                     .n = draw->fitted,
-                     .p = draw->centers,
-                     .d = draw->x.cols,
-                     .c = draw->y.cols};
-    double *gradients;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(make_room(&job, &scope));
-    int64_t columns = job.at_rows.cols * job.d;
-    MRC_TRY(mrc_scope_alloc(&scope, &gradients, GRADIENT_ROWS * columns, sizeof *gradients, "a step of descent"));
-    MRC_TRY(evaluate(&job, ridge));
-    MRC_TRY(factorise(&job, solved));
+    double fitted, judged;
+    weigh(self, draw->weights, &fitted, &judged);
+    MRC_TRY(evaluate(self, kernel, draw));
+    MRC_TRY(factorise(self, ridge * fitted, solved));
     if (!*solved) return MERCER_OK;
-    MRC_TRY(fit(&job, error));
-    join_outputs(&job, signs);
-    memset(slope, 0, (size_t)job.d * sizeof *slope);
-    mercer_matrix z = mrc_rows(&draw->x, 0, job.p);
-    MRC_TRY(add_slopes(&job, &draw->x, &job.at_rows, &z, &job.at_centers, gradients, slope));
-    return add_slopes(&job, &z, &job.at_centers, &draw->x, &job.at_rows, gradients, slope);
+    MRC_TRY(fit(self, judged * (double)self->c, error));
+    MRC_TRY(join(self, ridge * fitted, draw->weights != NULL));
+    return sum_pairs(self, kernel, draw, slope);
 }

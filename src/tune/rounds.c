@@ -455,7 +455,7 @@ static mercer_status count_work(mrc_tune_search *self, mrc_round *round, double 
         mrc_descent task;
         mercer_matrix z;
         MRC_TRY(open_view(self, round, v, &task, &z));
-        *seconds += mrc_descent_flops(&task) / self->task->host_rate;
+        *seconds += mrc_descent_flops(&task) / self->task->rate;
         if (!mrc_descent_possible(&task)) *seconds = -1;
     }
     return MERCER_OK;

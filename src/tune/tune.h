@@ -63,10 +63,9 @@ struct mrc_tune_task {
     int64_t next;     /* bests of other kernels and preprocessings that are wanted beside the best of all */
     double ridge;     /* of one sample; below 0: to be found */
     mrc_criterion criterion;
-    double budget;    /* seconds of counted work */
-    double rate;      /* flops a second in double, */
-    double host_rate; /* and of the processor */
-    int64_t memory;   /* bytes */
+    double budget;  /* seconds of counted work */
+    double rate;    /* flops a second in double */
+    int64_t memory; /* bytes */
     uint64_t seed;
     mercer_fit_callback progress; /* or NULL */
     void *progress_user;

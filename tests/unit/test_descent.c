@@ -3,6 +3,7 @@
  * Scales by descent: the slope of the held-back error against differences of that error, for both norms, weights and
  * several outputs; and a planted problem whose features are worth something known.
  */
+#include "support/backends.h"
 #include "support/datasets.h"
 
 #include "core/matrix.h"
@@ -39,64 +40,66 @@ static mercer_kernel kernel_of(const char *text)
     return kernel;
 }
 
-/* The error with coordinate k times e^log, and its slopes. */
-static double error_at(const char *text, int c, bool weighted, uint64_t seed, int k, double log, double slope[D])
+/* The error of a draw in host memory, and its slopes, where the backend computes. */
+static double slope_of(mrc_backend *backend, const mercer_kernel *kernel, double ridge, const mrc_draw *draw,
+                       int64_t fitted, int64_t centers, double *slope)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    mrc_slope_room room;
+    mrc_draw there = *draw;
+    double error;
+    bool solved;
+    MRC_SCOPE(scope, backend->context);
+    assert_succeeds(backend->context,
+                    mrc_scope_matrix(&scope, backend, &there.x, draw->x.rows, draw->x.cols, draw->x.dtype, "rows"));
+    assert_succeeds(backend->context,
+                    mrc_scope_matrix(&scope, backend, &there.y, draw->y.rows, draw->y.cols, MERCER_F64, "rows"));
+    assert_succeeds(backend->context, ops->copy(backend, &there.x, &draw->x));
+    assert_succeeds(backend->context, ops->copy(backend, &there.y, &draw->y));
+    assert_succeeds(backend->context, mrc_slope_open(&room, &scope, backend, &there, fitted, centers));
+    assert_succeeds(backend->context, mrc_error_slope(&room, kernel, ridge, &there, &error, slope, &solved));
+    assert_true(solved);
+    return error;
+}
+
+/* With coordinate k times e^log. */
+static double error_at(mrc_backend *backend, const char *text, int c, bool weighted, int k, double log, double slope[D])
 {
     mercer_kernel kernel = kernel_of(text);
-    double y[M][MOST_C], error;
-    bool solved;
+    double y[M][MOST_C];
     for (int i = 0; i < M; i++)
         for (int j = 0; j < D; j++) scaled[i][j] = points[i][j] * (j == k ? exp(log) : 1);
     for (int i = 0; i < M; i++)
         for (int l = 0; l < c; l++) (&y[0][0])[i * c + l] = targets[i][l];
     mrc_draw draw = {.x = mrc_view(scaled, M, D, MERCER_F64),
                      .y = mrc_view(y, M, c, MERCER_F64),
-                     .weights = weighted ? weights : NULL,
-                     .fitted = FITTED,
-                     .centers = CENTERS};
-    assert_succeeds(
-        context, mrc_error_slope(context->backend, &kernel, 1e-3, &draw, (mrc_rng){seed, 0}, &error, slope, &solved));
-    assert_true(solved);
-    return error;
+                     .weights = weighted ? weights : NULL};
+    return slope_of(backend, &kernel, 1e-3, &draw, FITTED, CENTERS, slope);
 }
 
 /* A central difference is off by h^2 / 6 third derivatives, and by the error's rounding over h: both below 1e-7 here. */
-static void test_slope(void **state)
+static void compare_slopes(mrc_backend *backend)
 {
-    (void)state;
     static const char *const kernels[] = {"laplace-l1:bandwidth=3", "exppower-l1:bandwidth=3,gamma=0.7",
                                           "laplace:bandwidth=2", "gaussian:bandwidth=2", "matern52:bandwidth=2"};
     const double h = 1e-4;
     double slope[D], unused[D];
     for (size_t which = 0; which < sizeof kernels / sizeof *kernels; which++)
-        for (int c = 1; c <= 3; c += 2)
+        for (int c = 1; c <= MOST_C; c += 2)
             for (int weighted = 0; weighted < 2; weighted++) {
-                error_at(kernels[which], c, weighted, 0, 0, 0, slope);
+                error_at(backend, kernels[which], c, weighted, 0, 0, slope);
                 for (int k = 0; k < D; k++) {
-                    double up = error_at(kernels[which], c, weighted, 0, k, h, unused);
-                    double down = error_at(kernels[which], c, weighted, 0, k, -h, unused);
+                    double up = error_at(backend, kernels[which], c, weighted, k, h, unused);
+                    double down = error_at(backend, kernels[which], c, weighted, k, -h, unused);
                     assert_true(fabs((up - down) / (2 * h) - slope[k]) <= 1e-6);
                 }
             }
 }
 
-/* Of c alike outputs each product of two sums with signs is that of one output times (sum of signs)^2, whose mean is c;
-   the error is a mean over outputs. */
-static void test_signs(void **state)
+static void test_slope(void **state)
 {
     (void)state;
-    enum { C = 4, SEEDS = 400 };
-    double one[D], many[D], mean = 0;
-    for (int i = 0; i < M; i++)
-        for (int l = 1; l < MOST_C; l++) targets[i][l] = targets[i][0];
-    error_at("laplace-l1:bandwidth=3", 1, false, 0, 0, 0, one);
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        error_at("laplace-l1:bandwidth=3", C, false, seed, 0, 0, many);
-        double share = many[0] / one[0];
-        assert_true(fabs(share) < 1e-9 || fabs(share - 1) < 1e-9 || fabs(share - 4) < 1e-9);
-        mean += share / SEEDS;
-    }
-    assert_true(fabs(mean - 1) < 0.25); /* a variance of 1.5: four standard errors */
+    for_each_backend(compare_slopes);
 }
 
 /* ---- Descent ----------------------------------------------------------------------------------------------------- */
@@ -117,10 +120,10 @@ static void plant(void)
     }
 }
 
-static void descend(double logs[FEATURES])
+static void descend(mercer_context *by, double logs[FEATURES])
 {
     mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=6");
-    mrc_descent task = {.context = context,
+    mrc_descent task = {.context = by,
                         .kernel = &kernel,
                         .ridge = 1e-5,
                         .x = mrc_view(planted_x, ROWS, FEATURES, MERCER_F32),
@@ -130,7 +133,7 @@ static void descend(double logs[FEATURES])
                         .seed = 3};
     assert_true(mrc_descent_possible(&task));
     assert_true(mrc_descent_flops(&task) > 0);
-    assert_succeeds(context, mrc_descend(&task, logs));
+    assert_succeeds(by, mrc_descend(&task, logs));
     task.spans = 1, task.rows[0].count = 300;
     assert_false(mrc_descent_possible(&task));
     mercer_kernel without_slope = kernel_of("lpq:p=1.5,q=1,bandwidth=2");
@@ -143,31 +146,42 @@ static double error_with(const double logs[FEATURES])
 {
     mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=6");
     static float x[ROWS][FEATURES];
-    double error, slope[FEATURES];
-    bool solved;
+    double slope[FEATURES];
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < FEATURES; k++) x[i][k] = planted_x[i][k] * (float)exp(logs[k]);
-    mrc_draw draw = {.x = mrc_view(x, ROWS, FEATURES, MERCER_F32),
-                     .y = mrc_view(planted_y, ROWS, 1, MERCER_F64),
-                     .fitted = 300,
-                     .centers = 200};
-    assert_succeeds(context,
-                    mrc_error_slope(context->backend, &kernel, 1e-5, &draw, (mrc_rng){0}, &error, slope, &solved));
-    assert_true(solved);
-    return error;
+    mrc_draw draw = {.x = mrc_view(x, ROWS, FEATURES, MERCER_F32), .y = mrc_view(planted_y, ROWS, 1, MERCER_F64)};
+    return slope_of(context->backend, &kernel, 1e-5, &draw, 300, 200, slope);
+}
+
+static void descend_planted(mercer_context *by)
+{
+    double logs[FEATURES], once_more[FEATURES];
+    plant();
+    descend(by, logs);
+    for (int k = 2; k < FEATURES; k++) assert_true(logs[0] > logs[k] + log(10) && logs[1] > logs[k]);
+    assert_true(error_with(logs) < 0.5 * error_with((double[FEATURES]){0}));
+    for (int i = 0; i < 100; i++) planted_y[i] = 1e6; /* rows that are not to be seen */
+    descend(by, once_more);
+    assert_memory_equal(logs, once_more, sizeof logs);
 }
 
 static void test_planted(void **state)
 {
     (void)state;
-    double logs[FEATURES], once_more[FEATURES];
-    plant();
-    descend(logs);
-    for (int k = 2; k < FEATURES; k++) assert_true(logs[0] > logs[k] + log(10) && logs[1] > logs[k]);
-    assert_true(error_with(logs) < 0.5 * error_with((double[FEATURES]){0}));
-    for (int i = 0; i < 100; i++) planted_y[i] = 1e6; /* rows that are not to be seen */
-    descend(once_more);
-    assert_memory_equal(logs, once_more, sizeof logs);
+    descend_planted(context);
+}
+
+static void descend_there(mrc_backend *backend)
+{
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return;
+    backend->context->backend = backend;
+    descend_planted(backend->context);
+}
+
+static void test_planted_on_devices(void **state)
+{
+    (void)state;
+    for_each_backend(descend_there);
 }
 
 /* A metric with factors: relative weights of norm 1, squares of norm 2, the directions of a full one. */
@@ -197,7 +211,7 @@ static void test_scaled_metric(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slope), cmocka_unit_test(test_signs),
-                                       cmocka_unit_test(test_planted), cmocka_unit_test(test_scaled_metric)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slope), cmocka_unit_test(test_planted),
+                                       cmocka_unit_test(test_planted_on_devices), cmocka_unit_test(test_scaled_metric)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -176,7 +176,6 @@ static void test_shared_distances(void **state)
                               .criterion = MRC_HOLDOUT,
                               .budget = 1e9,
                               .rate = 1e9,
-                              .host_rate = 1e9,
                               .memory = 8 * needed - (kept ? 0 : 8)};
         assert_succeeds(context, mrc_tune(&task, &found[kept]));
         assert_true(found[kept].whole && found[kept].found);
@@ -441,7 +440,6 @@ static void go_on(mrc_criterion criterion, int views, int64_t rows, int arms)
                           .criterion = criterion,
                           .budget = 1e6,
                           .rate = 1e9,
-                          .host_rate = 1e9,
                           .memory = INT64_C(1) << 30,
                           .journal = &first,
                           .keep = keep_copies,

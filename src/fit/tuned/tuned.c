@@ -181,10 +181,9 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     list_preparations(tuning, options, &self->info);
     mrc_criterion_find(options->tune_criterion, self->data, &tuning->criterion);
     double lambda = self->train.lambda;
-    double *rates = tuning->rates;
-    rates[0] = mrc_plan_rate_double(self->context), rates[1] = mrc_plan_rate_processor(self->context);
+    tuning->rate = mrc_plan_rate_double(self->context);
     if (options->comm)
-        MRC_TRY(mercer_comm_broadcast(options->comm, rates, sizeof tuning->rates)); /* all try the same */
+        MRC_TRY(mercer_comm_broadcast(options->comm, &tuning->rate, sizeof tuning->rate)); /* all try the same */
     mrc_tune_task task = {.context = self->context,
                           .data = self->data,
                           .given_centers = options->given_centers,
@@ -200,8 +199,7 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                           .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
                           .criterion = tuning->criterion,
                           .budget = mrc_fit_tune_budget(self),
-                          .rate = rates[0],
-                          .host_rate = rates[1],
+                          .rate = tuning->rate,
                           .memory = self->memory,
                           .seed = options->seed,
                           .progress = options->progress,

@@ -28,7 +28,7 @@ typedef struct mrc_tuning {
     mrc_tune_result result;
     mrc_journal journal; /* kept in the checkpoint, if there is one, */
     double kept;         /* and when it was; */
-    double rates[2];     /* flops a second that its work is counted by, and those of the processor */
+    double rate;         /* flops a second that its work is counted by */
     char of[MRC_SEARCH_CHARS];
     mrc_tensor tensors[MRC_SEARCH_TENSORS]; /* views of the three */
     int64_t kept_members;                   /* members that the checkpoint has beside the search, */

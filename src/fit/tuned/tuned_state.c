@@ -7,7 +7,7 @@
  *   search.shapes   (metrics, 3) f64      directions of every metric that was learned (0: none), whether it is
  *                                         diagonal, and the step of the bandwidth that it came with
  *   search.maps     (1, numbers) f64      their maps, one behind the other
- *   search.rate     (1, 2) f64            flops a second, by which work was counted; those of the processor
+ *   search.rate     (1, 1) f64            flops a second, by which work was counted
  *   search.of       (1, characters) u8    what it is a search of
  *
  * Work is counted at the same rate when it goes on, so that it ends where it would have ended: in the same bytes.
@@ -52,7 +52,7 @@ const mrc_tensor *mrc_fit_search_tensors(mrc_tuning *self)
         {.name = "search.errors", .value = mrc_view(journal->errors, journal->fits, journal->ridges, MERCER_F64)},
         {.name = "search.shapes", .value = mrc_view(journal->shapes, journal->metrics, MRC_JOURNAL_SHAPE, MERCER_F64)},
         {.name = "search.maps", .value = mrc_view(journal->maps, 1, journal->numbers, MERCER_F64)},
-        {.name = "search.rate", .value = mrc_view(self->rates, 1, 2, MERCER_F64)},
+        {.name = "search.rate", .value = mrc_view(&self->rate, 1, 1, MERCER_F64)},
         {.name = "search.of", .value = mrc_view(self->of, 1, (int64_t)strlen(self->of), MERCER_U8)}};
     memcpy(self->tensors, tensors, sizeof tensors);
     return self->tensors;
@@ -134,16 +134,15 @@ static mercer_status take_journal(mercer_fitting *self, const mrc_tensor_file *f
     mercer_matrix errors, shapes, maps, rate;
     if (!find(file, "search.errors", journal->ridges, &errors) ||
         !find(file, "search.shapes", MRC_JOURNAL_SHAPE, &shapes) || !find(file, "search.maps", -1, &maps) ||
-        !find(file, "search.rate", 2, &rate) || rate.rows != 1 ||
-        !(mrc_load(&rate, 0, 0) > 0 && mrc_load(&rate, 0, 1) > 0) || !fit_together(journal, &shapes, &maps))
+        !find(file, "search.rate", 1, &rate) || rate.rows != 1 || !(mrc_load(&rate, 0, 0) > 0) ||
+        !fit_together(journal, &shapes, &maps))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", self->options.checkpoint);
     MRC_TRY(mrc_check_finite(self->context, "search.maps", &maps, NULL));
     MRC_TRY(take(journal, &journal->errors, &journal->error_room, &errors));
     MRC_TRY(take(journal, &journal->shapes, &journal->shape_room, &shapes));
     MRC_TRY(take(journal, &journal->maps, &journal->map_room, &maps));
     journal->fits = errors.rows, journal->metrics = shapes.rows, journal->numbers = maps.cols;
-    for (int i = 0; i < 2; i++) self->tuning->rates[i] = mrc_load(&rate, 0, i);
-    task->rate = self->tuning->rates[0], task->host_rate = self->tuning->rates[1];
+    task->rate = self->tuning->rate = mrc_load(&rate, 0, 0);
     return MERCER_OK;
 }
 
