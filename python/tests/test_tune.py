@@ -45,7 +45,7 @@ def test_default():
     assert "no table" in bytes_.summary_["untuned"]
 
 
-def test_average():
+def test_average(tmp_path):
     """The mean of three models, with its probabilities, and after a file."""
     labels = np.where(Y > 0.8, "high", "low")
     options = {"kernels": ["laplace-l1", "gaussian"], "n_centers": 40, "learn_features": 1, "random_state": 0, "tune": 0.3}
@@ -56,6 +56,8 @@ def test_average():
     assert np.array_equal(three.classes_[shares.argmax(axis=1)], three.predict(X[500:]))
     again = pickle.loads(pickle.dumps(three))
     assert again.model_.members == 3 and np.array_equal(again.predict_proba(X[500:]), shares)
+    again.model_.export(tmp_path / "mean.c")
+    assert "static int member_2(" in (tmp_path / "mean.c").read_text()
     with pytest.raises(ValueError, match="tune is off"):
         KernelClassifier(average_models=3, tune="off").fit(X[:500], labels[:500])
 
