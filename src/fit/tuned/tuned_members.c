@@ -123,7 +123,7 @@ static mercer_status train_member(mercer_fitting *self, int number, const char *
 /* All members so far, with the search. That it cannot be written is a failure, as at the beginning of a training. */
 static mercer_status keep_members(mercer_fitting *self, mercer_model *done)
 {
-    if (!self->train.checkpoint) return MERCER_OK;
+    if (!self->train.checkpoint || !done) return MERCER_OK;
     done->beside = mrc_fit_search_tensors(self->tuning), done->beside_count = MRC_SEARCH_TENSORS;
     mercer_status status = mercer_model_save(done, self->train.checkpoint, NULL);
     done->beside = NULL, done->beside_count = 0;
