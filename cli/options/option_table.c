@@ -127,7 +127,7 @@ static const cli_option written[] = {
      "kernel, bandwidth, metric and ridge nor how to train are given"},
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
      "what the search may take, and half of it what more centers make training take, by counted work at the machine's "
-     "nominal speed: 10s, 2m (default: 30 s, of fewer than 10,000 rows 1 ms a row, of fewer than 1,200 1.5 ms; on a "
+     "nominal speed: 10s, 2m (default: 30 s, of fewer than 10,000 rows 2 ms a row; on a "
      "GPU a tenth of that)"},
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "

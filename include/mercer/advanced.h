@@ -560,7 +560,7 @@ typedef struct mercer_tune_try {
     int64_t round;                     /* of the metric; 0: none */
     int64_t rows, centers;             /* of the fit */
     double multiple, bandwidth;        /* over the median distance between samples in that metric; itself */
-    double ridge, error;               /* of one sample; mean squared error by the criterion */
+    double ridge, error;               /* of one sample, between those tried; smallest mean squared error of them */
     double errors[MERCER_TUNE_RIDGES]; /* of all ridges */
 } mercer_tune_try;
 

@@ -31,6 +31,20 @@ mercer_status mrc_search_unit(mrc_tune_search *self, const mercer_kernel *kernel
     return status == MERCER_ERROR_DATA ? MERCER_OK : status;
 }
 
+static double multiple_of(const mrc_round *round, int step)
+{
+    return mrc_search_multiple(step) * exp2(round->shift);
+}
+
+/* Where the parabola through values at -1, 0 and 1 is lowest, between them. */
+static double lowest(double before, double middle, double after)
+{
+    double bend = before - 2 * middle + after;
+    if (!isfinite(bend)) return 0;
+    if (bend <= 0) return before < after ? -1 : 1;
+    return fmax(-1, fmin(1, (before - after) / bend / 2));
+}
+
 /* ---- One bandwidth ----------------------------------------------------------------------------------------------- */
 
 /* Whether one pass over the rows serves all folds: their points are the same. */
@@ -71,9 +85,9 @@ static void note(mrc_tune_search *self, const mrc_round *round, int step, const 
                             .round = of->round,
                             .rows = self->rows_at_most,
                             .centers = self->p,
-                            .multiple = mrc_search_multiple(step),
-                            .bandwidth = mrc_search_multiple(step) * round->units[0],
-                            .ridge = result->ridges[best],
+                            .multiple = multiple_of(round, step),
+                            .bandwidth = multiple_of(round, step) * round->units[0],
+                            .ridge = round->ridges[step],
                             .error = errors[best]};
     memcpy(at->errors, errors, (size_t)result->ridge_count * sizeof *errors);
 }
@@ -184,6 +198,16 @@ mercer_status mrc_round_fit(mrc_tune_search *self, mrc_round *round, double mult
     return MERCER_OK;
 }
 
+/* The ridge with the smallest error, or from there towards a neighbour, to the lowest point of the parabola through the
+   logarithms of the three errors: ridges are factors of 10 apart, and the error is smooth in their logarithm. */
+static double choose_ridge(const mrc_tune_result *result, const double *errors, int best)
+{
+    double ridge = result->ridges[best];
+    if (best == 0 || best + 1 == result->ridge_count) return ridge;
+    double shift = lowest(log(errors[best - 1]), log(errors[best]), log(errors[best + 1])); /* at most half a step */
+    return ridge * pow(result->ridges[best + (shift > 0 ? 1 : -1)] / ridge, fabs(shift));
+}
+
 static mercer_status try_step(mrc_tune_search *self, mrc_round *round, int step)
 {
     double errors[MRC_RIDGES], flops = mrc_round_cost(self, round);
@@ -197,15 +221,15 @@ static mercer_status try_step(mrc_tune_search *self, mrc_round *round, int step)
     result->seconds += flops / self->task->rate;
     if (round->pass) round->pass->counted = true;
     bool fitted;
-    MRC_TRY(mrc_round_fit(self, round, mrc_search_multiple(step), errors, &fitted));
+    MRC_TRY(mrc_round_fit(self, round, multiple_of(round, step), errors, &fitted));
     int best = 0;
     for (int r = 1; r < result->ridge_count; r++)
         if (errors[r] < errors[best]) best = r;
+    round->errors[step] = errors[best], round->ridges[step] = choose_ridge(result, errors, best);
     note(self, round, step, errors, best);
-    round->errors[step] = errors[best], round->ridges[step] = result->ridges[best];
     if (!isfinite(errors[best]) || (round->best >= 0 && errors[best] >= round->errors[round->best])) return MERCER_OK;
     round->best = step, round->fitted = fitted && self->view_count == 1;
-    return round->fitted ? mrc_small_fits_weights(self->fits[0], result->ridges[best], &round->weights) : MERCER_OK;
+    return round->fitted ? mrc_small_fits_weights(self->fits[0], round->ridges[step], &round->weights) : MERCER_OK;
 }
 
 /* ---- A round ----------------------------------------------------------------------------------------------------- */
@@ -222,14 +246,31 @@ static mercer_status climb(mrc_tune_search *self, mrc_round *round)
     return MERCER_OK;
 }
 
+/* Of a metric that is a little better than the one before, the best bandwidth is nearly always the same multiple of the
+   median distance: an arm that came back to it once goes on without neighbours. */
 static mercer_status try_bandwidths(mrc_tune_search *self, mrc_round *round)
 {
-    const mrc_arm *of = round->of;
+    mrc_arm *of = round->of;
     bool first = self->level == 0 && of->round == 0;
     for (int i = 0; i < STEPS; i++) round->errors[i] = (double)INFINITY;
     for (int i = 0; first && i < MRC_TUNE_FIRST; i++) MRC_TRY(try_step(self, round, i));
     if (!first) MRC_TRY(try_step(self, round, of->step));
-    return self->climbs ? climb(self, round) : MERCER_OK;
+    if (!self->climbs || of->settled) return MERCER_OK;
+    MRC_TRY(climb(self, round));
+    round->around = true;
+    of->settled = !first && round->best == of->step;
+    return MERCER_OK;
+}
+
+/* A neighbour that was not tried, beyond the ends, is taken to be as far above as the other. */
+static double bend_of(const mrc_round *round)
+{
+    int best = round->best;
+    double below = best > 0 ? log(round->errors[best - 1] / round->errors[best]) : (double)INFINITY,
+           above = best + 1 < STEPS ? log(round->errors[best + 1] / round->errors[best]) : (double)INFINITY;
+    if (!isfinite(below)) below = above;
+    if (!isfinite(above)) above = below;
+    return isfinite(below) ? below + above : 0;
 }
 
 static mercer_status copy_metric(mrc_tune_search *self, mrc_metric *to, const mrc_metric *from)
@@ -342,9 +383,12 @@ static mercer_status take_over(mrc_tune_search *self, const mrc_round *round)
     mrc_tune_result *result = self->result;
     double error = round->errors[round->best];
     of->step = round->best;
+    if (round->around && of->round == of->best_round && error <= of->error)
+        of->around = true, of->bend = bend_of(round);
     if (!(error < of->error)) return MERCER_OK;
     of->error = of->last_error = error, of->best_step = round->best, of->ridge = round->ridges[round->best];
     of->best_round = of->round, of->last_level = self->level;
+    if (self->climbs) of->around = round->around, of->bend = bend_of(round);
     MRC_TRY(mrc_search_copy(self, of->best, of->now));
     if (result->found && self->winner_level == self->level && error >= result->error) return MERCER_OK;
     result->found = true;
@@ -379,6 +423,32 @@ mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *
     *better = of->error < before;
     if (!last && !self->out_of_budget) MRC_TRY(learn_metric(self, &round));
     of->round++;
+    return MERCER_OK;
+}
+
+mercer_status mrc_round_between(mrc_tune_search *self, mrc_arm *of)
+{
+    mrc_tune_result *result = self->result;
+    double *weights, ridges[3] = {0, of->ridge, 0}, logs[3] = {0, log(of->error), 0};
+    bool zero;
+    mrc_round round = {
+        .of = of, .kernel = self->task->kernels[of->kernel], .preparation = of->preparation, .metrics = of->best};
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, self->p * self->points.c, sizeof *weights, "weights"));
+    round.weights = mrc_view(weights, self->p, self->points.c, MERCER_F64);
+    MRC_TRY(mrc_round_units(self, &round, &zero));
+    of->round = of->best_round;
+    for (int side = 0; side < 3; side += 2) {
+        round.best = -1, round.errors[of->best_step] = (double)INFINITY, round.shift = 0.5 * (side - 1);
+        if (!zero) MRC_TRY(try_step(self, &round, of->best_step));
+        if (round.best < 0) return MERCER_OK;
+        logs[side] = log(round.errors[of->best_step]), ridges[side] = round.ridges[of->best_step];
+        result->error = fmin(result->error, round.errors[of->best_step]);
+    }
+    double to = lowest(logs[0], logs[1], logs[2]);
+    of->error = of->last_error = result->error;
+    of->ridge = result->ridge = ridges[1 + (int)lround(to)];
+    result->multiple = mrc_search_multiple(of->best_step) * exp2(0.5 * to);
     return MERCER_OK;
 }
 

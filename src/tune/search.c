@@ -6,12 +6,17 @@
  *   level 0   512 centers, 4,096 rows    all arms: round 0 without a metric, bandwidths 1/4 to 4, 8 .. 32 while the
  *                                        widest is the best; then a metric from the gradients of the best fit
  *                                        (features/agop.h) and the next round, which tries its last bandwidth and
- *                                        neighbours as long as they are better. From round 2 on the better half goes on
+ *                                        neighbours as long as they are better, until a round comes back to it. From
+ *                                        round 2 on the better half goes on
  *   level 1   1,024 and 10,240           the 4 best arms, from their best metric on: up to 2 further rounds; then, for
  *                                        the 2 best, scales by descent (tune/descent.h), if rows are held back: by
  *                                        other criteria the rows that are judged on would have been seen
  *   level 2   3,072 and 20,480           the 3 best as they are, all ridges: more centers serve rough kernels more than
- *                                        smooth ones, and small fits flatter the latter
+ *                                        smooth ones, and small fits flatter the latter. Where the error depends on the
+ *                                        bandwidth, up to 2 further rounds, and of the best half steps of it
+ *
+ * Arms that are far behind the best do not come to the next level: on eight tables of 2,000 rows none of those within
+ * 1.25 times its error made up more than 7 % by the centers of level 2.
  *
  * Last, the best with a quarter and half of its centers: what more of them bring (fit/tuned/tuned_size.c).
  *
@@ -39,8 +44,13 @@ static const struct {
     int64_t rounds; /* further ones */
     bool climbs;    /* neighbours of a bandwidth are tried */
     int descents;   /* arms whose scales go down */
-} levels[LEVELS] = {
-    {4096, 512, 4, MRC_TUNE_ARMS, 0, true, 0}, {10240, 1024, 3, 4, 2, true, 2}, {20480, 3072, 1, 3, 0, false, 0}};
+    double behind;  /* arms that err more than so many times the best are left behind */
+} levels[LEVELS] = {{4096, 512, 4, MRC_TUNE_ARMS, 0, true, 0, 0},
+                    {10240, 1024, 3, 4, 2, true, 2, 1.25},
+                    {20480, 3072, 1, 3, 2, false, 0, 1.05}};
+/* Of the logarithm of the error, by twice and by half the bandwidth together. An error that depends less on the scale
+   of the metric does not depend on its details: at the last level neither further rounds nor half steps would tell. */
+#define SHARP 0.07
 static const double all_ridges[MRC_TUNE_RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 /* ---- Levels ------------------------------------------------------------------------------------------------------ */
@@ -105,8 +115,8 @@ static void make_views(mrc_tune_search *self, int64_t *fitted)
     }
 }
 
-/* The rows of a level: of each fold that is fitted to, its share; *same: those of the level before. */
-static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
+/* The rows of a level: of each fold that is fitted to, its share. How many they are, and its centers. */
+static int64_t take_rows(mrc_tune_search *self, int level, int64_t *p)
 {
     int64_t all = fitted_rows(self), wanted = mrc_min(levels[level].rows, all), sum = 0;
     int last = self->split.fold_count - (self->rows.held_out ? 1 : 0);
@@ -118,7 +128,14 @@ static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
     }
     int64_t fitted = sum;
     make_views(self, &fitted);
-    int64_t p = centers_at(self, level, fitted);
+    *p = centers_at(self, level, fitted);
+    return sum;
+}
+
+/* *same: the fits of the level before. */
+static mercer_status open_level(mrc_tune_search *self, int level, bool *same)
+{
+    int64_t p, sum = take_rows(self, level, &p);
     *same = level > 0 && sum == self->rows_at_most && p == self->p;
     if (*same) return MERCER_OK;
     self->level = level, self->rows_at_most = sum, self->climbs = levels[level].climbs;
@@ -156,9 +173,10 @@ static mercer_status first_level(mrc_tune_search *self)
 /* From the best metric on, as long as a round is better. */
 static mercer_status go_on(mrc_tune_search *self, mrc_arm *of)
 {
-    int64_t most = mrc_min(levels[self->level].rounds, self->task->rounds);
+    bool known = !self->climbs && of->bend < SHARP;
+    int64_t most = known ? 0 : mrc_min(levels[self->level].rounds, self->task->rounds);
     MRC_TRY(mrc_search_copy(self, of->now, of->best));
-    of->error = (double)INFINITY, of->ended = false, of->step = of->best_step, of->round = of->best_round;
+    of->error = (double)INFINITY, of->ended = of->settled = false, of->step = of->best_step, of->round = of->best_round;
     bool better = true;
     for (int64_t i = 0; i <= most && better && !of->ended && !self->out_of_budget; i++)
         MRC_TRY(mrc_round_do(self, of, i == most, &better));
@@ -172,9 +190,23 @@ static mercer_status descend_best(mrc_tune_search *self)
     int count = (int)mrc_min(levels[self->level].descents, self->arm_count);
     if (!self->views[0].held_out || self->task->rounds == 0) return MERCER_OK;
     for (int i = 0; i < count; i++) best[i] = ranked(self, i);
-    for (int i = 0; i < count && !self->out_of_budget; i++)
-        if (isfinite(best[i]->error)) MRC_TRY(mrc_round_descend(self, best[i]));
+    double most = levels[self->level].behind * best[0]->error;
+    for (int i = 0; i < count && !self->out_of_budget; i++) {
+        best[i]->settled = false;
+        if (isfinite(best[i]->error) && best[i]->error <= most) MRC_TRY(mrc_round_descend(self, best[i]));
+    }
     return MERCER_OK;
+}
+
+/* Neighbours of the best bandwidth of the level, if its round went without: they tell how flat the best is. */
+static mercer_status look_around(mrc_tune_search *self)
+{
+    mrc_arm *of = ranked(self, 0);
+    bool better;
+    if (!self->climbs || of->around || !isfinite(of->error) || self->out_of_budget) return MERCER_OK;
+    MRC_TRY(mrc_search_copy(self, of->now, of->best));
+    of->ended = of->settled = false, of->step = of->best_step, of->round = of->best_round;
+    return mrc_round_do(self, of, true, &better);
 }
 
 static mercer_status further_level(mrc_tune_search *self)
@@ -182,15 +214,20 @@ static mercer_status further_level(mrc_tune_search *self)
     mrc_arm *list[MRC_TUNE_ARMS];
     int count = 0;
     for (int i = 0; i < self->arm_count && i < levels[self->level].arms; i++) list[count++] = ranked(self, i);
+    double most = levels[self->level].behind * list[0]->error;
+    while (count > 1 && !(list[count - 1]->error <= most)) count--;
     for (int i = 0; i < count && !self->out_of_budget; i++)
         if (isfinite(list[i]->error)) MRC_TRY(go_on(self, list[i]));
-    MRC_TRY(descend_best(self));
     for (int i = 0; i < self->arm_count; i++) { /* those left behind are out */
         bool in = false;
         for (int k = 0; k < count; k++) in = in || list[k] == &self->arms[i];
         if (!in) self->arms[i].error = (double)INFINITY;
     }
-    return MERCER_OK;
+    MRC_TRY(descend_best(self));
+    MRC_TRY(look_around(self));
+    mrc_arm *best = ranked(self, 0);
+    bool sharp = !self->climbs && isfinite(best->error) && best->bend >= SHARP && !self->out_of_budget;
+    return sharp ? mrc_round_between(self, best) : MERCER_OK;
 }
 
 /* ---- What more centers bring ------------------------------------------------------------------------------------- */
@@ -313,12 +350,52 @@ static int64_t most_rows(const mrc_tune_task *task)
     return mrc_max(2, mrc_min(levels[LEVELS - 1].rows, room * 2 / 3));
 }
 
+/* Seconds of counted work that the levels before the last leave for one fit of it: trained is at that size or a larger
+   one, and what is best there is better known by one such fit than by many small ones. 0: there is no such fit, or it
+   would take more than half of the budget. */
+static double last_fit(mrc_tune_search *self)
+{
+    const mrc_tune_task *task = self->task;
+    int64_t p, first_p, first = take_rows(self, 0, &first_p), last = take_rows(self, LEVELS - 1, &p), n = 0;
+    if (first == last && first_p == p) return 0;
+    for (int f = 0; f < self->rows.count; f++) n += self->rows.folds[f].count;
+    double flops = (double)n * (double)p * (MRC_MOST_FEATURE_FLOPS * (double)self->points.d + MRC_VALUE_FLOPS);
+    mrc_criterion criterion = task->criterion == MRC_KFOLD ? MRC_HOLDOUT : task->criterion;
+    flops += mrc_small_flops(&self->views[0], p, criterion, self->result->ridge_count);
+    double seconds = self->view_count * flops / task->rate;
+    return seconds > task->budget / 2 ? 0 : seconds;
+}
+
+/* All levels. One that its budget ends is followed by the last, which has something left. */
+static mercer_status run_levels(mrc_tune_search *self, double budget)
+{
+    double kept = last_fit(self);
+    bool cut = false;
+    for (int level = 0; level < LEVELS; level++) {
+        bool same, last = level == LEVELS - 1;
+        if (cut && (!last || kept == 0)) continue;
+        self->out_of_budget = false;
+        self->own.budget = budget - (last ? 0 : kept);
+        MRC_TRY(open_level(self, level, &same));
+        if (same) continue;
+        self->result->rows = self->rows_at_most;
+        MRC_TRY(level == 0 ? first_level(self) : further_level(self));
+        cut = cut || self->out_of_budget;
+    }
+    self->own.budget = budget;
+    self->out_of_budget = cut;
+    self->result->whole = !cut && !self->left_out;
+    return MERCER_OK;
+}
+
 static mercer_status run(mrc_tune_search *self, mrc_scope *scope)
 {
     const mrc_tune_task *task = self->task;
     mrc_tune_result *result = self->result;
     MRC_TRY(mrc_split_make(&self->split, task->data, task->criterion, most_rows(task), task->seed));
-    self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = task->criterion == MRC_HOLDOUT};
+    self->rows = (mrc_small_rows){.count = self->split.fold_count,
+                                  .held_out = task->criterion == MRC_HOLDOUT,
+                                  .own_centers = !task->given_centers};
     memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
     self->view_count = task->criterion == MRC_KFOLD ? self->rows.count : 1;
     self->points = (mrc_tune_points){.scope = scope, .context = self->context};
@@ -326,14 +403,7 @@ static mercer_status run(mrc_tune_search *self, mrc_scope *scope)
     self->rows.x = self->points.mapped, self->rows.y = self->points.y, self->rows.weights = self->points.weights;
     make_arms(self);
     result->held = self->rows.held_out ? self->rows.folds[self->rows.count - 1].count : 0;
-    for (int level = 0; level < LEVELS && !self->out_of_budget; level++) {
-        bool same;
-        MRC_TRY(open_level(self, level, &same));
-        if (same) continue;
-        result->rows = self->rows_at_most;
-        MRC_TRY(level == 0 ? first_level(self) : further_level(self));
-    }
-    result->whole = !self->out_of_budget && !self->left_out;
+    MRC_TRY(run_levels(self, task->budget));
     if (!self->out_of_budget) MRC_TRY(try_sizes(self));
     if (task->keep) task->keep(task->keep_user, task, true);
     if (!result->found) return MERCER_OK;
@@ -350,7 +420,7 @@ mercer_status mrc_tune(const mrc_tune_task *task, mrc_tune_result *out)
     MRC_TRY(mrc_alloc(task->context, &out->tries, MRC_TUNE_TRIES, sizeof *out->tries, "what was tried"));
     MRC_SCOPE(scope, task->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self, 1, sizeof *self, "the search"));
-    self->task = task, self->context = task->context, self->result = out;
+    self->own = *task, self->task = &self->own, self->context = task->context, self->result = out;
     mercer_status status = run(self, &scope);
     for (int i = 0; i < self->arm_count; i++) {
         for (int v = 0; v < MRC_VIEWS; v++) {

@@ -19,7 +19,10 @@ typedef struct mrc_arm {
     double ridge, error; /* of the best, at the last level that it came to */
     double last_error;   /* the same, of arms left behind too; infinity: there was none */
     int last_level;
-    bool ended; /* no better, or nothing to learn from */
+    bool settled; /* the last round came back to the bandwidth that it began with */
+    bool around;  /* neighbours of the best were tried: */
+    double bend;  /* how much the logarithm of the error rises to both, together; 0: not known */
+    bool ended;   /* no better, or nothing to learn from */
 } mrc_arm;
 
 /* Distances of a norm, kept for the fits that see the same points, and which those are. */
@@ -32,7 +35,8 @@ typedef struct mrc_pass {
 } mrc_pass;
 
 typedef struct mrc_tune_search {
-    const mrc_tune_task *task;
+    const mrc_tune_task *task; /* as it was given, but for the budget of a level: */
+    mrc_tune_task own;
     mercer_context *context;
     mrc_tune_result *result;
     mrc_tune_points points;
@@ -52,9 +56,9 @@ typedef struct mrc_tune_search {
     int64_t metrics;       /* that there were so far: the number of the last */
     mrc_metric winner[MRC_VIEWS]; /* of the best of all */
     bool climbs;                  /* neighbours of a bandwidth are tried: at this level */
-    bool out_of_budget;
-    bool left_out; /* a descent that would have gone over it */
-    int64_t total; /* tries expected, for progress */
+    bool out_of_budget;           /* of the level */
+    bool left_out;                /* a descent that would have gone over it */
+    int64_t total;                /* tries expected, for progress */
 } mrc_tune_search;
 
 /* A round of an arm. */
@@ -68,7 +72,9 @@ typedef struct mrc_round {
     mrc_pass *pass;                /* or NULL: every fit forms distances of its own */
     double errors[MRC_TUNE_STEPS]; /* the best of all ridges; infinity: not tried */
     double ridges[MRC_TUNE_STEPS];
+    double shift; /* of all bandwidths, in steps */
     int best;
+    bool around;           /* neighbours of the best were tried */
     mercer_matrix weights; /* (p, c) of the best, */
     bool fitted;           /* unless its errors are from the journal */
 } mrc_round;
@@ -94,6 +100,8 @@ mercer_status mrc_round_fit(mrc_tune_search *self, mrc_round *round, double mult
 /* The next round of an arm, and the metric of the one after it unless it is the last. *better: than the arm's rounds
    before, at this level. */
 mercer_status mrc_round_do(mrc_tune_search *self, mrc_arm *of, bool last, bool *better);
+/* Half a step to both sides of the best of all, which is this arm's, and the multiple where a parabola is lowest. */
+mercer_status mrc_round_between(mrc_tune_search *self, mrc_arm *of);
 /* One more round, with its scales by descent. */
 mercer_status mrc_round_descend(mrc_tune_search *self, mrc_arm *of);
 

@@ -7,8 +7,9 @@
  *     alpha = (G + l w K(Z, Z) + 1e-10 tr(G) / p I)^-1 B,   G, B, w sums over the other folds
  *     e_l  += |K(X_v, Z) alpha - Y_v|^2
  *
- * The Gram matrix of the others is the sum less the fold's own, so k folds cost one pass over the rows. Closed forms
- * are in closed_form.c. Memory: (folds + 3) p^2 doubles and some rows of p.
+ * The Gram matrix of the others is the sum less the fold's own, so k folds cost one pass over the rows. Where centers
+ * are all rows that are fitted to, alpha = (K(Z, Z) + (l w + 1e-10 tr(K) / p) I)^-1 Y. Closed forms are in
+ * closed_form.c. Memory: (folds + 3) p^2 doubles and some rows of p.
  */
 #include "tune/small_parts.h"
 
@@ -29,6 +30,14 @@ static int64_t most_rows(const mrc_small_rows *rows)
 static bool is_closed(const mrc_small_fits *self)
 {
     return self->criterion == MRC_LOO || self->criterion == MRC_GCV;
+}
+
+/* Whether centers are all rows that are fitted to, and none weighs more than another. */
+static bool is_whole(const mrc_small_rows *rows, int64_t p, mrc_criterion criterion)
+{
+    int64_t fitted = 0;
+    for (int f = 0; f < rows->count - 1; f++) fitted += rows->folds[f].count;
+    return rows->own_centers && criterion == MRC_HOLDOUT && !rows->weights && p == fitted;
 }
 
 /* Memory where matrices lie. */
@@ -102,6 +111,7 @@ mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *contex
     *self = (mrc_small_fits){
         .context = context, .rows = rows, .p = p, .criterion = criterion, .ridges = ridges, .count = count};
     self->grams = criterion == MRC_KFOLD ? rows->count : 1;
+    self->whole = is_whole(rows, p, criterion);
     self->there = !is_closed(self) && context->backend->ops->capabilities(context->backend).memory != MRC_HOST;
     MRC_TRY(make_room(self));
     *out = self;
@@ -118,18 +128,25 @@ void mrc_small_fits_free(mrc_small_fits *self)
     MRC_FREE_ALL(self->context, self->diagonal, self);
 }
 
+double mrc_small_flops(const mrc_small_rows *rows, int64_t centers, mrc_criterion criterion, int count)
+{
+    double p = (double)centers, c = (double)rows->y.cols, n = 0, held = 0, judged = 0;
+    for (int f = 0; f < rows->count; f++) {
+        bool last = f == rows->count - 1, gram = criterion != MRC_HOLDOUT || !last;
+        double own = (double)rows->folds[f].count;
+        n += gram ? own : 0;
+        held += gram && criterion != MRC_KFOLD ? 0 : own;
+        judged += gram && criterion != MRC_KFOLD ? 0 : 1;
+    }
+    if (criterion == MRC_LOO || criterion == MRC_GCV)
+        return (criterion == MRC_LOO ? 5 : 2) * n * p * p + 10 * p * p * p;
+    double sums = is_whole(rows, centers, criterion) ? 0 : n * p * (p + 2 * c);
+    return sums + count * (judged * (p * p * p / 3 + 2 * p * p * c) + 2 * held * p * c);
+}
+
 double mrc_small_fits_flops(const mrc_small_fits *self)
 {
-    double p = (double)self->p, c = (double)self->rows->y.cols, n = 0, held = 0, judged = 0;
-    for (int f = 0; f < self->rows->count; f++) {
-        bool last = f == self->rows->count - 1, gram = self->criterion != MRC_HOLDOUT || !last;
-        double rows = (double)self->rows->folds[f].count;
-        n += gram ? rows : 0;
-        held += gram && self->criterion != MRC_KFOLD ? 0 : rows;
-        judged += gram && self->criterion != MRC_KFOLD ? 0 : 1;
-    }
-    if (is_closed(self)) return (self->criterion == MRC_LOO ? 5 : 2) * n * p * p + 10 * p * p * p;
-    return n * p * (p + 2 * c) + self->count * (judged * (p * p * p / 3 + 2 * p * p * c) + 2 * held * p * c);
+    return mrc_small_flops(self->rows, self->p, self->criterion, self->count);
 }
 
 /* ---- Equations --------------------------------------------------------------------------------------------------- */
@@ -224,12 +241,30 @@ static mercer_status add_fold(mrc_small_fits *self, int f, double sign)
     return backend->ops->axpby(backend, sign, &rhs, 1, &self->total_rhs);
 }
 
+/* The targets of the centers, which are all rows that are fitted to. */
+static mercer_status gather_targets(mrc_small_fits *self)
+{
+    mrc_backend *backend = self->context->backend;
+    const mrc_small_rows *rows = self->rows;
+    mercer_matrix targets;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_view(&scope, &targets, self->p, rows->y.cols, MERCER_F64, "targets"));
+    for (int64_t i = 0, done = 0; done < self->p; i++)
+        for (int f = 0; f < rows->count - 1; f++)
+            if (i < rows->folds[f].count)
+                memcpy(mrc_row(&targets, done++), mrc_row(&rows->y, rows->folds[f].first + i),
+                       (size_t)rows->y.cols * sizeof(double));
+    self->mass = (double)self->p;
+    return backend->ops->copy(backend, &self->total_rhs, &targets);
+}
+
 /* The folds' own sums, and those of all that are fitted to: on and below the diagonal, which is what factors read. */
 static mercer_status make_equations(mrc_small_fits *self)
 {
     mrc_backend *backend = self->context->backend;
     const mrc_small_rows *rows = self->rows;
     MRC_TRY(mrc_small_centers(self));
+    if (self->whole) return gather_targets(self);
     MRC_TRY(backend->ops->clear(backend, &self->total));
     MRC_TRY(backend->ops->clear(backend, &self->total_rhs));
     self->mass = 0;
@@ -254,15 +289,16 @@ static mercer_status solve(mrc_small_fits *self, double ridge, double mass, cons
 {
     mrc_backend *backend = self->context->backend;
     int64_t p = self->p;
-    double trace = 0;
-    mercer_matrix seen = mrc_view(self->diagonal, p, 1, MERCER_F64), of_total = mrc_columns(&self->total, 0, 1),
+    double trace = 0, own = self->whole ? ridge * mass : 0; /* of every row */
+    const mercer_matrix *base = self->whole ? &self->zz : &self->total;
+    mercer_matrix seen = mrc_view(self->diagonal, p, 1, MERCER_F64), of_base = mrc_columns(base, 0, 1),
                   of_system = mrc_columns(&self->system, 0, 1);
-    of_total.ld = of_system.ld = p + 1; /* their diagonals */
-    MRC_TRY(backend->ops->copy(backend, &seen, &of_total));
+    of_base.ld = of_system.ld = p + 1; /* their diagonals */
+    MRC_TRY(backend->ops->copy(backend, &seen, &of_base));
     for (int64_t j = 0; j < p; j++) trace += self->diagonal[j];
-    MRC_TRY(backend->ops->copy(backend, &self->system, &self->total));
-    MRC_TRY(backend->ops->axpby(backend, ridge * mass, &self->zz, 1, &self->system));
-    MRC_TRY(backend->ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)p, &self->ones, 1, &of_system));
+    MRC_TRY(backend->ops->copy(backend, &self->system, base));
+    if (!self->whole) MRC_TRY(backend->ops->axpby(backend, ridge * mass, &self->zz, 1, &self->system));
+    MRC_TRY(backend->ops->axpby(backend, own + MRC_SMALL_JITTER * trace / (double)p, &self->ones, 1, &of_system));
     mercer_status status = backend->ops->cholesky(backend, &self->system);
     *solved = status == MERCER_OK;
     if (!*solved) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;

@@ -5,7 +5,10 @@
  *   alpha = (K'K + l w K(Z, Z))^-1 K'Y        K = K(X, Z),  w the weight of all rows of X,  l the ridge of one sample
  *
  * All in double, from points in float or double. Cost of a bandwidth: n p^2 flops for K'K, p^3 / 3 for each ridge and
- * fold; in closed form 3 n p^2 and an eigensystem, and then nothing for a ridge.
+ * fold; in closed form 3 n p^2 and an eigensystem, and then nothing for a ridge. Where Z = X, K is a factor of both
+ * sides:
+ *
+ *   alpha = (K + l n I)^-1 Y                  p^3 / 3 for each ridge, and no K'K
  */
 #ifndef MRC_TUNE_SMALL_FITS_H
 #define MRC_TUNE_SMALL_FITS_H
@@ -33,8 +36,9 @@ typedef struct mrc_small_rows {
     mercer_matrix y;       /* f64 (rows, c), centred */
     const double *weights; /* (rows), or NULL: all 1 */
     mrc_span folds[MRC_FOLDS];
-    int count;     /* of folds: 2 or more of HOLDOUT and KFOLD */
-    bool held_out; /* nothing is fitted to the last */
+    int count;        /* of folds: 2 or more of HOLDOUT and KFOLD */
+    bool held_out;    /* nothing is fitted to the last */
+    bool own_centers; /* centers are the first rows of the folds that are fitted to, in turn */
 } mrc_small_rows;
 
 typedef struct mrc_small_fits mrc_small_fits;
@@ -44,14 +48,16 @@ mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *contex
                                     int64_t p, mrc_criterion criterion, const double *ridges, int count);
 void mrc_small_fits_free(mrc_small_fits *self);
 MRC_RELEASE(mrc_release_small_fits, mrc_small_fits, mrc_small_fits_free)
-/* Flops of one call of try: those of double, those of kernel values aside. */
+/* Flops of one call of try, and of one with so many centers and ridges: those of double, those of kernel values aside.
+ */
 double mrc_small_fits_flops(const mrc_small_fits *self);
+double mrc_small_flops(const mrc_small_rows *rows, int64_t p, mrc_criterion criterion, int count);
 
 /* Flops of kernel values, as the search counts them: of a function of the distance, and of each feature of a pair. */
-enum { MRC_VALUE_FLOPS = 20 };
+enum { MRC_VALUE_FLOPS = 20, MRC_MOST_FEATURE_FLOPS = 3 };
 static inline double mrc_feature_flops(const mercer_kernel *kernel)
 {
-    return mrc_kernel_norm(kernel) == 2 ? 1 : 3;
+    return mrc_kernel_norm(kernel) == 2 ? 1 : MRC_MOST_FEATURE_FLOPS;
 }
 
 /* Of the mean of its diagonal, added to what is to be positive definite. */

@@ -28,6 +28,7 @@ struct mrc_small_fits {
     mercer_matrix ones;             /* (p, 1) */
     mercer_matrix shown;            /* (held rows, ridges c): the answers in host memory */
     double *diagonal;               /* (p) */
+    bool whole;                     /* centers are all rows that are fitted to */
     bool there; /* matrices lie where the backend computes, which is elsewhere; closed forms look into them */
     void *memory, *single_memory;
 };

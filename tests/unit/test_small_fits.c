@@ -7,6 +7,7 @@
 #include "tune/tune.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { N = 40, D = 3, C = 2, P = 12 };
 
@@ -185,6 +186,45 @@ static void test_weights(void **state)
     free(k.a), free(zz.a);
 }
 
+/* Where centers are all rows that are fitted to, K is taken out of the equations: the errors and weights are those of the others.
+   Both solve systems of condition at most that of K over the smallest ridge, in double; what is added to the diagonal, 1e-10
+   of it, changes weights by less than 1e-6 at ridges of 30e-3 and more. */
+static void test_whole(void **state)
+{
+    (void)state;
+    enum { FITTED = 30 };
+    static const double ridges[] = {1e-3, 1e-2, 0.3};
+    static double centers[FITTED][D], weights[2][FITTED][C];
+    double errors[2][3], flops[2];
+    mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=2");
+    mercer_matrix x = matrix_of(X, N, D), z = matrix_of(centers, FITTED, D);
+    const mrc_span folds[] = {{0, 16}, {20, 14}, {34, 6}};
+    for (int i = 0, done = 0; done < FITTED; i++)
+        for (int f = 0; f < 2; f++)
+            for (int j = 0; j < D && i < folds[f].count; j++) {
+                centers[done][j] = X[folds[f].first + i][j];
+                done += j == D - 1;
+            }
+    for (int own = 0; own < 2; own++) {
+        mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .count = 3, .held_out = true, .own_centers = own == 1};
+        memcpy(rows.folds, folds, sizeof folds);
+        mrc_small_fits *fits = NULL;
+        mercer_matrix out = matrix_of(weights[own], FITTED, C);
+        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, FITTED, MRC_HOLDOUT, ridges, 3));
+        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, NULL, errors[own]));
+        assert_succeeds(context, mrc_small_fits_weights(fits, ridges[1], &out));
+        flops[own] = mrc_small_fits_flops(fits);
+        mrc_small_fits_free(fits);
+    }
+    for (int r = 0; r < 3; r++)
+        assert_that(fabs(errors[0][r] - errors[1][r]) < 1e-6 * errors[0][r], "ridge %g: %.12g, %.12g", ridges[r],
+                    errors[0][r], errors[1][r]);
+    for (int i = 0; i < FITTED * C; i++)
+        assert_that(fabs(weights[0][i / C][i % C] - weights[1][i / C][i % C]) < 1e-6, "weight %d: %g, %g", i,
+                    weights[0][i / C][i % C], weights[1][i / C][i % C]);
+    assert_true(flops[0] - flops[1] == (double)FITTED * FITTED * (FITTED + 2 * C));
+}
+
 /* Distances that are kept change no bit of an error, whatever the folds are and for every function of their norm. */
 static void test_kept_sums(void **state)
 {
@@ -222,6 +262,6 @@ static void test_kept_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),
-                                       cmocka_unit_test(test_kept_sums)};
+                                       cmocka_unit_test(test_whole), cmocka_unit_test(test_kept_sums)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

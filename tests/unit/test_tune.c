@@ -416,22 +416,24 @@ static void keep_copies(void *user, const mrc_tune_task *task, bool now)
 
 /* A search that goes on from what another left, after the scales of one arm went down and after those of both, ends in
    the same bits. */
-static void go_on(mrc_criterion criterion, int views, int64_t rows, int arms)
+static void go_on(mrc_criterion criterion, int views, int64_t rows, int kernel, int arms)
 {
     mercer_matrix x, y;
     mercer_dataset_arrays of = {0};
     plant();
     mercer_dataset *data = planted(&of, &x, &y, rows);
-    const mercer_kernel kernels[] = {kernel_of("laplace-l1:bandwidth=1"), kernel_of("gaussian:bandwidth=1")};
-    static const char *const names[] = {"laplace-l1", "gaussian"}, *const preparations[] = {"standardise"};
+    const mercer_kernel kernels[] = {kernel_of("laplace-l1:bandwidth=1"),
+                                     kernel_of("exppower-l1:bandwidth=1,gamma=0.9"), kernel_of("gaussian:bandwidth=1")};
+    static const char *const names[] = {"laplace-l1", "exppower-l1:gamma=0.9", "gaussian"}, *const preparations[] = {
+                                                                                                "standardise"};
     mrc_journal first = {
         .context = context, .ridges = MRC_TUNE_RIDGES, .features = FEATURES, .most_numbers = INT64_C(1) << 20};
     killed left = {.views = views};
     mrc_tune_task task = {.context = context,
                           .data = data,
-                          .kernels = kernels,
+                          .kernels = kernels + kernel,
                           .kernel_count = arms,
-                          .kernel_names = names,
+                          .kernel_names = names + kernel,
                           .preparations = preparations,
                           .preparation_count = 1,
                           .rounds = 1,
@@ -472,8 +474,9 @@ static void go_on(mrc_criterion criterion, int views, int64_t rows, int arms)
 static void test_going_on(void **state)
 {
     (void)state;
-    go_on(MRC_HOLDOUT, 1, ROWS, 2);
-    go_on(MRC_KFOLD, 5, 420, 1);
+    go_on(MRC_HOLDOUT, 1, ROWS, 0, 2);
+    go_on(MRC_KFOLD, 5, 420, 0, 1);
+    go_on(MRC_HOLDOUT, 1, ROWS, 2, 1);
 }
 
 /* Targets that nothing can tell: metrics that were learned of the rows that they are judged on would seem to. */

@@ -20,10 +20,9 @@
 #include <string.h>
 
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
-enum { ROUNDS = 4, MANY_ROWS = 10000, FEW_ROWS = 1200, KEPT_SHARE = 16 };
+enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define BUDGET     30.0  /* seconds, */
-#define ROW_BUDGET 0.001 /* of fewer than MANY_ROWS for each, */
-#define FEW_BUDGET 1.5   /* times that of fewer than FEW_ROWS, which are judged in five parts; */
+#define ROW_BUDGET 0.002 /* of fewer than MANY_ROWS for each: */
 #define ON_DEVICE  0.1   /* the share of both on a device */
 
 bool mrc_fit_tunes(mercer_fitting *self)
@@ -42,7 +41,6 @@ double mrc_fit_tune_budget(const mercer_fitting *self)
 {
     if (self->options.tune_budget > 0) return self->options.tune_budget;
     double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
-    if (self->info.rows < FEW_ROWS) budget *= FEW_BUDGET;
     return self->on_device ? ON_DEVICE * budget : budget;
 }
 

@@ -94,7 +94,8 @@ static void tell_best(const mercer_fit_report *report, mercer_plan *plan)
     mrc_plan_say(plan,
                  "tuned: %s, %s, metric of round %lld, bandwidth %.3g times the median distance, ridge %.1e a "
                  "sample: error %.5g",
-                 best->kernel, best->preprocess, (long long)best->round, best->multiple, best->ridge, best->error);
+                 best->kernel, best->preprocess, (long long)best->round, report->tune_multiple, report->tune_ridge,
+                 best->error);
     if (report->tune_second >= 0) {
         const mercer_tune_try *second = &report->tries[report->tune_second];
         mrc_plan_say(plan, "; %.1f %% more with %s, %s", 100 * (second->error / best->error - 1), second->kernel,
