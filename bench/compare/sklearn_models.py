@@ -6,7 +6,7 @@ The same minimisation on both sides, in each one's usual way: sum_i (f(x_i) - y_
 bandwidth 5 on pixels/255, one-hot targets. Nystroem's features K(X, Z) K(Z, Z)^(-1/2) and Ridge without intercept are that problem
 for p random rows as centers; KernelRidge is it with all rows as centers. Mercer's KernelRegressor has that kernel and that lambda and
 leaves the solver to its plan. Seconds are medians of calls of fit() in one process, one package after the other, for samples of
-float32 and of float64. For KernelRidge the largest difference of the two packages' predictions is told, that of float32 beside
+float32 and of float64, each after half a second in which threads of the other package that wait for work fall asleep. For KernelRidge the largest difference of the two packages' predictions is told, that of float32 beside
 scikit-learn's in float64, and how far scikit-learn's own float32 is from that.
 """
 import os
@@ -16,7 +16,7 @@ import time
 
 import common
 
-BANDWIDTH, LAMBDA, CLASSES = 5.0, 0.1, 10
+BANDWIDTH, LAMBDA, CLASSES, PAUSE = 5.0, 0.1, 10, 0.5
 NYSTROEM, KERNEL_RIDGE = ((10000, 500), (10000, 1000), (10000, 2000), (60000, 1000)), (2000, 5000, 10000)
 COLUMNS = (("case", "<20"), ("dtype", "<8"), ("n", ">7"), ("p", ">6"), ("seconds", ">9.3f"), ("accuracy", ">8.2f"), ("mercer_s", ">9.3f"),
            ("mercer_accuracy", ">8.2f"), ("times", ">7.2f"), ("difference", ">9"), ("own_difference", ">9"), ("mercer_solver", ">7"))
@@ -42,6 +42,7 @@ def make_ours(p):
 
 
 def timed(model, X, targets):
+    time.sleep(PAUSE)
     start = time.perf_counter()
     model.fit(X, targets)
     return time.perf_counter() - start
