@@ -156,6 +156,14 @@ static mrc_arm *ranked(mrc_tune_search *self, int rank)
     return NULL;
 }
 
+/* Arms that err more than that are left behind. */
+static double most_error(const mrc_tune_search *self)
+{
+    double least = (double)INFINITY;
+    for (int i = 0; i < self->arm_count; i++) least = fmin(least, self->arms[i].error);
+    return levels[self->level].behind * least;
+}
+
 static mercer_status first_level(mrc_tune_search *self)
 {
     int64_t rounds = self->task->rounds;
@@ -190,7 +198,7 @@ static mercer_status descend_best(mrc_tune_search *self)
     int count = (int)mrc_min(levels[self->level].descents, self->arm_count);
     if (!self->views[0].held_out || self->task->rounds == 0) return MERCER_OK;
     for (int i = 0; i < count; i++) best[i] = ranked(self, i);
-    double most = levels[self->level].behind * best[0]->error;
+    double most = most_error(self);
     for (int i = 0; i < count && !self->out_of_budget; i++) {
         best[i]->settled = false;
         if (isfinite(best[i]->error) && best[i]->error <= most) MRC_TRY(mrc_round_descend(self, best[i]));
@@ -203,7 +211,7 @@ static mercer_status look_around(mrc_tune_search *self)
 {
     mrc_arm *of = ranked(self, 0);
     bool better;
-    if (!self->climbs || of->around || !isfinite(of->error) || self->out_of_budget) return MERCER_OK;
+    if (!of || !self->climbs || of->around || !isfinite(of->error) || self->out_of_budget) return MERCER_OK;
     MRC_TRY(mrc_search_copy(self, of->now, of->best));
     of->ended = of->settled = false, of->step = of->best_step, of->round = of->best_round;
     return mrc_round_do(self, of, true, &better);
@@ -214,7 +222,7 @@ static mercer_status further_level(mrc_tune_search *self)
     mrc_arm *list[MRC_TUNE_ARMS];
     int count = 0;
     for (int i = 0; i < self->arm_count && i < levels[self->level].arms; i++) list[count++] = ranked(self, i);
-    double most = levels[self->level].behind * list[0]->error;
+    double most = most_error(self);
     while (count > 1 && !(list[count - 1]->error <= most)) count--;
     for (int i = 0; i < count && !self->out_of_budget; i++)
         if (isfinite(list[i]->error)) MRC_TRY(go_on(self, list[i]));
@@ -226,7 +234,7 @@ static mercer_status further_level(mrc_tune_search *self)
     MRC_TRY(descend_best(self));
     MRC_TRY(look_around(self));
     mrc_arm *best = ranked(self, 0);
-    bool sharp = !self->climbs && isfinite(best->error) && best->bend >= SHARP && !self->out_of_budget;
+    bool sharp = best && !self->climbs && isfinite(best->error) && best->bend >= SHARP && !self->out_of_budget;
     return sharp ? mrc_round_between(self, best) : MERCER_OK;
 }
 
