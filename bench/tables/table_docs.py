@@ -136,7 +136,9 @@ def sections(entries):
     if files:
         own = [line for line in files if line["how"] == "search"]
         searched = f", searched for {mean(own, 'budget')[0]:g} s" if own else ""
-        yield prose(f"**On the split of the files.** Means of Mercer's seeds, one fit of the others{searched}; the best is bold.")
+        several = {NAMES[line["package"]]: True for line in files if line.get("seed", 0) > 0}
+        seeds = f"Means of the seeds of {', '.join(several)}, one fit of the others" if several else "One fit each"
+        yield prose(f"**On the split of the files.** {seeds}{searched}; the best is bold.")
         yield of_files(files)
     if splits:
         count, budgets = len({entry["split"] for entry in splits}), sorted({entry["budget"] for entry in splits if entry.get("budget")})
