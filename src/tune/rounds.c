@@ -199,11 +199,14 @@ mercer_status mrc_round_fit(mrc_tune_search *self, mrc_round *round, double mult
 }
 
 /* The ridge with the smallest error, or from there towards a neighbour, to the lowest point of the parabola through the
-   logarithms of the three errors: ridges are factors of 10 apart, and the error is smooth in their logarithm. */
-static double choose_ridge(const mrc_tune_result *result, const double *errors, int best)
+   logarithms of the three errors: ridges are factors of 10 apart, and the error is smooth in their logarithm. Only
+   where the search ends with all rows as centers, as the training has them: fewer hold a fit down as a ridge does, so
+   that what is best there is rather too small for more, and half a step less would be still smaller. */
+static double choose_ridge(const mrc_tune_search *self, const double *errors, int best)
 {
+    const mrc_tune_result *result = self->result;
     double ridge = result->ridges[best];
-    if (best == 0 || best + 1 == result->ridge_count) return ridge;
+    if (!self->ends_whole || best == 0 || best + 1 == result->ridge_count) return ridge;
     double shift = lowest(log(errors[best - 1]), log(errors[best]), log(errors[best + 1])); /* at most half a step */
     return ridge * pow(result->ridges[best + (shift > 0 ? 1 : -1)] / ridge, fabs(shift));
 }
@@ -225,7 +228,7 @@ static mercer_status try_step(mrc_tune_search *self, mrc_round *round, int step)
     int best = 0;
     for (int r = 1; r < result->ridge_count; r++)
         if (errors[r] < errors[best]) best = r;
-    round->errors[step] = errors[best], round->ridges[step] = choose_ridge(result, errors, best);
+    round->errors[step] = errors[best], round->ridges[step] = choose_ridge(self, errors, best);
     note(self, round, step, errors, best);
     if (!isfinite(errors[best]) || (round->best >= 0 && errors[best] >= round->errors[round->best])) return MERCER_OK;
     round->best = step, round->fitted = fitted && self->view_count == 1;

@@ -115,7 +115,8 @@ static void make_views(mrc_tune_search *self, int64_t *fitted)
     }
 }
 
-/* The rows of a level: of each fold that is fitted to, its share. How many they are, and its centers. */
+/* The rows of a level: of each fold that is fitted to, its share. How many they are, and its centers. Of the last,
+   whether these are all rows that are fitted to. */
 static int64_t take_rows(mrc_tune_search *self, int level, int64_t *p)
 {
     int64_t all = fitted_rows(self), wanted = mrc_min(levels[level].rows, all), sum = 0;
@@ -129,6 +130,7 @@ static int64_t take_rows(mrc_tune_search *self, int level, int64_t *p)
     int64_t fitted = sum;
     make_views(self, &fitted);
     *p = centers_at(self, level, fitted);
+    if (level == LEVELS - 1) self->ends_whole = *p == fitted;
     return sum;
 }
 

@@ -58,6 +58,7 @@ typedef struct mrc_tune_search {
     bool climbs;                  /* neighbours of a bandwidth are tried: at this level */
     bool out_of_budget;           /* of the level */
     bool left_out;                /* a descent that would have gone over it */
+    bool ends_whole;              /* at the last level all rows that are fitted to are centers */
     int64_t total;                /* tries expected, for progress */
 } mrc_tune_search;
 

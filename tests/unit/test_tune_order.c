@@ -11,6 +11,8 @@
 enum { ROWS = 400, FITTED = ROWS - ROWS / 5, FEATURES = 4, ARMS = 3, SMOOTH = 2, FLAT = 3, KERNELS = 4 };
 static const char *const names[KERNELS] = {"laplace-l1", "exppower-l1:gamma=0.9", "gaussian", "exppower-l1:gamma=0.3"};
 
+static int64_t most_centers = ROWS;
+
 /* Of a function of two features of four, with a budget, the kernels from `first` on. Centers may be all rows that are fitted to. */
 static void search_within(double budget, int first, int arms, mrc_tune_result *out)
 {
@@ -36,7 +38,7 @@ static void search_within(double budget, int first, int arms, mrc_tune_result *o
                           .preparations = preparations,
                           .preparation_count = 1,
                           .rounds = 2,
-                          .centers = ROWS,
+                          .centers = most_centers,
                           .ridge = -1,
                           .criterion = MRC_HOLDOUT,
                           .budget = budget,
@@ -123,6 +125,22 @@ static void test_ridges(void **state)
     mrc_tune_free(&found);
 }
 
+/* With fewer centers than rows, ridges are those that were tried. */
+static void test_no_ridges_between(void **state)
+{
+    (void)state;
+    mrc_tune_result found;
+    most_centers = FITTED / 2;
+    search_within(1e9, 0, ARMS, &found);
+    most_centers = ROWS;
+    for (int64_t i = 0; i < found.count; i++) {
+        bool tried = false;
+        for (int r = 0; r < found.ridge_count; r++) tried = tried || found.tries[i].ridge == found.ridges[r];
+        assert_true(tried);
+    }
+    mrc_tune_free(&found);
+}
+
 /* A gaussian errs far more with half the bandwidth or twice. At the last level it has further metrics, and of the best two fits
    more, half a step to both sides: the multiple is where the parabola through the logarithms of the three errors is lowest,
    the ridge that of the nearest of them. Of a kernel whose error is flat there is nothing of it. */
@@ -181,6 +199,7 @@ static void test_last_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_ridges),
-                                       cmocka_unit_test(test_last_fit), cmocka_unit_test(test_half_steps)};
+                                       cmocka_unit_test(test_no_ridges_between), cmocka_unit_test(test_last_fit),
+                                       cmocka_unit_test(test_half_steps)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
