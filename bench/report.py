@@ -105,9 +105,9 @@ def eigenpro():
 
 
 def sklearn():
-    rows = [[run["case"], f"{run['n']:,}", f"{run['p']:,}", number(run["seconds"]), f"{run['accuracy']:.2f}", run["mercer_solver"],
-             number(run["mercer_s"]), f"{run['mercer_accuracy']:.2f}", f"{run['times']:.1f}"] for run in load("sklearn_models")]
-    return table(["scikit-learn", "n", "p", "seconds", "test %", "Mercer's solver", "seconds", "test %", "times"], rows)
+    rows = [[run["case"], run["dtype"], f"{run['n']:,}", f"{run['p']:,}", f"{run['seconds']:.2f}", f"{run['accuracy']:.2f}", run["mercer_solver"],
+             f"{run['mercer_s']:.2f}", f"{run['mercer_accuracy']:.2f}", f"{run['times']:.2f}", run["difference"] or ""] for run in load("sklearn_models")]
+    return table(["scikit-learn", "samples", "n", "p", "seconds", "test %", "Mercer's solver", "seconds", "test %", "times", "largest difference"], rows)
 
 
 def profile():
