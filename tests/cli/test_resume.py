@@ -307,7 +307,7 @@ class Mean(Run):
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         largest = os.path.getsize(self.path("whole.safetensors"))
         left = set()
-        for share in (0.5, 1.15, 1.25, 1.35):
+        for share in (0.5, 1.25) if SANITIZED else (0.5, 1.15, 1.25, 1.35):
             limit = int(share * largest)
             shutil.rmtree(self.path("run"), ignore_errors=True)
             self.bad(74, r"checkpoint\.safetensors: .*", *self.train(run=run), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
