@@ -57,7 +57,7 @@ const char *cli_command_name(const cli_values *v);
 
 /* Prints "mercer: ..." on stderr, in one line whatever the text holds (cli_visible), and returns `code`. */
 int cli_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "mercer: warning: ...", whatever --quiet says. */
+/* Prints "mercer: warning: ...", whatever --quiet says; an equal text only once. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code for a status, and its error with the context's last message. */
 int cli_exit_code(mercer_status status);
@@ -157,6 +157,10 @@ void cli_output_drop(cli_output *output); /* removes what was written; NULL is f
 
 /* Prints one JSON object and a newline on stdout; steals it. Exit code. */
 int cli_print_json(json_t *object);
+/* The same for the answer of a command with --json: adds "warnings", the texts of all warnings printed so far. */
+int cli_print_answer(json_t *object);
+/* The texts of all warnings printed so far, as an array. */
+json_t *cli_warnings_json(void);
 json_t *cli_json_real(double value); /* null if it is NaN or infinite */
 
 /* ---- The run log (log.c): one JSON object a line ----------------------------------------------------------------- */

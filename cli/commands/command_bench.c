@@ -280,9 +280,9 @@ static int run(bench *self)
     if (!phases) CLI_TRY(measure_products(self));
     if (!phases) CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU the one with phases */
     if (cli_flag(self->v, "json"))
-        return cli_print_json(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
-                                        self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads, "results",
-                                        json_incref(self->results)));
+        return cli_print_answer(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
+                                          self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads,
+                                          "results", json_incref(self->results)));
     printf("mercer %s, %s, %s, %d threads\n", mercer_version(), info.backend, isa, info.threads);
     if (phases) return CLI_OK;
     printf("\n");

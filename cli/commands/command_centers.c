@@ -21,7 +21,7 @@ static int write_centers(const cli_job *job, const mercer_matrix *centers)
     if (strcmp(job->fit.preprocess, "none") != 0 && !job->fit.folded)
         cli_say(job->v, "they are preprocessed (%s): use them with data preprocessed alike", job->fit.preprocess);
     if (!cli_flag(job->v, "json")) return CLI_OK;
-    return cli_print_json(
+    return cli_print_answer(
         json_pack("{so sI sI ss ss sI so so}", "output", cli_json_text(path), "centers", (json_int_t)centers->rows,
                   "features", (json_int_t)centers->cols, "dtype", cli_dtype_name(centers->dtype), "method",
                   cli_job_center_method(job), "iterations", (json_int_t)job->fit.center_iterations, "error",

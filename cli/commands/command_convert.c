@@ -56,7 +56,7 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
         for (int64_t i = 0; i < info.outputs; i++) json_array_append_new(labels, cli_json_text(info.labels[i]));
         json_object_set_new(object, "labels", labels);
     }
-    return cli_print_json(object);
+    return cli_print_answer(object);
 }
 
 int cli_convert(const cli_values *v)

@@ -94,7 +94,7 @@ static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t 
                                 "root_mean_squared", cli_json_real(all[k].square), "deviation",
                                 cli_json_real(all[k].spread), "effect_mean_absolute", cli_json_real(all[k].effect),
                                 "effect_root_mean_squared", cli_json_real(all[k].effect_rms)));
-        return cli_print_json(json_pack("{sI so}", "rows", (json_int_t)rows, "gradients", list));
+        return cli_print_answer(json_pack("{sI so}", "rows", (json_int_t)rows, "gradients", list));
     }
     cli_table *table = cli_table_new(5, "lrrrr");
     const char *const heads[] = {"feature", "effect of a deviation (rms)", "(mean)", "derivative (rms)", "(mean)"};

@@ -21,6 +21,6 @@ int cli_export(const cli_values *v)
     CLI_TRY(cli_check(context, mercer_model_export(model, output, &options)));
     cli_say(v, "%s: %lld centers", output, (long long)mercer_model_size(model));
     if (!cli_flag(v, "json")) return CLI_OK;
-    return cli_print_json(
+    return cli_print_answer(
         json_pack("{so sI}", "output", cli_json_text(output), "centers", (json_int_t)mercer_model_size(model)));
 }

@@ -199,7 +199,7 @@ int cli_inspect(const cli_values *v)
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
     CLI_TRY(cli_check(context, mercer_model_load(&model, context, c.path)));
     collect(context, model, &c);
-    if (cli_flag(v, "json")) return cli_print_json(to_json(&c));
+    if (cli_flag(v, "json")) return cli_print_answer(to_json(&c));
     print_table(&c);
     return CLI_OK;
 }

@@ -127,8 +127,9 @@ static int refuse(cli_job *job, mercer_status status)
 {
     int64_t most = job->fit.largest_centers > 0 ? job->fit.largest_centers : 0;
     if (status == MERCER_ERROR_MEMORY && cli_flag(job->v, "json"))
-        CLI_TRY(cli_print_json(json_pack("{sb sI sI sI}", "fits", 0, "centers", (json_int_t)job->fit.centers,
-                                         "largest_centers", (json_int_t)most, "memory", (json_int_t)job->fit.memory)));
+        CLI_TRY(
+            cli_print_answer(json_pack("{sb sI sI sI}", "fits", 0, "centers", (json_int_t)job->fit.centers,
+                                       "largest_centers", (json_int_t)most, "memory", (json_int_t)job->fit.memory)));
     return cli_job_fail(job, status);
 }
 
@@ -150,7 +151,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "memory", json_integer(job->fit.memory));
     if (shared) json_object_set_new(object, "ranks", ranks_json(&ranks));
-    return cli_print_json(object);
+    return cli_print_answer(object);
 }
 
 static int plan_job(cli_job *job)

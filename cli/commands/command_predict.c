@@ -189,9 +189,9 @@ static int predict(prediction *p)
     p->writer = cli_writer_new(&p->plan, p->context, p->model);
     int code = write_file(p, rows);
     if (code != CLI_OK || !cli_flag(p->v, "json")) return code;
-    return cli_print_json(json_pack("{so sI ss so}", "output", cli_json_text(cli_text(p->v, "output")), "rows",
-                                    (json_int_t)rows, "kind", p->plan.result == CLI_RESULT_VALUES ? "values" : "labels",
-                                    "seconds", cli_json_real(cli_now() - start)));
+    return cli_print_answer(json_pack(
+        "{so sI ss so}", "output", cli_json_text(cli_text(p->v, "output")), "rows", (json_int_t)rows, "kind",
+        p->plan.result == CLI_RESULT_VALUES ? "values" : "labels", "seconds", cli_json_real(cli_now() - start)));
 }
 
 static void free_prediction(prediction *p)

@@ -233,6 +233,7 @@ static int finish(run *r)
     if (cli_log_is_kept(r->log) && cli_comm() == NULL)
         cli_log_importance(r->log, job->fit.model, metrics != NULL ? job->fit.validation : job->fit.train);
     cli_timeline_end(&r->job.timeline);
+    cli_log_event(r->log, "warnings", json_pack("{so}", "texts", cli_warnings_json()));
     cli_log_event(r->log, "summary", summary_json(r, metrics, seconds));
     if (r->folder != NULL) {
         r->folder->finished = 1;
@@ -248,7 +249,7 @@ static int finish(run *r)
     if (job->fit.rounds > 0) json_object_set_new(object, "features", rounds_json(&job->fit));
     if (job->fit.try_count > 0) json_object_set_new(object, "search", cli_tuned_json(job));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
-    return cli_print_json(object);
+    return cli_print_answer(object);
 }
 
 /* ---- The commands ------------------------------------------------------------------------------------------------ */
@@ -361,7 +362,7 @@ int cli_resume(const cli_values *v)
     if (folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
         cli_say(v, "%s: the run is finished; its model is %s", folder->path, cli_text(train, "output"));
         if (!cli_flag(v, "json")) return CLI_OK;
-        return cli_print_json(
+        return cli_print_answer(
             json_pack("{ss so}", "stopped", "finished", "output", cli_json_text(cli_text(train, "output"))));
     }
     folder->finished = 0;

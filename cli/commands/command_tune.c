@@ -58,7 +58,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
         json_t *object = cli_tuned_json(job);
         json_object_set(object, "options", options);
         json_object_set_new(object, "plan", cli_plan_json(plan));
-        code = cli_print_json(object);
+        code = cli_print_answer(object);
     } else if (code == CLI_OK) {
         cli_show_tuned(job, stdout);
         printf("\n");

@@ -66,7 +66,7 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
     CLI_OWNED(cli_drop) rank *order = ranked(&info);
     int code = CLI_OK;
     if (cli_flag(v, "json")) {
-        code = cli_print_json(importance_json(&info, order));
+        code = cli_print_answer(importance_json(&info, order));
     } else {
         const char *measure = info.task == MERCER_TASK_CLASSIFICATION ? "accuracy" : "R2";
         cli_table *table = cli_table_new(3, "lrr");

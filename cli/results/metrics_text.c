@@ -279,7 +279,7 @@ static int show_json(const cli_values *v, const cli_metrics *m, const char *cons
         json_object_set_new(object, "confusion",
                             cli_confusion_json(mercer_evaluation_confusion(m->evaluation), m->all.outputs));
     }
-    return cli_print_json(object);
+    return cli_print_answer(object);
 }
 
 int cli_show_metrics(const cli_values *v, const cli_metrics *m, const mercer_model *model)

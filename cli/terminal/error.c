@@ -32,26 +32,42 @@ int cli_error(int code, const char *format, ...)
     return code;
 }
 
+/* Warnings printed so far, by rank 0 only, which is one thread. */
+static struct {
+    char *texts[256];
+    size_t count;
+} printed;
+
 void cli_warn(const char *format, ...)
 {
-    va_list arguments;
+    char text[2048];
+    va_list arguments, again;
     if (cli_rank() > 0) return;
     va_start(arguments, format);
-    print_line("mercer: warning: ", format, arguments);
+    va_copy(again, arguments);
+    vsnprintf(text, sizeof text, format, again);
+    va_end(again);
+    size_t i = 0;
+    while (i < printed.count && strcmp(printed.texts[i], text) != 0) i++;
+    if (i == printed.count) {
+        if (i < sizeof printed.texts / sizeof printed.texts[0]) printed.texts[printed.count++] = cli_copy(text);
+        print_line("mercer: warning: ", format, arguments);
+    }
     va_end(arguments);
 }
 
-/* What the library has to say, once: a plan that is made again would warn again. */
+json_t *cli_warnings_json(void)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < printed.count; i++) json_array_append_new(list, cli_json_text(printed.texts[i]));
+    return list;
+}
+
+/* The library's log sink. */
 static void print_warning(void *user, mercer_log_level level, const char *message)
 {
-    static char *told[64]; /* warnings of rank 0, which is one thread; further ones are printed again */
     (void)user;
-    if (level > MERCER_LOG_WARNING || cli_rank() > 0) return;
-    size_t i = 0;
-    for (; i < sizeof told / sizeof told[0] && told[i] != NULL; i++)
-        if (strcmp(told[i], message) == 0) return;
-    if (i < sizeof told / sizeof told[0]) told[i] = cli_copy(message);
-    cli_warn("%s", message);
+    if (level <= MERCER_LOG_WARNING) cli_warn("%s", message);
 }
 
 int cli_exit_code(mercer_status status)

@@ -233,6 +233,12 @@ json_t *cli_json_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+int cli_print_answer(json_t *object)
+{
+    json_object_set_new(object, "warnings", cli_warnings_json());
+    return cli_print_json(object);
+}
+
 int cli_print_json(json_t *object)
 {
     if (cli_rank() > 0) { /* rank 0 answers */

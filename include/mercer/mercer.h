@@ -157,6 +157,17 @@ MERCER_API void mercer_context_free(mercer_context *context);
 /* What went wrong in the last failed call on this context ("" if nothing did). Valid until the next call. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
+/*
+ * Warnings: inputs that were ignored, dropped, rounded, guessed or overridden since the context was created or cleared.
+ * Returns the text of warning `index`, from 0 in the order of their occurrence, or NULL beyond the last; *field (may be
+ * NULL) is the option or column concerned, "" for none. At most 64 are recorded, equal ones once. The log sink receives
+ * the same texts at level MERCER_LOG_WARNING. Both texts are valid until the next call on the context.
+ */
+MERCER_API const char *mercer_warning(const mercer_context *context, int index, const char **field);
+
+/* Forgets the warnings recorded so far. */
+MERCER_API void mercer_clear_warnings(mercer_context *context);
+
 /* ---- 4. Matrix views ------------------------------------------------------------------------------------------ */
 
 typedef enum mercer_dtype {

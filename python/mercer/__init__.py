@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _library, centers
-from ._context import Context
+from ._context import Context, MercerWarning
 from ._evaluation import evaluate, measure, partial_dependence, permutation_importance
 from ._kernels import Kernel, kernel_matmul, kernel_matrix, median_distance
 from ._model import Dataset, Model, file_header, target_moments
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __version__: str = _library.lib.mercer_version().decode()
 
 __all__ = [
-    "Context", "Dataset", "Kernel", "KernelClassifier", "KernelRegressor", "Model", "Trainer", "centers", "evaluate",
-    "file_header", "kernel_matmul", "kernel_matrix", "measure", "median_distance", "partial_dependence",
+    "Context", "Dataset", "Kernel", "KernelClassifier", "KernelRegressor", "MercerWarning", "Model", "Trainer", "centers",
+    "evaluate", "file_header", "kernel_matmul", "kernel_matrix", "measure", "median_distance", "partial_dependence",
     "permutation_importance", "plan", "target_moments",
 ]
 

@@ -13,8 +13,10 @@ import ctypes as C
 import numbers
 import os
 import signal
+import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +25,10 @@ from typing import Any
 import numpy as np
 
 from . import _library as L
+
+
+class MercerWarning(UserWarning):
+    """An input was ignored, dropped, rounded, guessed or overridden."""
 
 
 class Context:
@@ -66,11 +72,14 @@ class Context:
         release_with(self, _contexts.pop, id(self), None)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status; raises its message."""
+        """Calls a function that returns a status; raises its message, and its warnings as MercerWarning."""
         with self.lock:
             over = _ending is not None and _ending != threading.get_ident()
             if not over:
-                self._call(name, *arguments)
+                try:
+                    self._call(name, *arguments)
+                finally:
+                    self._warn()
         while over:  # a daemon thread: it ends with the process
             time.sleep(3600)
 
@@ -88,6 +97,20 @@ class Context:
                 L.check(getattr(L.lib, name)(*arguments), self.handle)
         finally:
             self._inside = None
+
+    def _warn(self) -> None:
+        """Turns what the library recorded into Python warnings, attributed to the first caller outside this package."""
+        texts, field = [], C.c_char_p()
+        while text := L.lib.mercer_warning(self.handle, len(texts), field):
+            texts.append(text.decode("utf-8", "replace"))
+        if not texts:
+            return
+        L.lib.mercer_clear_warnings(self.handle)
+        frame, level = sys._getframe(), 1
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
+            frame, level = frame.f_back, level + 1
+        for text in texts:
+            warnings.warn(text, MercerWarning, stacklevel=level)
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:

@@ -93,8 +93,8 @@ static void tell_backend(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
     if (context->half_precision && backend->ops->capabilities(backend).memory == MRC_HOST)
-        mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
-                backend->ops->name);
+        mrc_warn(context, "arithmetic", "arithmetic fast changes nothing on backend %s: it is for GPUs",
+                 backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), backend->ops->name,
             mrc_isa_name(context->isa), context->threads);
 }

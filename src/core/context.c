@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Failures that happen before a context exists (bad options, kernel_parse(NULL, ...)). */
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
@@ -45,4 +46,43 @@ void mrc_log(mercer_context *context, mercer_log_level level, const char *format
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     context->log(context->log_user, level, line);
+}
+
+/* ---- Warnings -------------------------------------------------------------------------------------------------- */
+
+static bool is_recorded(const mercer_context *context, const char *text)
+{
+    for (int i = 0; i < context->warning_count; i++)
+        if (strcmp(context->warnings[i].text, text) == 0) return true;
+    return false;
+}
+
+void mrc_warn(mercer_context *context, const char *field, const char *format, ...)
+{
+    char text[MRC_ERROR_CHARS];
+    va_list arguments;
+    if (!context) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (is_recorded(context, text)) return;
+    if (context->warning_count < MRC_WARNINGS) {
+        mrc_warning *warning = &context->warnings[context->warning_count++];
+        snprintf(warning->field, sizeof warning->field, "%s", field);
+        memcpy(warning->text, text, sizeof text);
+    }
+    mrc_log(context, MERCER_LOG_WARNING, "%s", text);
+}
+
+const char *mercer_warning(const mercer_context *context, int index, const char **field)
+{
+    if (field) *field = "";
+    if (!context || index < 0 || index >= context->warning_count) return NULL;
+    if (field) *field = context->warnings[index].field;
+    return context->warnings[index].text;
+}
+
+void mercer_clear_warnings(mercer_context *context)
+{
+    if (context) context->warning_count = 0;
 }

@@ -22,7 +22,13 @@ struct mrc_starting;
 typedef int32_t mrc_memory;
 enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
-enum { MRC_ERROR_CHARS = 1024 };
+enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
+
+/* One recorded warning. The texts have fixed sizes so that recording one cannot fail. */
+typedef struct mrc_warning {
+    char field[64];
+    char text[MRC_ERROR_CHARS];
+} mrc_warning;
 
 struct mercer_context {
     mercer_allocator allocator;
@@ -39,6 +45,8 @@ struct mercer_context {
     int64_t bytes_peak;
     int64_t bytes_high; /* the peak since it was last set to bytes_now: that of a part of the work */
     char error[MRC_ERROR_CHARS];
+    mrc_warning warnings[MRC_WARNINGS]; /* the first warning_count are set */
+    int warning_count;
 };
 
 #if defined(__GNUC__)
@@ -52,6 +60,14 @@ struct mercer_context {
  *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
  */
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
+
+/*
+ * Records that an input was ignored, dropped, rounded, guessed or overridden, and hands the text to the log sink. `field`
+ * is the option or column concerned, "" for none. This is the only way to warn: the program prints these texts and lists
+ * them with --json, Python turns them into warnings. A text that is recorded already is not recorded or logged again.
+ * Safe with context == NULL (does nothing).
+ */
+void mrc_warn(mercer_context *context, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
 
 /* Hands a line to the context's sink if it wants that level. Safe with context == NULL (does nothing). */
 void mrc_log(mercer_context *context, mercer_log_level level, const char *format, ...) MRC_PRINTF(3, 4);

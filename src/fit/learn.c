@@ -315,7 +315,7 @@ static mercer_status do_round(learner *self, bool *end)
             self->choice.ridge);
     *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
     if (!*end && model) MRC_TRY(next_metric(self, model, &zero));
-    if (zero) mrc_log(fitting->context, MERCER_LOG_WARNING, "features: all gradients are 0, the metric stays as it is");
+    if (zero) mrc_warn(fitting->context, "learn_features", "features: all gradients are 0, the metric stays as it is");
     *end = *end || zero;
     return MERCER_OK;
 }
@@ -361,8 +361,8 @@ static void keep_rounds(const learner *self, bool done)
     mercer_status status = describe(self, of, sizeof of);
     if (status == MERCER_OK) status = mrc_rounds_write(fitting->context, fitting->train.checkpoint, of, &rounds);
     if (status != MERCER_OK)
-        mrc_log(fitting->context, MERCER_LOG_WARNING, "no checkpoint can be written after round %lld: %s",
-                (long long)self->round, mercer_last_error(fitting->context));
+        mrc_warn(fitting->context, "checkpoint", "no checkpoint can be written after round %lld: %s",
+                 (long long)self->round, mercer_last_error(fitting->context));
 }
 
 /* Goes on after the rounds of a checkpoint. */

@@ -317,8 +317,8 @@ static void mention_useless(mrc_planner *self)
         mrc_plan_say(self->public_plan, "%s%s %s has no use for %s\n", one.warns ? "warning: " : "", one.who, one.name,
                      one.option);
         if (one.warns && !self->request->trial && !self->request->sizes_only) /* a training may choose another solver */
-            mrc_log(self->request->context, MERCER_LOG_WARNING, "%s %s has no use for %s, which was given", one.who,
-                    one.name, one.option);
+            mrc_warn(self->request->context, one.option, "%s %s has no use for %s, which was given", one.who, one.name,
+                     one.option);
     }
 }
 
@@ -330,7 +330,7 @@ static void mention_bandwidth(mrc_planner *self)
     if (self->request->spread < WIDE_BANDWIDTH) return;
     snprintf(text, sizeof text, words, self->request->spread);
     mrc_plan_say(self->public_plan, "warning: %s\n", text);
-    if (!self->request->trial) mrc_log(self->request->context, MERCER_LOG_WARNING, "%s", text);
+    if (!self->request->trial) mrc_warn(self->request->context, "bandwidth", "%s", text);
 }
 
 /* What is kept, and the estimates. */

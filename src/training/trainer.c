@@ -411,8 +411,8 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     if (status == MERCER_OK) status = agree_on_plan(self);
     if (status == MERCER_OK) status = open_stream(self, source);
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
-    mrc_log(job->context, MERCER_LOG_WARNING, row ? "%s; training goes on with %s" : "%s; training begins again in %s",
-            why, row ? row->name : "accurate arithmetic");
+    mrc_warn(job->context, "solver", row ? "%s; training goes on with %s" : "%s; training begins again in %s", why,
+             row ? row->name : "accurate arithmetic");
     bool resumed = job->resuming;
     reset(self);
     job->resuming = false;

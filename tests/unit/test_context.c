@@ -2,6 +2,7 @@
 /* Contexts: options of every size, choices and their messages, the allocator, the log, what a query tells. */
 #include "support/check.h"
 
+#include "core/context.h"
 #include "core/cpuinfo.h"
 #include "support/allocator.h"
 
@@ -382,22 +383,56 @@ static void test_errors_of_threads_and_contexts(void **state)
     mercer_context_free(two);
 }
 
+/* ---- Warnings ------------------------------------------------------------------------------------------------ */
+
+static void count_lines(void *user, mercer_log_level level, const char *message)
+{
+    (void)message;
+    if (level == MERCER_LOG_WARNING) ++*(int *)user;
+}
+
+/* Warnings are recorded in order, equal ones once, and the log sink hears each once; the list has an end. */
+static void test_warnings(void **state)
+{
+    (void)state;
+    int lines = 0;
+    const char *field = NULL;
+    OPTIONS(options);
+    options.log = count_lines, options.log_user = &lines;
+    mercer_context *context = create(&options);
+    assert_null(mercer_warning(context, 0, NULL));
+    mrc_warn(context, "age", "column %s is not used", "age");
+    mrc_warn(context, "", "something else");
+    mrc_warn(context, "age", "column %s is not used", "age");
+    assert_int_equal(lines, 2);
+    assert_string_equal(mercer_warning(context, 0, &field), "column age is not used");
+    assert_string_equal(field, "age");
+    assert_string_equal(mercer_warning(context, 1, &field), "something else");
+    assert_string_equal(field, "");
+    assert_null(mercer_warning(context, 2, &field));
+    assert_null(mercer_warning(context, -1, &field));
+    mercer_clear_warnings(context);
+    assert_null(mercer_warning(context, 0, NULL));
+    for (int i = 0; i < 2 * MRC_WARNINGS; i++) mrc_warn(context, "n", "warning %d", i);
+    assert_string_equal(mercer_warning(context, MRC_WARNINGS - 1, NULL), "warning 63");
+    assert_null(mercer_warning(context, MRC_WARNINGS, NULL));
+    assert_int_equal(lines, 2 + 2 * MRC_WARNINGS);
+    mercer_context_free(context);
+    mrc_warn(NULL, "", "nothing happens");
+    mercer_clear_warnings(NULL);
+    assert_null(mercer_warning(NULL, 0, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_options_init),
-        cmocka_unit_test(test_struct_sizes),
-        cmocka_unit_test(test_bad_choices),
-        cmocka_unit_test(test_isa_levels),
-        cmocka_unit_test_teardown(test_isa_from_environment, remove_environment),
-        cmocka_unit_test(test_backends),
-        cmocka_unit_test(test_custom_allocator),
-        cmocka_unit_test(test_log),
-        cmocka_unit_test(test_query),
-        cmocka_unit_test(test_deferred),
-        cmocka_unit_test(test_errors_of_threads_and_contexts),
+        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_bytes),        cmocka_unit_test(test_options_init),
+        cmocka_unit_test(test_struct_sizes), cmocka_unit_test(test_bad_choices),
+        cmocka_unit_test(test_isa_levels),   cmocka_unit_test_teardown(test_isa_from_environment, remove_environment),
+        cmocka_unit_test(test_backends),     cmocka_unit_test(test_custom_allocator),
+        cmocka_unit_test(test_log),          cmocka_unit_test(test_query),
+        cmocka_unit_test(test_deferred),     cmocka_unit_test(test_errors_of_threads_and_contexts),
     };
     unsetenv("MERCER_ISA"); /* these tests choose for themselves */
     return cmocka_run_group_tests(tests, NULL, NULL);

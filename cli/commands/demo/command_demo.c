@@ -209,7 +209,7 @@ static int finish(demo *self, const char *log, const char *html, FILE *out)
     json_t *object = demo_json(self);
     json_object_set_new(object, "report", json_string(html));
     json_object_set_new(object, "log", json_string(log));
-    return cli_print_json(object);
+    return cli_print_answer(object);
 }
 
 static void free_demo(demo *self)

@@ -218,11 +218,12 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
     }
     if (count == 0) return;
     double value = self->rounded[first].value;
-    mrc_log(self->reading->input->context, MERCER_LOG_WARNING,
-            "%s: index %lld: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to "
-            "it (%lld features have such); subtract what they have in common, leave them out, or give f64 samples in "
-            "an npy file",
-            self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
+    mrc_warn(
+        self->reading->input->context, "",
+        "%s: index %lld: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to "
+        "it (%lld features have such); subtract what they have in common, leave them out, or give f64 samples in "
+        "an npy file",
+        self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
 }
 
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)

@@ -102,8 +102,8 @@ void mrc_cells_warn_coarse(const mrc_cells *self)
         char name[MRC_EXCERPT_CHARS] = "?";
         if (!is_coarse(column)) continue;
         if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
-        mrc_log(
-            self->context, MERCER_LOG_WARNING,
+        mrc_warn(
+            self->context, name,
             "%s: column '%s': numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal "
             "to it; subtract what they have in common, leave the column out, or give f64 samples in an npy file",
             self->path, name, column->rounded, column->origin + (double)(float)(column->rounded - column->origin));

@@ -445,12 +445,12 @@ void mrc_cells_warn(const mrc_cells *cells)
         if (!column->closed) continue;
         if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
         if (column->unknown > 0)
-            mrc_log(cells->context, MERCER_LOG_WARNING,
-                    "%s: column '%s': %lld cells hold no level that the model knows; they count as none", cells->path,
-                    name, (long long)column->unknown);
+            mrc_warn(cells->context, name,
+                     "%s: column '%s': %lld cells hold no level that the model knows; they count as none", cells->path,
+                     name, (long long)column->unknown);
         else if (column->gaps > 0 && !column->has_missing)
-            mrc_log(cells->context, MERCER_LOG_WARNING,
-                    "%s: column '%s': %lld values are missing, which none was in training; they are filled in",
-                    cells->path, name, (long long)column->gaps);
+            mrc_warn(cells->context, name,
+                     "%s: column '%s': %lld values are missing, which none was in training; they are filled in",
+                     cells->path, name, (long long)column->gaps);
     }
 }

@@ -402,8 +402,7 @@ static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
     if (!wants_thread(self, prefetch)) return MERCER_OK;
     mercer_status status = mrc_background_start(&self->background, self->context, make_chunk, self);
     if (status != MERCER_ERROR_UNSUPPORTED || prefetch == MERCER_ON) return status;
-    mrc_log(self->context, MERCER_LOG_WARNING, "%s; samples are read when they are needed",
-            mercer_last_error(self->context));
+    mrc_warn(self->context, "memory", "%s; samples are read when they are needed", mercer_last_error(self->context));
     return MERCER_OK;
 }
 

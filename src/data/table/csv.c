@@ -193,9 +193,9 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     if (to->rows == 0)
         return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
                         "%s: every target is missing: is it the column that is meant?", reading->name);
-    mrc_log(reading->input->context, MERCER_LOG_WARNING,
-            "%s: %lld of %lld rows have no target and are left out, the first in line %lld", reading->name,
-            (long long)to->left_out, (long long)to->rows + (long long)to->left_out, (long long)to->left_line);
+    mrc_warn(reading->input->context, "target",
+             "%s: %lld of %lld rows have no target and are left out, the first in line %lld", reading->name,
+             (long long)to->left_out, (long long)to->rows + (long long)to->left_out, (long long)to->left_line);
     return MERCER_OK;
 }
 

@@ -67,8 +67,8 @@ void mrc_fit_keep_search(void *user, const mrc_tune_task *task, bool now)
     (void)task; /* the tuning has its journal */
     if (mrc_tensor_file_write(self->context, self->train.checkpoint, mrc_fit_search_tensors(self->tuning),
                               MRC_SEARCH_TENSORS, NULL, 0) != MERCER_OK)
-        mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint of the search can be written: %s",
-                mercer_last_error(self->context));
+        mrc_warn(self->context, "checkpoint", "no checkpoint of the search can be written: %s",
+                 mercer_last_error(self->context));
     self->tuning->kept = mrc_seconds();
 }
 

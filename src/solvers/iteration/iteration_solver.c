@@ -143,10 +143,10 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     plan->public_plan.eigenpairs = self->system.q; /* directions lost in rounding are left out */
     /* Here and not by the planner, which is asked several times. */
     if (self->system.q > job->target.p / 10 && plan->solver->preset.update == MRC_UPDATE_PROJECT)
-        mrc_log(job->context, MERCER_LOG_WARNING,
-                "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
-                "squares; lower q, or finish with polish",
-                (long long)self->system.q, (long long)job->target.p);
+        mrc_warn(job->context, "eigenpairs",
+                 "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
+                 "squares; lower q, or finish with polish",
+                 (long long)self->system.q, (long long)job->target.p);
     MRC_TRY(remember_spectrum(job));
     return create_iteration(job, sample);
 }
@@ -379,8 +379,8 @@ static void warn_of_weights(mrc_job *job)
     const mrc_sample_stream *stream = &job->stream;
     double mean = stream->weight / (double)mrc_max(stream->weighed, 1);
     if (job->epoch != 1 || !(stream->heaviest > MRC_UNEVEN_WEIGHTS * mean)) return;
-    mrc_log(
-        job->context, MERCER_LOG_WARNING,
+    mrc_warn(
+        job->context, "weights",
         "the heaviest sample weighs %.3g times their mean, and steps are that much shorter: solver %s may end far from "
         "the minimum; use direct or cg, or finish with polish",
         stream->heaviest / mean, job->plan.public_plan.solver);
