@@ -239,11 +239,13 @@ double cli_number(const cli_values *v, const char *name)
     const char *text = cli_values_get(v, option);
     double value = 0;
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
+    if (option->words != NULL && cli_has_word(option->words, text)) return -1;
     if (option->type == CLI_DURATION)
         read_duration(text, &value);
     else
         cli_read_number(text, &value);
-    return value;
+    /* A 0 that was typed means none; to the library, 0 means: choose. */
+    return value == 0 && option->words != NULL && cli_has_word(option->words, "none") ? -1 : value;
 }
 
 int cli_flag(const cli_values *v, const char *name)

@@ -408,7 +408,8 @@ struct mercer_train_options {
     int64_t projector_block;    /* centers in a block of bgs */
     mercer_switch carry;        /* add what a projection leaves over to the next */
     double step_factor;         /* gamma in (0, 1) of the step rule */
-    double lambda;              /* ridge: + lambda alpha' K(Z,Z) alpha */
+    double lambda;              /* ridge: + lambda alpha' K(Z,Z) alpha. 0: mercer_fit chooses it, a trainer has none;
+                                   -1: none */
     mercer_switch average;      /* return the average of the later iterates */
     mercer_switch decay;        /* let the step fall in the later epochs */
     int64_t polish;             /* this many CG steps on the true objective at the end */

@@ -357,7 +357,7 @@ typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, 
  */
 typedef struct mercer_fit_options {
     size_t struct_size;
-    const char *kernel;                   /* a text as in section 5; NULL: laplace */
+    const char *kernel;                   /* a text as in section 5; NULL: found by the search, without one laplace */
     const mercer_kernel *kernel_function; /* instead of the text */
     double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
     const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
@@ -376,11 +376,12 @@ typedef struct mercer_fit_options {
     int64_t center_iterations, center_batch; /* of kmeans: most rounds, rows of a mini-batch (-1: all); 0: chosen */
 
     mercer_dataset *validation; /* watched while training; its classes and columns are those of the data */
-    /* Instead: this share of the rows is held back, drawn at random; of a file that is larger than a quarter of the
-       memory the last ones; of computed samples further ones. */
+    /* Instead: this share of the rows is held out. Rows of a group, or without groups rows with equal features, are held
+       out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
+       quarter of the memory, without groups and times, the last rows are held out; of computed samples, further ones. */
     double validation_fraction;
-    /* ON: if some of at most 10,000 stored samples are equal or have weights, equal ones become one with the sum of
-       their weights, in the order of their bytes: a weight of 2 and a row that comes twice give the same model. */
+    /* Unless OFF: of up to 1,000,000 stored samples in memory, those with equal features and targets become one with the
+       sum of their weights: a weight of 2 and a row that occurs twice give the same model. Centers are different rows. */
     mercer_switch merge;
     /* Finds the temperature of probabilities on the validation set. ON: without one, too, of at most 5,000 samples by
        cross-validation, of more on a row in twenty, at most 2,000, which are held back. AUTO: if there is one. */
@@ -415,8 +416,9 @@ typedef struct mercer_fit_options {
        same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
     const char *class_weight;
     /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part
-       of the rows (docs/tuning.md), but for those that are given. AUTO: for tables, numbers that would be standardised,
-       of 500 rows or more, if neither kernel, bandwidth, metric and ridge nor how to train are given. */
+       of the rows (docs/tuning.md), except for those that are given. AUTO: for tables, numbers that would be
+       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF: no
+       search but for the ridge, which train->lambda = -1 switches off. */
     mercer_switch tune;
     /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
        machine's nominal speed. 0: 30 s, of fewer than 10,000 rows 1 ms a row; on a device a tenth. */

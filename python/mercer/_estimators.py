@@ -52,8 +52,8 @@ PARAMETERS = """Parameters
     solver : {"auto", "direct", "cg", "ep4", ...}
     epochs, batch_size, average
         Passes, or steps of "cg"; samples in a step; whether later iterates are averaged.
-    ridge : float
-        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
+    ridge : float or None
+        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2; None: chosen by held-out error; 0: none.
     target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
     tol, early_stopping, validation_fraction
         Stop when the loss has not fallen by the share ``tol``, or validation has not got better, for 5 epochs; the
@@ -130,7 +130,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def __init__(
         self, kernel: str | Kernel = "auto", *, bandwidth: float | None = None, preprocess: str | None = "auto",
         n_centers: int | str | None = None, centers: Any = None, center_method: str = "random", solver: str = "auto",
-        epochs: int | None = None, batch_size: int | None = None, ridge: float = 0.0, target_transform: str = "auto",
+        epochs: int | None = None, batch_size: int | None = None, ridge: float | None = None, target_transform: str = "auto",
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
         early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "auto", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
@@ -221,6 +221,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"target_transform is {self.target_transform!r}; a text is needed")
         if isinstance(width, REAL) and not width > 0:
             raise ValueError(f"bandwidth is {width!r}; it must be above 0, or None")
+        if self.ridge is not None and (isinstance(self.ridge, bool) or not isinstance(self.ridge, REAL) or not self.ridge >= 0):
+            raise ValueError(f"ridge is {self.ridge!r}; it must be a number >= 0, or None to choose it")
         if self.tol is not None and not (isinstance(self.tol, REAL) and self.tol >= 0):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
@@ -279,7 +281,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return self
 
     def _train_options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TRAIN}
+        options = {name: getattr(self, name) for name in TRAIN}
+        if self.ridge is not None and self.ridge == 0:
+            options["ridge"] = -1.0  # none; to the library, 0 means: choose
+        return options
 
     def _fitting(
         self, task: Task, X: Array, y: Array, weights: Array | None, seed: int, callbacks: Iterable[Callback] = (),

@@ -156,6 +156,7 @@ mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const m
     MRC_TRY(read_options(context, &self.options, &self.train, options));
     MRC_TRY(mrc_read_struct(context, &self.info, MRC_STRUCT(mercer_dataset_info), data, "data"));
     self.train.seed = self.options.seed;
+    mrc_fit_read_ridge(&self);
     self.report.temperature = (double)NAN;
     MRC_TRY(mrc_fit_find_memory(&self));
     mercer_status status = mrc_fit_plan_sizes(&self, &plan);

@@ -263,6 +263,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));
     MRC_TRY(mrc_plan_check_options(context, &chosen)); /* here, not hours later */
+    if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training needs the room, and has centers of its own there */

@@ -9,7 +9,7 @@
  * likeliest, and some hundred samples determine it. Cost: some 25 passes over the scores (n, c).
  *
  * Samples come from the validation set. Without one, every sample is scored by one of three models that were trained on
- * two thirds of the samples each: rows with the same features in the same third, classes spread evenly.
+ * two thirds of the samples each: units (data/equal_rows.h) in the same third, classes spread evenly.
  */
 #include "fit/fitting.h"
 
@@ -17,6 +17,7 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
+#include "data/equal_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -123,29 +124,32 @@ static int watch_fold(void *user, const mercer_progress *progress)
     return self->stopped;
 }
 
-/* Groups of rows with the same features, one class after the other, each in random order, dealt out in turn. counts:
-   room for the classes; *possible: every class has a row for each fold. */
-static mercer_status deal_out(folds *self, int64_t *group, int64_t *counts, bool *possible)
+/* Units, those of one class after the other, each in random order, dealt out in turn. unit: buffer (n). counts: buffer
+   (2 classes). *possible: every class has a row for each fold, and every fold a unit. */
+static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool *possible)
 {
     const mercer_dataset *data = self->fitting->data;
-    int64_t *first, groups, n = data->rows, classes = data->outputs, at = 0;
+    int64_t *first, units, n = data->rows, classes = data->outputs, at = 0;
     MRC_SCOPE(scope, data->context);
-    MRC_TRY(mrc_fit_distinct_rows(&scope, data, &first, &groups, group));
+    MRC_TRY(mrc_scope_alloc(&scope, &first, n, sizeof *first, "row numbers"));
+    MRC_TRY(mrc_row_units(data, NULL, n, unit, &units));
+    for (int64_t i = n - 1; i >= 0; i--) first[unit[i]] = i;
     memset(counts, 0, (size_t)(2 * classes) * sizeof *counts);
     for (int64_t i = 0; i < n; i++) counts[data->labels[i]]++;
-    for (int64_t g = 0; g < groups; g++) counts[classes + data->labels[first[g]]]++;
+    for (int64_t u = 0; u < units; u++) counts[classes + data->labels[first[u]]]++;
+    *possible = units >= FOLDS;
     for (int64_t c = 0, begin = 0; c < classes; c++) {
         int64_t size = counts[classes + c];
         *possible = *possible && counts[c] >= FOLDS;
         counts[classes + c] = begin, begin += size;
     }
-    for (int64_t k = 0; k < groups; k++) { /* first[g] becomes the fold of group g */
-        int64_t g = mrc_random_permutation((mrc_rng){self->fitting->options.seed, RANDOM_FOLDS}, groups, k);
-        first[g] = counts[classes + data->labels[first[g]]]++ % FOLDS;
+    for (int64_t k = 0; k < units; k++) { /* first[u] becomes the fold of unit u */
+        int64_t u = mrc_random_permutation((mrc_rng){self->fitting->options.seed, RANDOM_FOLDS}, units, k);
+        first[u] = counts[classes + data->labels[first[u]]]++ % FOLDS;
     }
     for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
         for (int64_t i = 0; i < n; i++)
-            if (first[group[i]] == fold) self->order[at++] = i;
+            if (first[unit[i]] == fold) self->order[at++] = i;
     return MERCER_OK;
 }
 

@@ -43,7 +43,8 @@ static mercer_status open_samples(mercer_fitting *self, mercer_dataset *data)
     MRC_TRY(mrc_fit_find_memory(self));
     MRC_TRY(mrc_fit_take_samples(self, data));
     MRC_TRY(agree_on_data(self));
-    return check_data(self);
+    MRC_TRY(check_data(self));
+    return mrc_fit_find_units(self);
 }
 
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
@@ -55,6 +56,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
     self->options = *options;
     self->train = *train;
     self->train.seed = options->seed;
+    mrc_fit_read_ridge(self);
     self->report.temperature = (double)NAN;
     MRC_TRY(open_samples(self, data));
     *out = self, self = NULL;
@@ -98,6 +100,8 @@ static mercer_status build_model(mercer_fitting *self)
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
+    bool has_ridge = self->train.lambda > 0 || self->no_ridge || self->options.checkpoint; /* which has the plan's */
+    if (!has_ridge) MRC_TRY(mrc_fit_choose_ridge(self));
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
     if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
     if (!there) MRC_TRY(mrc_fit_create_model(self));
@@ -222,8 +226,8 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
     self->model->beside = NULL, self->model->beside_count = 0;
     MRC_TRY(status);
-    tell_again(self, self->model->plan);                               /* which the report points to */
-    if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
+    tell_again(self, self->model->plan); /* which the report points to */
+    if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_calibrate(self));
     return write_note(self);
 }
 
@@ -267,6 +271,7 @@ void mercer_fitting_free(mercer_fitting *self)
     if (!self->model_borrowed) mercer_model_free(self->model);
     mercer_model_free(self->done);
     mercer_preprocess_free(self->preprocess);
+    mrc_units_clear(&self->units, context);
     mrc_fit_tuning_free(self);
     MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights);

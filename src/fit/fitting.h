@@ -7,7 +7,8 @@
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
  *   tuned/         a search (src/tune), and what becomes of it
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
- *   target_curve_fit.c   logarithms and ranks of targets
+ *   target_units.c the transform of the targets
+ *   ridge.c        the ridge, where nothing else is searched for
  *   pick.c         how many centers, and which
  *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
  *   calibrate.c    the temperature of probabilities; intervals.c: scores of rows held back, for intervals
@@ -19,6 +20,7 @@
 #define MRC_FIT_FITTING_H
 
 #include "core/memory.h"
+#include "core/numbers/units.h"
 #include "data/dataset.h"
 #include "tune/tune.h"
 
@@ -33,18 +35,21 @@ struct mercer_fitting {
     int64_t memory;             /* bytes in host memory for everything */
     int64_t device_each;        /* for training on each of several ranks' devices; 0: they are not, or it is one */
 
+    int64_t given_rows;                    /* rows of the data, before any are merged or held out */
     mercer_dataset_info info;              /* of the samples that are trained on */
     mercer_dataset *data, *validation;     /* those, and those held back or given; NULL: none */
     mercer_dataset *merged, *rest, *aside; /* owned, if they were made: `data` and `validation` are among them */
     mercer_dataset *weighted, *weighted_validation; /* the same, what the others are made of */
     bool watched; /* validation samples are looked at while training, not only at its end */
 
+    mrc_units units;                  /* of the targets, from the training rows, owned */
     mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
     const mercer_preprocess *applied; /* to samples: the one above, or the model's */
     mercer_kernel kernel;             /* as the model has it */
     mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
     mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
     struct mrc_tuning *tuning;        /* owned: what a search came to; NULL: there was none */
+    bool no_ridge;                    /* train.lambda was given as 0, not left open */
     bool lambda_given;                /* before a search */
     bool size_recalled;               /* a search chose the number of centers, which the checkpoint has */
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
@@ -76,10 +81,8 @@ bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
 /* Whether equal samples are to be merged. */
 bool mrc_fit_merges(const mercer_fitting *self);
-/* Rows that differ in their features: *rows (*count) numbers of the first of each, in their order, of the scope; and
-   unless NULL group (data->rows) the place there of every row. */
-mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count,
-                                    int64_t *group);
+/* The first row of each set of rows with equal features: *rows (*count), allocated in the scope, in their order. */
+mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count);
 
 /* prepare.c */
 mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context);
@@ -143,8 +146,14 @@ mercer_status mrc_rounds_read(mercer_context *context, const char *path, const c
 /* Whether a checkpoint holds rounds, and no training yet. */
 mercer_status mrc_rounds_found(mercer_context *context, const char *path, bool *found);
 
-/* target_curve_fit.c: the transform log or rank of the targets, into the model. */
-mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how);
+/* target_units.c: finds the transform of the targets from the training rows; gives it to the model. */
+mercer_status mrc_fit_find_units(mercer_fitting *self);
+mercer_status mrc_fit_set_units(mercer_fitting *self);
+
+/* ridge.c: sets train.lambda by the error on held-out rows, for the kernel and preprocessing that are chosen. */
+mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
+/* Reads train.lambda of the options: 0 leaves the ridge open, -1 asks for none. */
+void mrc_fit_read_ridge(mercer_fitting *self);
 
 /* pick.c */
 mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);

@@ -37,24 +37,6 @@ typedef struct grid {
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* Targets minus their mean and, of regression, over their deviation; as they are where the options say so. */
-static mercer_status centre_targets(const grid *self, const mercer_matrix *y)
-{
-    const char *how = self->sample->options.target_transform;
-    const mercer_dataset *data = self->sample->data;
-    double *mean;
-    if (how && strcmp(how, "none") == 0) return MERCER_OK;
-    MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * y->cols, sizeof *mean, "moments of the targets"));
-    double *deviation = mean + y->cols;
-    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
-    bool scaled = data->task != MERCER_TASK_CLASSIFICATION;
-    for (int64_t i = 0; i < y->rows; i++)
-        for (int64_t l = 0; l < y->cols; l++)
-            mrc_store(y, i, l, (mrc_load(y, i, l) - mean[l]) / (scaled && deviation[l] > 0 ? deviation[l] : 1));
-    return MERCER_OK;
-}
-
 /* Rows spread over a dataset become a fold. */
 static mercer_status read_fold(grid *self, const mercer_dataset *from, int fold)
 {
@@ -65,7 +47,8 @@ static mercer_status read_fold(grid *self, const mercer_dataset *from, int fold)
     for (int64_t i = 0; i < m; i++) self->weights[first + i] = from->weights ? from->weights[rows[i]] : 1;
     MRC_TRY(mercer_dataset_read(from, &x, &y, NULL, self->preprocess, rows, 0));
     MRC_TRY(mrc_check_finite(self->context, "samples", &x, NULL));
-    return centre_targets(self, &y);
+    mrc_units_enter(&self->sample->units, &y, &y);
+    return MERCER_OK;
 }
 
 static mercer_status read_rows(grid *self, mrc_scope *scope)

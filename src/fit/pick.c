@@ -61,8 +61,9 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
     if (self->options.given_centers) return self->options.given_centers->rows;
     if (takes_all(self)) return self->info.rows;
     if (self->options.centers == 0) return mrc_min(self->info.rows, MOST_CENTERS);
-    /* How many merged samples there are is not known. */
-    return self->options.merge == MERCER_ON ? mrc_min(self->options.centers, self->info.rows) : self->options.centers;
+    /* More centers than rows are an error, but merging may leave fewer rows than the caller knows of. */
+    bool fewer = self->options.centers <= self->given_rows && !self->options.augment;
+    return fewer ? mrc_min(self->options.centers, self->info.rows) : self->options.centers;
 }
 
 bool mrc_fit_all_rows_count(const mercer_fitting *self)
@@ -132,13 +133,14 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
     return MERCER_OK;
 }
 
-/* Of merged samples those whose features differ: a center that comes twice has no use. *out is to be released. */
+/* The rows with different features: a center that occurs twice makes K(Z, Z) singular. *out is to be released; NULL if
+   all rows differ, or a solver was asked for whose centers are the samples. */
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
-    if (!mrc_fit_merges(self)) return MERCER_OK;
+    if (!mrc_fit_merges(self) || mrc_fit_samples_are_centers(self)) return MERCER_OK;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count, NULL));
+    MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count));
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
 }
 
@@ -186,6 +188,11 @@ mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared)
                         (long long)p, (long long)n);
     if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that will not be trained need not fit */
     if (given) return take_rows(self, options->given_centers, shared);
+    if (options->centers > p)
+        mrc_warn(self->context, "centers",
+                 "centers is %lld, but only %lld different rows are trained on: all of them "
+                 "are centers",
+                 (long long)options->centers, (long long)p);
     if (is_augmented(options) && !all) return draw_augmented(self, p, shared);
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));

@@ -235,22 +235,6 @@ mercer_status mrc_fit_load_model(mercer_fitting *self)
 
 /* ---- A new model ----------------------------------------------------------------------------------------------- */
 
-/* The units of the targets. All ranks compute them of the same data. */
-static mercer_status set_targets(mercer_fitting *self)
-{
-    const mercer_dataset *data = self->data;
-    const char *how = self->options.target_transform;
-    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
-    if (strcmp(how, "none") == 0) return MERCER_OK;
-    if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return mrc_fit_bend_targets(self, how);
-    double *mean;
-    MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * data->outputs, sizeof *mean, "moments of the targets"));
-    double *deviation = mean + data->outputs;
-    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
-    return mercer_model_set_targets(self->model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
-}
-
 mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
@@ -265,7 +249,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
     MRC_TRY(status);
     MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
     if (info->labels) MRC_TRY(mercer_model_set_labels(self->model, info->labels, info->outputs));
-    MRC_TRY(set_targets(self));
+    MRC_TRY(mrc_fit_set_units(self));
     if (info->schema) MRC_TRY(mercer_model_set_schema(self->model, info->schema));
     if (info->feature_names) MRC_TRY(mercer_model_set_feature_names(self->model, info->feature_names, info->features));
     if (info->target_names)

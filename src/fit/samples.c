@@ -1,145 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which samples are trained on: equal ones merged, some held back.
+ * Which samples are trained on: equal ones are merged, some are held out.
  *
- * Merging: a sample of weight 2 and a row that comes twice must give the same model. So samples that are equal in
- * features and targets become one with the sum of their weights, those of weight 0 are left out, and the rest is
- * brought into the order of its bytes: all that follows is then a function of the weighted set of samples, not of how
- * it was written down. Samples that all differ, without weights, stay as they are.
+ * Merging: a sample of weight 2 and a row that occurs twice must give the same model. So samples with equal features,
+ * targets and keys become one with the sum of their weights, those of weight 0 are dropped, and the rest is brought into
+ * an order that depends on content only: the fit is then a function of the weighted set of samples, not of how the set
+ * was written down. Samples that all differ, without weights, keep their order.
  *
- * Holding back: of n rows m are marked in one pass, each choice equally likely (Knuth's selection sampling, up to the
- * bias of a remainder); where samples are merged, rows with the same features stay together.
+ * Holding out: whole units (data/equal_rows.h) are drawn in random order until enough rows are held out; with times, the
+ * latest rows are. A class keeps at least one unit to train on.
  *
- * Cost: a sort of n rows (merging, n <= 10,000); O(n) and a copy of the rows (holding back), unless they are too large
- * for that: see hold_back.
+ * Cost: a read of the rows and a sort of n hashes (merging); the same and a copy of the rows (holding out), unless they
+ * are too large for that: see hold_out.
  */
 #include "fit/fitting.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/random.h"
+#include "core/numbers/weighted.h"
+#include "data/equal_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
-    MERGED_ROWS = 10000,
+    MERGED_ROWS = 1000000,      /* at most, so that hashing stays below a second */
+    MERGED_DEVICE_ROWS = 10000, /* on a device each row is fetched by itself */
     CROSS_VALIDATED_ROWS = 5000,
-    ASIDE_ROWS = 2000,
-    ASIDE_SHARE = 20,
-    ASIDE_SHARE_INTERVALS = 10
+    HELD_ROWS = 2000,
+    HELD_SHARE = 20,
+    HELD_SHARE_INTERVALS = 10
 };
-
-/* ---- Equal rows ------------------------------------------------------------------------------------------------ */
-
-/* A row as bytes that are equal where rows are. */
-typedef struct key {
-    const unsigned char *bytes;
-    size_t size;
-    int64_t row;
-} key;
-
-static int compare_keys(const void *a, const void *b)
-{
-    const key *left = a, *right = b;
-    int order = memcmp(left->bytes, right->bytes, left->size);
-    return order ? order : (left->row > right->row) - (left->row < right->row);
-}
-
-/* -0 is 0, in one row. */
-static void clear_signs(const mercer_matrix *values)
-{
-    enum { HALF_SIGN = 0x8000 };
-    double *doubles = values->data;
-    float *floats = values->data;
-    uint16_t *halves = values->data;
-    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F64; j++)
-        doubles[j] = doubles[j] == 0 ? 0 : doubles[j];
-    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F32; j++)
-        floats[j] = floats[j] == 0 ? 0 : floats[j];
-    for (int64_t j = 0; j < values->cols && values->dtype == MERCER_F16; j++)
-        halves[j] = halves[j] == HALF_SIGN ? 0 : halves[j];
-}
-
-/* The key of a row: its targets, if wanted, and its features. */
-static void write_key(const mercer_dataset *data, int64_t row, int64_t targets, char *to)
-{
-    mercer_matrix y = mrc_view(to, 1, targets, MERCER_F64);
-    mercer_matrix x = mrc_view(to + targets * (int64_t)sizeof(double), 1, data->features, data->dtype);
-    bool values = targets > 0 && !data->labels;
-    mrc_dataset_fetch(data, &row, 0, &x, values ? &y : NULL, NULL);
-    if (targets > 0 && data->labels) *(double *)y.data = data->labels[row];
-    clear_signs(&x);
-    clear_signs(&y);
-}
-
-/* The keys of all rows, in order. They live as long as the scope. */
-static mercer_status sort_rows(mrc_scope *scope, const mercer_dataset *data, bool with_targets, key **keys)
-{
-    int64_t targets = !with_targets ? 0 : data->labels ? 1 : data->outputs;
-    int64_t used = targets * (int64_t)sizeof(double) + data->features * mrc_dtype_size(data->dtype);
-    int64_t size = mrc_round_up(used, sizeof(double));
-    char *memory;
-    MRC_TRY(mrc_scope_alloc(scope, keys, data->rows, sizeof **keys, "keys of the rows"));
-    MRC_TRY(mrc_scope_alloc_zero(scope, &memory, data->rows, size, "keys of the rows"));
-    for (int64_t i = 0; i < data->rows; i++) {
-        write_key(data, i, targets, memory + i * size);
-        (*keys)[i] = (key){(unsigned char *)memory + i * size, (size_t)used, i};
-    }
-    qsort(*keys, (size_t)data->rows, sizeof **keys, compare_keys);
-    return MERCER_OK;
-}
-
-static bool is_repeated(const key *keys, int64_t i)
-{
-    return i > 0 && memcmp(keys[i].bytes, keys[i - 1].bytes, keys[i].size) == 0;
-}
-
-mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count,
-                                    int64_t *group)
-{
-    int64_t *first, kept = 0; /* of equal rows the first, and its place among those */
-    key *keys;
-    MRC_SCOPE(own, data->context);
-    MRC_TRY(mrc_scope_alloc(scope, rows, data->rows, sizeof **rows, "row numbers"));
-    MRC_TRY(sort_rows(&own, data, false, &keys));
-    MRC_TRY(mrc_scope_alloc(&own, &first, data->rows, sizeof *first, "row numbers"));
-    for (int64_t i = 0; i < data->rows; i++)
-        first[keys[i].row] = is_repeated(keys, i) ? first[keys[i - 1].row] : keys[i].row;
-    for (int64_t i = 0; i < data->rows; i++) {
-        bool is_first = first[i] == i;
-        if (is_first) (*rows)[kept] = i;
-        first[i] = is_first ? kept++ : first[first[i]];
-    }
-    *count = kept;
-    if (group) memcpy(group, first, (size_t)data->rows * sizeof *group);
-    return MERCER_OK;
-}
+#define RANDOM_HELD UINT64_C(0x68656c64)
 
 /* ---- Merging --------------------------------------------------------------------------------------------------- */
 
-/* Rows that stand for all that are equal to them, with the sums of their weights; tells how many. */
-static int64_t sum_weights(const mercer_dataset *data, const key *keys, int64_t *rows, double *weights, bool *ones)
+mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count)
+{
+    int64_t *id, seen = 0;
+    MRC_SCOPE(own, data->context);
+    MRC_TRY(mrc_scope_alloc(scope, rows, data->rows, sizeof **rows, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&own, &id, data->rows, sizeof *id, "row numbers"));
+    MRC_TRY(mrc_equal_rows(data, NULL, data->rows, false, id, count));
+    for (int64_t i = 0; i < data->rows; i++)
+        if (id[i] == seen) (*rows)[seen++] = i;
+    return MERCER_OK;
+}
+
+/* The first row of each run of equal ones that counts, and the sum of the run's weights; returns the number of runs. */
+static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int64_t *start, int64_t runs,
+                           double *weights, bool *ones)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < data->rows;) {
+    for (int64_t k = 0; k < runs; k++) {
         double sum = 0;
-        int64_t first = i;
-        do sum += data->weights ? data->weights[keys[i].row] : 1;
-        while (++i < data->rows && is_repeated(keys, i));
-        if (sum > 0) {
-            rows[count] = keys[first].row;
-            weights[count++] = sum;
-            *ones = *ones && sum == 1;
-        }
+        int64_t first = order[start[k]];
+        for (int64_t i = start[k]; i < start[k + 1]; i++) sum += data->weights ? data->weights[order[i]] : 1;
+        if (!(sum > 0)) continue;
+        order[count] = first, weights[count++] = sum;
+        *ones = *ones && sum == 1;
     }
     return count;
 }
 
-static mercer_status take_merged(mercer_fitting *self, const key *keys, int64_t *rows, double *weights)
+static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, const double *weights, int64_t count,
+                                 bool ones)
 {
     const mercer_dataset *data = self->data;
-    bool ones = true;
-    int64_t count = sum_weights(data, keys, rows, weights, &ones);
+    double *own;
     if (count == 0)
         return mrc_fail(self->context, MERCER_ERROR_DATA, "the weights of all %lld samples are 0: none counts",
                         (long long)data->rows);
@@ -147,7 +75,6 @@ static mercer_status take_merged(mercer_fitting *self, const key *keys, int64_t 
     MRC_TRY(mrc_dataset_take(&self->merged, data, rows, count));
     self->data = self->merged;
     self->merged->weights = NULL;
-    double *own;
     if (ones) return MERCER_OK;
     MRC_TRY(mrc_dataset_make_weights(self->merged, &own));
     memcpy(own, weights, (size_t)count * sizeof *own);
@@ -157,128 +84,190 @@ static mercer_status take_merged(mercer_fitting *self, const key *keys, int64_t 
 bool mrc_fit_merges(const mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
-    return self->options.merge == MERCER_ON && !data->synth && data->rows <= MERGED_ROWS &&
-           !mrc_fit_samples_are_centers(self);
+    int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
+    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && !mrc_dataset_is_mapped(data);
 }
 
 static mercer_status merge_samples(mercer_fitting *self)
 {
-    int64_t *rows;
+    int64_t *order, *start, runs, n = self->data->rows;
     double *weights;
-    key *keys;
+    bool ones = true;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &rows, self->data->rows, sizeof *rows, "row numbers"));
-    MRC_TRY(mrc_scope_alloc(&scope, &weights, self->data->rows, sizeof *weights, "weights of samples"));
-    MRC_TRY(sort_rows(&scope, self->data, true, &keys));
-    return take_merged(self, keys, rows, weights);
+    MRC_TRY(mrc_scope_alloc(&scope, &order, n, sizeof *order, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &start, n + 1, sizeof *start, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, n, sizeof *weights, "weights of samples"));
+    MRC_TRY(mrc_rows_by_content(self->data, order, start, &runs));
+    int64_t count = sum_weights(self->data, order, start, runs, weights, &ones);
+    return take_merged(self, order, weights, count, ones);
 }
 
-/* ---- Holding back ---------------------------------------------------------------------------------------------- */
+/* ---- Holding out ----------------------------------------------------------------------------------------------- */
 
-/* A random number that is a function of seed and index (SplitMix64). */
-static uint64_t random_word(uint64_t seed, uint64_t index)
+/* Marks the latest rows, at least `held` of them, all of a time together. */
+static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool *marks)
 {
-    uint64_t z = seed * 0xD1B54A32D192ED03u + (index + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    const mercer_dataset *data = self->data;
+    int64_t n = data->rows, from = n - held;
+    mrc_keyed *sorted;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &sorted, n, sizeof *sorted, "times of rows"));
+    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){data->keys[i], i};
+    mrc_keyed_sort(sorted, n);
+    while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
+    if (from == 0)
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "times: all rows up to the held-out ones have the same time, so no earlier rows are left to "
+                        "train on");
+    for (int64_t i = from; i < n; i++) marks[sorted[i].row] = true;
+    return MERCER_OK;
 }
 
-/* Marks `count` of n. */
-static void draw(bool *chosen, int64_t n, int64_t count, uint64_t seed)
+/* Whether every class of a unit's rows has rows elsewhere; left (classes): training rows so far. */
+static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *left)
 {
-    for (int64_t i = 0; i < n; i++) {
-        chosen[i] = count > 0 && (int64_t)(random_word(seed, (uint64_t)i) % (uint64_t)(n - i)) < count;
-        count -= chosen[i];
+    bool may = true;
+    for (int64_t i = 0; i < count && data->labels; i++) left[data->labels[rows[i]]]--;
+    for (int64_t i = 0; i < count && data->labels; i++) may = may && left[data->labels[rows[i]]] > 0;
+    for (int64_t i = 0; i < count && data->labels && !may; i++) left[data->labels[rows[i]]]++;
+    return may;
+}
+
+/* Rows sorted by unit: those of unit u are order[start[u] .. start[u + 1] - 1]. */
+static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t *order, int64_t *start)
+{
+    memset(start, 0, (size_t)(units + 1) * sizeof *start);
+    for (int64_t i = 0; i < n; i++) start[unit[i] + 1]++;
+    for (int64_t u = 0; u < units; u++) start[u + 1] += start[u];
+    for (int64_t i = 0; i < n; i++) order[start[unit[i]]++] = i;
+    for (int64_t u = units; u > 0; u--) start[u] = start[u - 1];
+    start[0] = 0;
+}
+
+/* Marks whole units in random order until `held` rows are marked. *units: how many there are; of one, none is. */
+static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
+{
+    const mercer_dataset *data = self->data;
+    int64_t n = data->rows, *unit, *order, *start, *left, marked = 0;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &unit, 3 * n + 1, sizeof *unit, "row numbers"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &left, mrc_max(1, data->outputs), sizeof *left, "counts of classes"));
+    order = unit + n, start = order + n;
+    MRC_TRY(mrc_row_units(data, NULL, n, unit, units));
+    sort_by_unit(unit, n, *units, order, start);
+    for (int64_t i = 0; i < n && data->labels; i++) left[data->labels[i]]++;
+    mrc_rng rng = {self->options.seed, RANDOM_HELD};
+    for (int64_t k = 0; k < *units - 1 && marked < held; k++) {
+        int64_t u = mrc_random_permutation(rng, *units, k), count = start[u + 1] - start[u];
+        if (!may_leave(data, order + start[u], count, left)) continue;
+        for (int64_t i = start[u]; i < start[u + 1]; i++) marks[order[i]] = true;
+        marked += count;
     }
+    return MERCER_OK;
 }
 
-/* The same rows, of which those that are marked count nothing. */
-static mercer_status drop_weights(mercer_fitting *self, const bool *chosen)
+/* The same rows, of which the marked ones count nothing. */
+static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
 {
     const mercer_dataset *data = self->data;
     double *weights;
     MRC_TRY(mrc_dataset_range(&self->rest, data, 0, data->rows));
     MRC_TRY(mrc_dataset_make_weights(self->rest, &weights));
-    for (int64_t i = 0; i < data->rows; i++) weights[i] = chosen[i] ? 0 : data->weights ? data->weights[i] : 1;
+    for (int64_t i = 0; i < data->rows; i++) weights[i] = marks[i] ? 0 : data->weights ? data->weights[i] : 1;
     return MERCER_OK;
 }
 
-static mercer_status take_part(const mercer_dataset *data, const bool *chosen, bool wanted, int64_t *rows,
+static mercer_status take_part(const mercer_dataset *data, const bool *marks, bool wanted, int64_t *rows,
                                mercer_dataset **out)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < data->rows; i++)
-        if (chosen[i] == wanted) rows[count++] = i;
+        if (marks[i] == wanted) rows[count++] = i;
     return mrc_dataset_take(out, data, rows, count);
 }
 
-/* Marks rows: `held` of them, or of the groups of rows with the same features. */
-static mercer_status mark_rows(mercer_fitting *self, double share, int64_t held, bool *chosen, int64_t *group)
+/* Marks the held-out rows. *possible: there are some. */
+static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *marks, bool *possible)
 {
-    int64_t n = self->data->rows, *rows = NULL, groups = n;
-    bool together = mrc_fit_merges(self);
-    if (together) {
-        MRC_SCOPE(scope, self->context);
-        MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &groups, group));
-        if (groups < n) held = mrc_max(1, mrc_min(groups - 1, (int64_t)(share * (double)groups + 0.5)));
-    }
-    draw(chosen, groups, held, self->options.seed);
-    for (int64_t i = n - 1; together && groups < n && i >= 0; i--) chosen[i] = chosen[group[i]]; /* group[i] <= i */
+    const mercer_dataset *data = self->data;
+    int64_t units = 2;
+    if (data->key_kind == MRC_KEYS_TIMES)
+        MRC_TRY(mark_latest(self, held, marks));
+    else
+        MRC_TRY(mark_units(self, held, marks, &units));
+    if (units < 2 && data->key_kind == MRC_KEYS_GROUPS)
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "groups: all %lld rows are in one group, so no group can be held out", (long long)data->rows);
+    *possible = false;
+    for (int64_t i = 0; i < data->rows && !*possible; i++) *possible = marks[i];
     return MERCER_OK;
 }
 
 /*
- * The rows are copied into two datasets, but not those of a file that takes more than a quarter of the memory, whose
- * last rows are held back, nor as many in the caller's memory: those held back then count nothing.
+ * Sets aside and rest. The rows are copied into two datasets, with two exceptions for samples larger than a quarter of
+ * the memory: of a file without groups and times the last rows are held out; otherwise held-out rows stay in place with
+ * weight 0.
  */
-static mercer_status hold_back(mercer_fitting *self, double share, int64_t held)
+static mercer_status hold_out(mercer_fitting *self, int64_t held)
 {
     const mercer_dataset *data = self->data;
     int64_t n = data->rows, bytes = n * data->features * mrc_dtype_size(data->dtype);
-    bool large = bytes > self->memory / 4;
+    bool large = bytes > self->memory / 4, possible = false;
     if (data->synth) return mrc_dataset_range(&self->aside, data, n, held);
-    if (large && mrc_dataset_is_mapped(data)) {
+    if (large && mrc_dataset_is_mapped(data) && !data->keys) {
         self->report.held_at_end = 1;
         MRC_TRY(mrc_dataset_range(&self->aside, data, n - held, held));
         return mrc_dataset_range(&self->rest, data, 0, n - held);
     }
-    bool *marks, in_place = large && data->borrowed && mrc_fit_center_count(self) < n - held;
+    bool *marks, borrowed = data->borrowed || mrc_dataset_is_mapped(data);
+    bool in_place = large && borrowed && mrc_fit_center_count(self) < n - held;
     int64_t *numbers;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &marks, n, sizeof *marks, "marks of rows"));
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, n, sizeof *numbers, "row numbers"));
-    MRC_TRY(mark_rows(self, share, held, marks, numbers));
+    MRC_TRY(mark_rows(self, held, marks, &possible));
+    if (!possible) {
+        mrc_warn(self->context, "validation_fraction",
+                 "no rows are held out: all of them have equal features, or each class has one different row only");
+        return MERCER_OK;
+    }
     MRC_TRY(take_part(data, marks, true, numbers, &self->aside));
     return in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
 }
 
-static mercer_status split(mercer_fitting *self)
+/* Rows to hold out, where the share is not given: for intervals and for calibration. 0: none are needed. */
+static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
-    double share = self->options.validation_fraction;
+    bool intervals = self->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
+    /* One model of few rows is calibrated by cross-validation, which times rule out. */
+    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && self->options.average_models < 2 && !times;
+    *held = 0;
+    if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
+    *held = mrc_min(HELD_ROWS, data->rows / (intervals ? HELD_SHARE_INTERVALS : HELD_SHARE));
+    if (*held > 0 || !intervals) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some out",
+                    (long long)data->rows);
+}
+
+static mercer_status split(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    const mercer_dataset *data = self->data;
+    double share = options->validation_fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
-    bool intervals = self->options.intervals == MERCER_ON;
-    if (self->options.validation || (share == 0 && self->options.calibrate != MERCER_ON && !intervals)) {
-        self->validation = self->options.validation;
-        self->watched = self->validation != NULL;
-        return MERCER_OK;
-    }
-    self->watched = share > 0;
+    bool wanted = options->calibrate == MERCER_ON || options->intervals == MERCER_ON;
+    self->watched = options->validation || share > 0;
+    self->validation = options->validation;
+    if (options->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "validation_fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
-    if (share == 0) {
-        bool crossed = data->rows <= CROSS_VALIDATED_ROWS && self->options.average_models < 2; /* of one model alone */
-        if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
-        held = mrc_min(ASIDE_ROWS, data->rows / (intervals ? ASIDE_SHARE_INTERVALS : ASIDE_SHARE));
-        if (held < 1)
-            return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some back",
-                            (long long)data->rows);
-        share = (double)held / (double)data->rows;
-    }
-    MRC_TRY(hold_back(self, share, held));
+    if (share == 0) MRC_TRY(choose_held(self, &held));
+    if (held == 0) return MERCER_OK;
+    MRC_TRY(hold_out(self, held));
     self->validation = self->aside;
+    self->watched = self->watched && self->aside;
     if (self->rest) self->data = self->rest;
     return MERCER_OK;
 }
@@ -286,6 +275,7 @@ static mercer_status split(mercer_fitting *self)
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given)
 {
     self->data = given;
+    self->given_rows = given->rows;
     MRC_TRY(mrc_fit_weigh_classes(self));
     if (mrc_fit_merges(self)) MRC_TRY(merge_samples(self));
     self->info = (mercer_dataset_info){.struct_size = sizeof self->info};

@@ -365,7 +365,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     set_budget(&self);
     out->public_plan.struct_size = sizeof out->public_plan;
     out->public_plan.precision = request->real;
-    out->public_plan.lambda = self.options->lambda;
+    out->public_plan.lambda = fmax(self.options->lambda, 0);
     if (!row) row = mrc_solver_find(self.options->solver);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);

@@ -56,12 +56,12 @@ typedef struct mrc_useless {
 /* The next one from *next (0 at first) on; false if there is none. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
-/* Whether an option says how weights are found, for solvers that do so in a way of their own. */
-bool mrc_plan_says_how(const mercer_train_options *options);
-
-/* Why a fit does not begin with a search for the model, if that is left to the plan; NULL: it does. */
-const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_train_options *train,
-                             const mercer_dataset_info *info, int64_t memory);
+/* Return why a fit does not begin with a hyperparameter search, where that is left to the plan; NULL: it does. rows: those
+   of the data before any were held out. */
+const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t rows,
+                             int64_t memory);
+/* The option that was given and leaves only the ridge to be searched for, or NULL. */
+const char *mrc_plan_fixed(const mercer_fit_options *options);
 
 /* Flops a second in double that plans reckon with. */
 double mrc_plan_rate_double(mercer_context *context);

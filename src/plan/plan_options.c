@@ -50,7 +50,7 @@ static const option_row rows[] = {
     ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
     ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),
-    ROW(lambda, "ridge", NUMBER, NULL, 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
+    ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
     ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, NOTED,
         "stop after so many epochs without a better validation result, and keep the best; 0: never"),
     ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),
@@ -168,14 +168,6 @@ static void list_users(const option_row *row, char *names, size_t size)
     for (int i = 0; (solver = mrc_solver_row(i)) != NULL && used < size; i++)
         if (solver->traits & row->trait)
             used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", solver->name);
-}
-
-bool mrc_plan_says_how(const mercer_train_options *options)
-{
-    const option_row *row;
-    for (int i = 0; (row = row_at(i)) != NULL; i++)
-        if (row->trait & ~MRC_CONVERGES && row->otherwise != NOTED && value_of(&row->option, options) != 0) return true;
-    return false;
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */

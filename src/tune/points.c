@@ -17,23 +17,6 @@ static mercer_status make(mrc_tune_points *self, mercer_matrix *out, int64_t row
                            "rows of the search");
 }
 
-/* Targets minus their mean and, of values, over their deviation, both those of all rows. */
-static mercer_status centre_targets(const mrc_tune_points *self, const mrc_tune_task *task)
-{
-    double *mean;
-    if (task->raw_targets) return MERCER_OK;
-    MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * self->c, sizeof *mean, "moments of the targets"));
-    double *deviation = mean + self->c;
-    MRC_TRY(mercer_dataset_target_moments(task->data, mean, deviation));
-    bool scaled = task->data->task != MERCER_TASK_CLASSIFICATION;
-    for (int64_t i = 0; i < self->n; i++)
-        for (int64_t l = 0; l < self->c; l++)
-            mrc_store(&self->y, i, l,
-                      (mrc_load(&self->y, i, l) - mean[l]) / (scaled && deviation[l] > 0 ? deviation[l] : 1));
-    return MERCER_OK;
-}
-
 /* Samples, and centers that are given, after one preprocessing, which is fitted to all samples. */
 static mercer_status prepare(mrc_tune_points *self, const mrc_tune_task *task, const mrc_split *split, int which,
                              int64_t most_centers)
@@ -64,7 +47,8 @@ mercer_status mrc_tune_points_read(mrc_tune_points *self, const mrc_tune_task *t
     if (weights)
         MRC_TRY(mrc_scope_alloc(self->scope, &self->weights, self->n, sizeof *self->weights, "weights of samples"));
     for (int64_t i = 0; i < self->n && weights; i++) self->weights[i] = weights[split->rows[i]];
-    return centre_targets(self, task);
+    mrc_units_enter(task->units, &self->y, &self->y);
+    return MERCER_OK;
 }
 
 /* to = from A. */

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which rows a search fits to and which it judges on. Rows come in a random order that depends on the seed alone, so
- * that the first ones of a fold are a random part of it.
+ * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so that
+ * the first ones of a fold are a random part of it.
  *
  *   HOLDOUT     a fifth is held back, at most half as many as are fitted to
  *   KFOLD       five folds
  *   LOO, GCV    one
  *
- * Rows of a group are all in one fold; with times the latest fifth is held back. A class of which no row is left to fit
- * to is refused where groups or times decide; otherwise one of its rows changes places.
+ * Rows of a group are all in one fold, and so are rows with equal features; with times the latest fifth is held out. A
+ * split by groups or times that leaves a class without training rows is an error; otherwise one of its rows changes
+ * places.
  */
 #include "tune/tune.h"
 
 #include "core/numbers/random.h"
 #include "core/numbers/weighted.h"
+#include "data/equal_rows.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 1200, HELD = 1 };
+enum { KFOLDS = 5, HELD_SHARE = 5, KFOLD_ROWS = 1200, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)
 
@@ -28,13 +30,13 @@ static const char *const names[] = {
 bool mrc_criterion_find(const char *name, const mercer_dataset *data, mrc_criterion *out)
 {
     int64_t n = data ? data->rows : KFOLD_ROWS;
-    *out = n < LOO_ROWS ? MRC_LOO : n < KFOLD_ROWS ? MRC_KFOLD : MRC_HOLDOUT;
+    /* Leave-one-out is never the default: a row that occurs twice would predict itself. */
+    *out = n < KFOLD_ROWS ? MRC_KFOLD : MRC_HOLDOUT;
     if (data && data->key_kind == MRC_KEYS_TIMES) *out = MRC_HOLDOUT;
-    if (data && data->key_kind == MRC_KEYS_GROUPS && *out == MRC_LOO) *out = MRC_KFOLD;
     if (!name || strcmp(name, "auto") == 0) return true;
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) {
-            if (n >= LOO_ROWS || (data && data->keys)) *out = (mrc_criterion)i;
+            *out = (mrc_criterion)i;
             return true;
         }
     return false;
@@ -154,24 +156,54 @@ static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
     return MERCER_OK;
 }
 
-/* Rows in random order, each to its fold while there is room. fold: of every row, or NULL: by the order. */
-static void gather(mrc_split *out, int64_t n, int folds, bool held_out, const int64_t *room, const signed char *fold,
-                   mrc_rng rng)
+/* Rows in random order, each to its fold while there is room. fold: of every row. */
+static void gather(mrc_split *out, int64_t n, int folds, const int64_t *room, const signed char *fold, mrc_rng rng)
 {
-    int64_t at = 0, all = 0;
-    for (int f = 0; f < folds; f++) all += room[f];
+    int64_t at = 0;
     for (int f = 0; f < folds; f++) {
         int64_t first = at;
-        for (int64_t i = 0; i < n && at - first < room[f] && (fold || i < all); i++) {
-            int own = fold ? -1 : held_out ? (i < room[HELD] ? HELD : 0) : (int)(i % folds);
-            if (!fold && own != f) continue;
+        for (int64_t i = 0; i < n && at - first < room[f]; i++) {
             int64_t row = mrc_random_permutation(rng, n, i);
-            if (!fold || fold[row] == f) out->rows[at++] = row;
+            if (fold[row] == f) out->rows[at++] = row;
         }
         out->folds[f] = (mrc_span){first, at - first};
     }
     out->fold_count = folds;
     out->count = at;
+}
+
+/* The first m rows in random order, dealt out by units (data/equal_rows.h): the held-out fold is filled first, or folds
+   take turns. */
+static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64_t m, int folds, bool held_out,
+                               int64_t held, mrc_rng rng)
+{
+    int64_t *drawn, *unit, units, dealt = 0, at = 0, counts[MRC_FOLDS] = {0};
+    signed char *fold;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &drawn, 2 * m, sizeof *drawn, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &fold, m, sizeof *fold, "folds of rows"));
+    unit = drawn + m;
+    for (int64_t i = 0; i < m; i++) drawn[i] = mrc_random_permutation(rng, data->rows, i);
+    MRC_TRY(mrc_row_units(data, drawn, m, unit, &units));
+    if (units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        "tune: all rows have equal features, so none can be held out");
+    folds = (int)mrc_min(folds, units);
+    for (int64_t i = 0; i < m; i++) {
+        bool is_new = unit[i] == dealt; /* units are numbered in the order of their first rows */
+        if (is_new && held_out) fold[dealt] = counts[HELD] < held && (dealt < units - 1 || counts[0] > 0) ? HELD : 0;
+        if (is_new && !held_out) fold[dealt] = (signed char)(dealt % folds);
+        dealt += is_new;
+        counts[fold[unit[i]]]++;
+    }
+    for (int f = 0; f < folds; f++) {
+        out->folds[f] = (mrc_span){at, counts[f]};
+        for (int64_t i = 0; i < m; i++)
+            if (fold[unit[i]] == f) out->rows[at++] = drawn[i];
+    }
+    out->fold_count = folds;
+    out->count = at;
+    return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
 }
 
 static mercer_status make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
@@ -191,8 +223,10 @@ static mercer_status make(mrc_split *out, const mercer_dataset *data, mrc_criter
     for (int f = 0; f < folds; f++) room[f] = (fitted + folds - 1 - f) / folds;
     if (held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
     MRC_TRY(mrc_alloc(data->context, &out->rows, mrc_min(n, fitted + held + 1), sizeof *out->rows, "row numbers"));
-    gather(out, n, folds, held_out, room, fold, (mrc_rng){seed, RANDOM_SPLIT});
-    return held_out && !fold ? keep_classes(data, out) : MERCER_OK;
+    mrc_rng rng = {seed, RANDOM_SPLIT};
+    if (!fold) return deal_rows(out, data, mrc_min(n, fitted + held), folds, held_out, room[HELD], rng);
+    gather(out, n, folds, room, fold, rng);
+    return MERCER_OK;
 }
 
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,

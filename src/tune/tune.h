@@ -18,6 +18,7 @@
 #ifndef MRC_TUNE_TUNE_H
 #define MRC_TUNE_TUNE_H
 
+#include "core/numbers/units.h"
 #include "data/dataset.h"
 #include "features/metric.h"
 #include "tune/small_fits.h"
@@ -57,11 +58,11 @@ struct mrc_tune_task {
     const char *const *kernel_names; /* (kernel_count) */
     const char *const *preparations; /* (preparation_count) specs of preprocessing */
     int preparation_count;
-    bool raw_targets; /* targets are learned as they are; otherwise centred, and values scaled */
-    int64_t rounds;   /* of metrics, at most */
-    int64_t centers;  /* of the training proper: no more are tried */
-    int64_t next;     /* bests of other kernels and preprocessings that are wanted beside the best of all */
-    double ridge;     /* of one sample; below 0: to be found */
+    const mrc_units *units; /* the transform of the targets; NULL: they are learned as they are */
+    int64_t rounds;         /* of metrics, at most */
+    int64_t centers;        /* of the training proper: no more are tried */
+    int64_t next;           /* bests of other kernels and preprocessings that are wanted beside the best of all */
+    double ridge;           /* of one sample; below 0: to be found */
     mrc_criterion criterion;
     double budget;  /* seconds of counted work */
     double rate;    /* flops a second in double */

@@ -4,8 +4,8 @@
  * preprocessing and metric as they are; the bandwidth is the multiple that was found of the median distance between its
  * own samples in that metric, the ridge that of one sample times their number.
  *
- * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Whether there is a search at all, if
- * nobody said, is the plan's to decide (plan/plan_search.c).
+ * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Where the caller leaves open whether to
+ * search, the plan decides (plan/plan_search.c).
  */
 #include "fit/tuned/tuned.h"
 
@@ -25,12 +25,42 @@ enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define ROW_BUDGET 0.002 /* of fewer than MANY_ROWS for each: */
 #define ON_DEVICE  0.1   /* the share of both on a device */
 
+/* The option of the search that was given, or NULL. */
+static const char *search_option(const mercer_fit_options *options)
+{
+    if (options->tune_budget > 0) return "tune_budget";
+    if (options->tune_criterion && strcmp(options->tune_criterion, "auto") != 0) return "tune_criterion";
+    if (options->tune_kernels) return "tune_kernels";
+    return options->average_models > 1 ? "average_models" : NULL;
+}
+
+/* An option of the search asks for a search. */
+static mercer_switch asked(const mercer_fit_options *options)
+{
+    return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
+}
+
+/* Tells which choices are defaults because something that was given is in their units. */
+static void warn_of_defaults(const mercer_fitting *self)
+{
+    const char *fixed = mrc_plan_fixed(&self->options);
+    if (!fixed || self->options.model) return;
+    bool learned = strcmp(fixed, "learn_features") == 0;
+    mrc_warn(self->context, fixed,
+             "%s is given: only %s searched for; %s the defaults. Leave %s out for a search of everything", fixed,
+             learned ? "metric, bandwidth and ridge are" : "the ridge is",
+             learned ? "kernel and preprocessing are" : "preprocessing and what else was not given are", fixed);
+}
+
 bool mrc_fit_tunes(mercer_fitting *self)
 {
     mercer_fit_options *options = &self->options;
+    options->tune = asked(options);
     if (options->tune == MERCER_AUTO) {
-        self->report.untuned = mrc_plan_untuned(options, &self->train, &self->info, self->memory);
+        self->report.untuned =
+            mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
         options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
+        if (self->report.untuned && !options->checkpoint) warn_of_defaults(self);
     } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
         self->report.untuned = "it is off";
     }
@@ -114,16 +144,19 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "tune_criterion '%.40s' is not known; there are auto, holdout, kfold, loo and gcv",
                         options->tune_criterion);
-    if (options->tune == MERCER_OFF || (options->tune == MERCER_AUTO && !options->tune_kernels)) return MERCER_OK;
-    if (options->tune == MERCER_AUTO) return list_kernels(&trial, context, options);
+    if (options->tune == MERCER_OFF && search_option(options))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s has no effect: tune is off",
+                        search_option(options));
+    if (asked(options) != MERCER_ON) return MERCER_OK;
     const char *set = options->model             ? "model"
                       : options->metric          ? "metric"
                       : options->kernel_function ? "kernel_function"
                       : options->bandwidth != 0  ? "bandwidth"
                                                  : NULL;
     if (set)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, which searches for %s: leave it out",
-                        options->model ? "all that the model has" : set);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: %s asks for a search, but %s is given: leave one of them out",
+                        options->tune == MERCER_ON ? "tune" : search_option(options), set);
     return list_kernels(&trial, context, options);
 }
 
@@ -164,7 +197,7 @@ static mercer_status take_over(mercer_fitting *self)
     MRC_TRY(mrc_fit_scale_choice(self, &choice, self->options.preprocess, &self->learned_kernel, &lambda));
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;
-    self->lambda_given = self->train.lambda > 0;
+    self->lambda_given = self->train.lambda > 0 || self->no_ridge;
     if (!self->lambda_given) self->train.lambda = lambda;
     return MERCER_OK;
 }
@@ -178,7 +211,7 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     MRC_TRY(list_kernels(tuning, self->context, options));
     list_preparations(tuning, options, &self->info);
     mrc_criterion_find(options->tune_criterion, self->data, &tuning->criterion);
-    double lambda = self->train.lambda;
+    double lambda = self->train.lambda, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
     tuning->rate = mrc_plan_rate_double(self->context);
     if (options->comm)
         MRC_TRY(mercer_comm_broadcast(options->comm, &tuning->rate, sizeof tuning->rate)); /* all try the same */
@@ -190,11 +223,11 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                           .kernel_names = tuning->name_list,
                           .preparations = tuning->preparations,
                           .preparation_count = tuning->preparation_count,
-                          .raw_targets = options->target_transform && strcmp(options->target_transform, "none") == 0,
+                          .units = &self->units,
                           .rounds = options->learn_features > 0 ? options->learn_features : ROUNDS,
                           .centers = mrc_fit_center_count(self),
                           .next = options->average_models - 1,
-                          .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
+                          .ridge = self->no_ridge ? 0 : ridge,
                           .criterion = tuning->criterion,
                           .budget = mrc_fit_tune_budget(self),
                           .rate = tuning->rate,

@@ -55,7 +55,8 @@ void mrc_fit_tuned_size(mercer_fitting *self)
     mercer_train_options *train = &self->train;
     mercer_plan plan;
     self->report.tune_more_centers = (double)NAN;
-    if (!mrc_name_is_auto(train->solver) || train->epochs) return;
+    /* Early stopping is for solvers that have epochs. */
+    if (!mrc_name_is_auto(train->solver) || train->epochs || train->patience) return;
     self->report.points = mrc_fit_points(&self->options, &self->info);
     train->converge = MERCER_ON;
     if (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan))

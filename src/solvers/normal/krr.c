@@ -15,6 +15,12 @@
  * is added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
  * double takes over, where the same is done until the steps run out.
  *
+ * Predictions are sums in float where weights are, and large weights of opposite signs cancel there. The residual is
+ * mu_i alpha_i, and the error of a sum is at most u k |alpha|_1, but usually a factor sqrt(p) less. So where that bound
+ * is not small next to the residual, the loss is computed once more as predictions are. If it is more than LOST above
+ * the loss of the equations, they are solved again with a floor of 10 u k p, for which the bound is a tenth of the
+ * residual. The loss that is reported is that of predictions in either case.
+ *
  * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
  * factor in double has taken K's place: each step then evaluates it anew, 2 p^2 (d + c). The normal equations of
  * direct.c take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
@@ -37,7 +43,8 @@ enum { READ = 1024, BLOCK = 256, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 
 static const double SHIFT_STEPS = 1000,         /* how far a shift of the factor may be above the smallest mu */
     LARGEST_SHIFT = 1e-4,                       /* of the mean diagonal */
     ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* of |Y|: a residual that is small enough, */
-    USELESS = 1e-3;                             /* and one from which on the answer is none */
+    USELESS = 1e-3,                             /* and one from which on the answer is none */
+    DOUBTFUL = 0.25, LOST = 0.05;               /* bound of rounding errors, and loss through them: see above */
 
 typedef struct krr_state {
     mrc_exact_solver *exact;
@@ -54,6 +61,7 @@ typedef struct krr_state {
     double *weights;                    /* (p) of samples */
     double *rs, *norms, *some;          /* (c) r's, |y|^2, what a step is about to use */
     double mean, least;                 /* mean K(z, z); smallest mu_i */
+    double floor;                       /* of mu_i, over mean */
 } krr_state;
 
 mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
@@ -89,8 +97,7 @@ static mercer_status prepare(krr_state *self, mrc_scope *scope)
 static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
 {
     mrc_exact_solver *exact = self->exact;
-    double p = (double)self->centers->p;
-    double floor = (self->centers->real == MERCER_F32 ? 4 * 0x1p-24 * sqrt(p) : 16 * DBL_EPSILON * p) * self->mean;
+    double floor = self->floor * self->mean;
     if (!batch->rows)
         return mrc_fail(self->centers->context, MERCER_ERROR_UNSUPPORTED,
                         "solver krr has the samples as centers: its source must say which rows a batch holds");
@@ -106,7 +113,7 @@ static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
 
 static mercer_status read_samples(krr_state *self)
 {
-    self->least = INFINITY;
+    self->least = INFINITY, self->exact->mass = 0;
     MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
     for (;;) {
         mercer_batch batch;
@@ -263,6 +270,7 @@ static mercer_status solve(krr_state *self)
     double enough = self->centers->real == MERCER_F32 ? ENOUGH_FLOAT : ENOUGH_DOUBLE, residual = 1, best = INFINITY;
     MRC_TRY(ops->column_dots(self->backend, &self->y, &self->y, self->norms));
     MRC_TRY(ops->copy(self->backend, &self->r, &self->y));
+    MRC_TRY(ops->clear(self->backend, &self->alpha));
     MRC_TRY(precondition(self));
     MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
     MRC_TRY(ops->copy(self->backend, &self->direction, &self->s));
@@ -345,6 +353,59 @@ static mercer_status answer(krr_state *self)
                     LARGEST_SHIFT);
 }
 
+/* The loss of the equations, sum_i w_i |mu_i alpha_i|^2 in the units of the targets, and whether sums in float may have
+   another. */
+static mercer_status expect_fit(krr_state *self, double *fit, bool *doubtful)
+{
+    const mrc_units *units = self->exact->units;
+    int64_t p = self->z.rows, c = self->exact->c;
+    mercer_matrix alpha;
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_view(&scope, &alpha, p, c, MERCER_F64, "weights"));
+    MRC_TRY(self->backend->ops->copy(self->backend, &alpha, &self->alpha));
+    *fit = 0, *doubtful = false;
+    for (int64_t j = 0; j < c; j++) {
+        double sum = 0, squares = 0, scale = mrc_units_given(units) ? units->scale[j] : 1;
+        for (int64_t i = 0; i < p; i++) {
+            double weight = mrc_load(&alpha, i, j), residual = self->mu[i] * weight;
+            sum += fabs(weight), squares += self->weights[i] * residual * residual;
+        }
+        double bound = 0x1p-24 * self->mean * sum;
+        *doubtful = *doubtful || bound * bound > DOUBTFUL * DOUBTFUL * squares / self->exact->mass;
+        *fit += scale * scale * squares;
+    }
+    return MERCER_OK;
+}
+
+/* Solves the equations and rounds the weights. */
+static mercer_status find_weights(krr_state *self, const mercer_matrix *alpha)
+{
+    double since = mrc_seconds();
+    MRC_TRY(read_samples(self));
+    mrc_lap(&since, &self->exact->times.forward);
+    MRC_TRY(answer(self));
+    MRC_TRY(mrc_matrix_check_finite(self->backend, "solver krr: alpha", &self->alpha, NULL));
+    mercer_matrix own = mrc_rows(&self->alpha, self->centers->first, self->centers->z.rows);
+    return self->backend->ops->copy(self->backend, alpha, &own);
+}
+
+/* Weights in float, whose loss is that of predictions. */
+static mercer_status find_float_weights(krr_state *self, const mercer_matrix *alpha)
+{
+    double expected, p = (double)self->centers->p;
+    bool doubtful;
+    self->floor = 4 * 0x1p-24 * sqrt(p);
+    MRC_TRY(find_weights(self, alpha));
+    MRC_TRY(expect_fit(self, &expected, &doubtful));
+    if (!doubtful) return MERCER_OK;
+    MRC_TRY(mrc_objective(self->exact, alpha, &self->exact->fit, NULL));
+    if (self->exact->fit <= (1 + LOST) * expected) return MERCER_OK;
+    self->floor = 10 * 0x1p-24 * p;
+    self->exact->steps_done = 0;
+    MRC_TRY(find_weights(self, alpha));
+    return mrc_objective(self->exact, alpha, &self->exact->fit, NULL);
+}
+
 mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
 {
     mrc_centers *centers = exact->centers;
@@ -354,15 +415,11 @@ mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
     exact->times = (mrc_exact_times){0};
     mrc_problem problem = mrc_exact_problem(exact);
     MRC_TRY(mrc_exact_check_memory(exact, "krr", mrc_exact_krr_bytes(&problem)));
-    double since = mrc_seconds();
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(prepare(&self, &scope));
-    MRC_TRY(read_samples(&self));
-    mrc_lap(&since, &exact->times.forward);
-    MRC_TRY(answer(&self));
-    MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver krr: alpha", &self.alpha, NULL));
-    mercer_matrix own = mrc_rows(&self.alpha, centers->first, centers->z.rows);
-    return self.backend->ops->copy(self.backend, alpha, &own);
+    if (centers->real == MERCER_F32) return find_float_weights(&self, alpha);
+    self.floor = 16 * DBL_EPSILON * (double)centers->p;
+    return find_weights(&self, alpha);
 }
 
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)

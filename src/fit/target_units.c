@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transforms log and rank of targets (core/numbers/target_curve.h), and mean and deviation of what they give.
+ * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the search,
+ * by training and, through the model, by prediction.
  *
- *   log    the shift is 0 if all targets are above 0, and 1 if the smallest is 0; one below 0 is refused
+ *   none, center, standardise   nothing; minus the mean; the same, divided by the deviation
+ *   log    g(y) = log(y + shift), standardised: the shift is 0 if all targets are above 0, and 1 if the smallest is 0; a
+ *          target below 0 is an error
  *   rank   of sorted targets, equal ones together, the rank of a value is (weight below it + half of its own) / W; at
  *          most 1,000 of the values are kept, spread evenly, the smallest and the largest among them
  *
- * Ranks and moments are those of at most a million rows, spread evenly. Cost: a pass over the targets, and a sort.
+ * Ranks and moments of log and rank are those of at most a million rows, spread evenly. Cost: a pass over the targets,
+ * and a sort for rank.
  */
 #include "fit/fitting.h"
 
@@ -136,10 +140,10 @@ static mercer_status make_ranks(mercer_fitting *self, const target_sample *sampl
     return MERCER_OK;
 }
 
-/* ---- Both ------------------------------------------------------------------------------------------------------ */
+/* ---- All of them ----------------------------------------------------------------------------------------------- */
 
 /* Offset and scale are those of g(y). */
-static mercer_status set_units(mercer_fitting *self, const target_sample *sample, mrc_curve_kind kind,
+static mercer_status set_curve(mercer_fitting *self, const target_sample *sample, mrc_curve_kind kind,
                                const mercer_matrix *numbers)
 {
     int64_t c = sample->y.cols;
@@ -153,11 +157,11 @@ static mercer_status set_units(mercer_fitting *self, const target_sample *sample
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * c, sizeof *mean, "moments of the targets"));
     MRC_TRY(mercer_target_moments(self->context, mean, mean + c, &sample->y, sample->weights));
-    MRC_TRY(mercer_model_set_targets(self->model, mean, mean + c));
-    return mercer_model_set_target_curve(self->model, mrc_curve_name(kind), numbers);
+    MRC_TRY(mrc_units_set(&self->units, self->context, c, mean, mean + c));
+    return mrc_units_bend(&self->units, self->context, kind, c, numbers);
 }
 
-mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how)
+static mercer_status find_curve(mercer_fitting *self, const char *how)
 {
     mrc_curve_kind kind = MRC_CURVE_NONE;
     target_sample sample;
@@ -169,5 +173,34 @@ mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how)
     MRC_SCOPE(scope, self->context);
     MRC_TRY(open_sample(self->data, &scope, &sample));
     MRC_TRY((kind == MRC_CURVE_LOG ? make_log : make_ranks)(self, &sample, &scope, &numbers));
-    return set_units(self, &sample, kind, &numbers);
+    return set_curve(self, &sample, kind, &numbers);
+}
+
+mercer_status mrc_fit_find_units(mercer_fitting *self)
+{
+    const mercer_dataset *data = self->data;
+    const char *how = self->options.target_transform;
+    double *mean;
+    if (data->task == MERCER_TASK_UNLABELLED) return MERCER_OK;
+    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
+    if (strcmp(how, "none") == 0) return MERCER_OK;
+    if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return find_curve(self, how);
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * data->outputs, sizeof *mean, "moments of the targets"));
+    double *deviation = mean + data->outputs;
+    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
+    return mrc_units_set(&self->units, self->context, data->outputs, mean,
+                         strcmp(how, "center") == 0 ? NULL : deviation);
+}
+
+mercer_status mrc_fit_set_units(mercer_fitting *self)
+{
+    const mrc_units *units = &self->units;
+    const mrc_curve *curve = &units->curve;
+    if (!mrc_units_given(units)) return MERCER_OK;
+    MRC_TRY(mercer_model_set_targets(self->model, units->offset, units->scale));
+    if (curve->kind == MRC_CURVE_NONE) return MERCER_OK;
+    int64_t rows = (curve->kind == MRC_CURVE_RANK ? 2 : 1) * self->info.outputs;
+    mercer_matrix numbers = mrc_view(curve->numbers, rows, curve->count, MERCER_F64);
+    return mercer_model_set_target_curve(self->model, mrc_curve_name(curve->kind), &numbers);
 }

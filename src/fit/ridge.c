@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ridge of a fit whose kernel, bandwidth and preprocessing are known: no search ran because there are few rows, the
+ * samples are not a table, the bandwidth was given, or the search is off. Without a ridge such a fit interpolates, and
+ * its errors on new rows can be arbitrarily large.
+ *
+ *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
+ *   E(l)    the squared error of small fits (tune/small_fits.h) on held-out rows, in the units of training
+ *   k, W    mean K(z, z); total weight of the training rows
+ *
+ * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (tune/split.c). More
+ * centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is taken.
+ * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE.
+ *
+ * Cost: n p^2 flops and p^3 / 3 for each ridge and fold, below 0.3 s on two cores.
+ */
+#include "fit/fitting.h"
+
+#include "backends/backend.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "model/model.h"
+#include "plan/plan.h"
+#include "tune/small_fits.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_ROWS = 8192, MOST_CENTERS = 1024, LEAST_ROWS = 20, RIDGES = 8 };
+static const double relative_ridges[RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
+#define DEFAULT_RIDGE 1e-3
+#define SLACK         0.01
+
+typedef struct ridge_search {
+    mercer_fitting *fitting;
+    mrc_scope *scope;
+    mrc_split split;
+    mrc_small_rows rows;
+    mercer_matrix z;       /* (p, d) centers */
+    double scale;          /* mean K(z, z) */
+    double ridges[RIDGES]; /* relative_ridges times scale */
+} ridge_search;
+
+/* Rows of the split, preprocessed, and their targets in the units of training. */
+static mercer_status read_rows(ridge_search *self)
+{
+    const mercer_fitting *fitting = self->fitting;
+    const mercer_dataset *data = fitting->data;
+    int64_t n = self->split.count, d = mrc_fit_width(fitting);
+    mercer_dtype dtype = data->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    double *weights;
+    MRC_TRY(mrc_scope_view(self->scope, &self->rows.x, n, d, dtype, "rows of small fits"));
+    MRC_TRY(mrc_scope_view(self->scope, &self->rows.y, n, data->outputs, MERCER_F64, "targets of small fits"));
+    MRC_TRY(mercer_dataset_read(data, &self->rows.x, &self->rows.y, NULL, fitting->applied, self->split.rows, 0));
+    MRC_TRY(mrc_check_finite(fitting->context, "samples", &self->rows.x, NULL));
+    mrc_units_enter(fitting->model ? &fitting->model->units : &fitting->units, &self->rows.y, &self->rows.y);
+    if (!data->weights) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(self->scope, &weights, n, sizeof *weights, "weights of small fits"));
+    for (int64_t i = 0; i < n; i++) weights[i] = data->weights[self->split.rows[i]];
+    self->rows.weights = weights;
+    return MERCER_OK;
+}
+
+/* The first rows of the folds that are trained on, in turn: random ones, by the order of the split. */
+static mercer_status take_centers(ridge_search *self)
+{
+    const mrc_small_rows *rows = &self->rows;
+    int folds = rows->count - (rows->held_out ? 1 : 0);
+    int64_t from = 0, most = mrc_min(MOST_CENTERS, mrc_max(1, mrc_fit_center_count(self->fitting)));
+    for (int f = 0; f < folds; f++) from += rows->folds[f].count;
+    MRC_TRY(mrc_scope_view(self->scope, &self->z, mrc_min(from, most), rows->x.cols, rows->x.dtype,
+                           "centers of small fits"));
+    size_t bytes = (size_t)(rows->x.cols * mrc_dtype_size(rows->x.dtype));
+    for (int64_t i = 0, done = 0; done < self->z.rows; i++)
+        for (int f = 0; f < folds && done < self->z.rows; f++)
+            if (i < rows->folds[f].count)
+                memcpy(mrc_row(&self->z, done++), mrc_row(&rows->x, rows->folds[f].first + i), bytes);
+    return MERCER_OK;
+}
+
+static mercer_status find_scale(ridge_search *self)
+{
+    mrc_backend *backend = self->fitting->context->backend;
+    mercer_matrix device, own;
+    int64_t p = self->z.rows;
+    self->scale = 0;
+    MRC_TRY(mrc_scope_view(self->scope, &own, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
+    MRC_TRY(mrc_scope_matrix(self->scope, backend, &device, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
+    mercer_matrix points;
+    MRC_TRY(mrc_scope_matrix(self->scope, backend, &points, p, self->z.cols, self->z.dtype, "centers of small fits"));
+    MRC_TRY(backend->ops->copy(backend, &points, &self->z));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, &self->fitting->kernel, &points, &device));
+    MRC_TRY(backend->ops->copy(backend, &own, &device));
+    for (int64_t i = 0; i < p; i++) self->scale += mrc_load(&own, i, 0) / (double)p;
+    if (!(self->scale > 0) || !isfinite(self->scale)) self->scale = 1;
+    return MERCER_OK;
+}
+
+/* The ridge relative to the scale; DEFAULT_RIDGE if no small fit could be solved. */
+static mercer_status compare(ridge_search *self, mrc_criterion criterion, double *out)
+{
+    mercer_context *context = self->fitting->context;
+    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
+    double errors[RIDGES], least = (double)INFINITY;
+    for (int r = 0; r < RIDGES; r++) self->ridges[r] = relative_ridges[r] * self->scale;
+    MRC_TRY(mrc_small_fits_create(&fits, context, &self->rows, self->z.rows, criterion, self->ridges, RIDGES));
+    MRC_TRY(mrc_small_fits_try(fits, &self->fitting->kernel, &self->rows.x, &self->z, NULL, errors));
+    for (int r = 0; r < RIDGES; r++) least = fmin(least, errors[r]);
+    for (int r = 0; r < RIDGES && isfinite(least); r++)
+        if (errors[r] <= (1 + SLACK) * least) *out = relative_ridges[r];
+    return MERCER_OK;
+}
+
+static mercer_status search(ridge_search *self, double *ridge)
+{
+    const mercer_dataset *data = self->fitting->data;
+    mrc_criterion criterion;
+    if (data->rows < LEAST_ROWS) return MERCER_OK;
+    mrc_criterion_find(NULL, data, &criterion);
+    mercer_status status = mrc_split_make(&self->split, data, criterion, MOST_ROWS, self->fitting->options.seed);
+    if (status == MERCER_ERROR_DATA) return MERCER_OK; /* one unit, or a class that would have no training rows */
+    MRC_TRY(status);
+    self->rows =
+        (mrc_small_rows){.count = self->split.fold_count, .held_out = criterion == MRC_HOLDOUT, .own_centers = true};
+    memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
+    MRC_TRY(read_rows(self));
+    MRC_TRY(take_centers(self));
+    MRC_TRY(find_scale(self));
+    return compare(self, criterion, ridge);
+}
+
+void mrc_fit_read_ridge(mercer_fitting *self)
+{
+    self->no_ridge = self->train.lambda < 0;
+    if (self->no_ridge) self->train.lambda = 0;
+}
+
+mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
+{
+    double ridge = DEFAULT_RIDGE;
+    MRC_SCOPE(scope, self->context);
+    ridge_search task = {.fitting = self, .scope = &scope, .scale = 1};
+    mercer_status status = search(&task, &ridge);
+    mrc_free(self->context, task.split.rows);
+    MRC_TRY(status);
+    self->report.tune_ridge = ridge * task.scale;
+    self->train.lambda = ridge * task.scale * mrc_fit_count_samples(self->data);
+    return MERCER_OK;
+}
