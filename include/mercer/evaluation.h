@@ -19,6 +19,11 @@ extern "C" {
    Model files keep it. Errors: DATA. */
 MERCER_API double mercer_model_temperature(const mercer_model *model, int *known);
 MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
+/* Shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights sets
+   them to -T log(weight), so that probabilities are those of the unweighted population while the largest score, the
+   decision, follows the weights. NULL: none. Model files keep them. Errors: DATA. */
+MERCER_API mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift);
+MERCER_API const double *mercer_model_class_shift(const mercer_model *model);
 /* T > 0 that minimises the log loss of probabilities softmax(scores / T): scores (n, c) f32 or f64 of samples that the
    model was not trained on, their labels (n), weights (n) or NULL. 0.25 for fewer than 8 samples or 2 classes. Errors:
    SHAPE, DTYPE, DATA. */
@@ -107,6 +112,8 @@ typedef struct mercer_evaluation_options {
     int64_t memory;       /* bytes for the rows that AUC and quantiles need; 0: 64 MiB */
     mercer_evaluate_callback progress; /* of mercer_evaluate */
     void *progress_user;
+    const double *class_shift; /* (outputs) of probabilities softmax((f + shift) / T); mercer_evaluate asks the model.
+                                  Copied; NULL: none */
 } mercer_evaluation_options;
 
 /* Predictions and targets, summed up row by row. */

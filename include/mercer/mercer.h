@@ -431,6 +431,9 @@ typedef struct mercer_fit_options {
     /* 2 to MERCER_MEMBERS: the model is the mean of so many: the best that the search finds, and the bests of other
        kernel functions and preprocessings, or as many of them as there are; each is trained. 0 or 1: the best alone. */
     int64_t average_models;
+    /* What probabilities are of where class_weight is set: population, the data as they are; weighted, the data as the
+       weights make them. NULL: population. Classes are decided by the weighted scores in both cases. */
+    const char *calibrate_to;
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says

@@ -215,6 +215,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"validation_fraction is {share!r}; it must be at least 0 and below 1")
         if self.early_stopping and share == 0:
             raise ValueError("early_stopping needs a validation_fraction above 0")
+        kinds = (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES)
+        if self.early_stopping and L.lib.mercer_solver_kind_of(L.text(self.solver, "solver")) in kinds:
+            raise ValueError(f"early_stopping has no effect with solver {self.solver!r}, which has no epochs")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")
         if not isinstance(self.target_transform, str):
@@ -319,22 +322,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "centers": None if given is not None else self._center_count(),
             "memory": self.memory,
             "random_state": seed,
-            "merge": True,
         }
 
-        def prepared(bandwidth: float | None) -> Fitting:
-            return Fitting(
-                data, kernel, {"bandwidth": bandwidth, **options}, train, callbacks,
-                precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
-            )
-
-        try:
-            return prepared(self.bandwidth)
-        except ValueError as error:
-            known = self.bandwidth is not None or "distance" not in str(error)
-            if known or len(np.unique(D.to_host(X), axis=0)) > 1:
-                raise
-            return prepared(1.0)  # all samples are the same point: any will do
+        return Fitting(
+            data, kernel, {"bandwidth": self.bandwidth, **options}, train, callbacks,
+            precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
+        )
 
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")

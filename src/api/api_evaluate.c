@@ -74,6 +74,9 @@ static mercer_status check_options(mercer_context *context, const mercer_evaluat
     if (!(options->temperature >= 0) || !isfinite(options->temperature))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be finite and above 0",
                         options->temperature);
+    for (int64_t j = 0; options->class_shift && j < options->outputs; j++)
+        if (!isfinite(options->class_shift[j]))
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: class_shift[%lld] is not finite", (long long)j);
     int64_t lists = options->task == MERCER_TASK_CLASSIFICATION ? 1 : options->outputs;
     for (int64_t j = 0; options->radius && j < lists; j++)
         if (!(options->radius[j] >= 0))
@@ -198,6 +201,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
                         (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
     if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
+    if (!ours.class_shift) ours.class_shift = mercer_model_class_shift(model);
     MRC_TRY(check_options(context, &ours));
     MRC_SCOPE(scope, context);
     MRC_TRY(find_radius(model, &scope, &ours));

@@ -64,6 +64,10 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
                         ours->class_weight);
+    if (ours->calibrate_to && strcmp(ours->calibrate_to, "population") != 0 &&
+        strcmp(ours->calibrate_to, "weighted") != 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "calibrate_to '%.60s' is not known; there are population and weighted", ours->calibrate_to);
     MRC_TRY(mrc_fit_check_kernel(ours, context));
     MRC_TRY(mrc_fit_check_learning(ours, context));
     MRC_TRY(mrc_fit_check_tuning(ours, context));
@@ -176,5 +180,5 @@ mercer_status mercer_temperature(mercer_context *context, double *out, const mer
     MRC_TRY(mrc_check_finite(context, "scores", scores, NULL));
     MRC_TRY(mrc_check_weights(context, weights, scores->rows));
     MRC_TRY(mrc_check_classes(context, labels, scores->rows, scores->cols));
-    return mrc_temperature(context, out, scores, labels, weights);
+    return mrc_temperature(context, out, scores, labels, weights, NULL);
 }

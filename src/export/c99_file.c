@@ -159,7 +159,14 @@ static void put_classes(mrc_c99_job *job)
                     scores);
     mrc_c99_function(job, "softmax.c", "mrc_softmax");
     put_public(job, "int", "probabilities", "const sample *x, double *p");
-    mrc_output_text(&job->out, "{\n    if (%s(x, p) != 0) return -1;\n    mrc_softmax(p, p, OUTPUTS, ", scores);
+    mrc_output_text(&job->out, "{\n    if (%s(x, p) != 0) return -1;\n", scores);
+    const double *shift = mercer_model_class_shift(model);
+    for (int64_t j = 0; shift && j < model->weights.cols; j++) {
+        mrc_output_text(&job->out, "    p[%lld] += ", (long long)j);
+        mrc_c99_number(job, shift[j], false);
+        mrc_output_text(&job->out, ";\n");
+    }
+    mrc_output_text(&job->out, "    mrc_softmax(p, p, OUTPUTS, ");
     mrc_c99_number(job, mercer_model_temperature(model, NULL), false);
     mrc_output_text(&job->out, ");\n    return 0;\n}\n");
 }

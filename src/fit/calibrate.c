@@ -4,7 +4,7 @@
  *
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
- * T minimises the weighted log loss on scores of samples that the model has not seen. The loss is a smooth function of
+ * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that the model has not seen. The loss is a smooth function of
  * one number, convex in 1 / T; a golden-section search over log T finds it. One number cannot change which class is the
  * likeliest, and some hundred samples determine it. Cost: some 25 passes over the scores (n, c).
  *
@@ -27,39 +27,51 @@ enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000 };
 
 /* ---- The temperature ------------------------------------------------------------------------------------------- */
 
+typedef struct scored_rows {
+    const mercer_matrix *scores; /* (n, c) */
+    const int32_t *labels;
+    const double *weights;     /* (n), or NULL */
+    const double *log_factors; /* (c) of the weights of classes, or NULL */
+} scored_rows;
+
+/* f_j / T - log w_j */
+static double logit(const scored_rows *self, int64_t i, int64_t j, double temperature)
+{
+    return mrc_load(self->scores, i, j) / temperature - (self->log_factors ? self->log_factors[j] : 0);
+}
+
 /* The weighted mean of -log P(label) over the rows. */
-static double log_loss(const mercer_matrix *scores, const int32_t *labels, const double *weights, double temperature)
+static double log_loss(const scored_rows *self, double temperature)
 {
     double sum = 0, total = 0;
-    for (int64_t i = 0; i < scores->rows; i++) {
-        double first = mrc_load(scores, i, 0), top = first, w = weights ? weights[i] : 1;
-        for (int64_t j = 1; j < scores->cols; j++) top = fmax(top, mrc_load(scores, i, j));
-        double powers = exp((first - top) / temperature); /* one of them is 1 */
-        for (int64_t j = 1; j < scores->cols; j++) powers += exp((mrc_load(scores, i, j) - top) / temperature);
-        sum += w * (log(powers) - (mrc_load(scores, i, labels[i]) - top) / temperature);
+    for (int64_t i = 0; i < self->scores->rows; i++) {
+        double top = logit(self, i, 0, temperature), powers = 0, w = self->weights ? self->weights[i] : 1;
+        for (int64_t j = 1; j < self->scores->cols; j++) top = fmax(top, logit(self, i, j, temperature));
+        for (int64_t j = 0; j < self->scores->cols; j++) powers += exp(logit(self, i, j, temperature) - top);
+        sum += w * (log(powers) - (logit(self, i, self->labels[i], temperature) - top));
         total += w;
     }
     return sum / total;
 }
 
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
-                              const double *weights)
+                              const double *weights, const double *log_factors)
 {
+    const scored_rows rows = {scores, labels, weights, log_factors};
     const double ratio = 0.6180339887498949;
     double low = log(1e-2), high = log(1e1), left = high - ratio * (high - low), right = low + ratio * (high - low);
     *out = MRC_TEMPERATURE_WITHOUT_DATA;
     if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
-    double at_left = log_loss(scores, labels, weights, exp(left)),
-           at_right = log_loss(scores, labels, weights, exp(right));
+    double at_left = log_loss(&rows, exp(left)), at_right = log_loss(&rows, exp(right));
     while (high - low > 1e-4) {
         if (at_left <= at_right) {
             high = right, right = left, at_right = at_left;
             left = high - ratio * (high - low);
-            at_left = log_loss(scores, labels, weights, exp(left));
+            at_left = log_loss(&rows, exp(left));
         } else {
             low = left, left = right, at_left = at_right;
             right = low + ratio * (high - low);
-            at_right = log_loss(scores, labels, weights, exp(right));
+            at_right = log_loss(&rows, exp(right));
         }
     }
     if (!isfinite(at_left + at_right))
@@ -70,12 +82,30 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
-/* The temperature for what stands in `scores`: those of a dataset in memory. */
+/* Sets the shifts of classes at the model's temperature. */
+static mercer_status shift_classes(mercer_fitting *self)
+{
+    double *shift;
+    if (!mrc_fit_shifts_classes(self)) return MERCER_OK;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &shift, self->info.outputs, sizeof *shift, "shifts of classes"));
+    mrc_fit_class_shift(self, mercer_model_temperature(self->model, NULL), shift);
+    return mercer_model_set_class_shift(self->model, shift);
+}
+
+/* The temperature for `scores`, those of a dataset in memory. */
 static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *scores)
 {
-    MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, of->labels, of->weights));
+    const double *weights;
+    double *logs;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &logs, scores->cols, sizeof *logs, "weights of classes"));
+    mrc_fit_class_shift(self, -1, logs);
+    MRC_TRY(mrc_fit_population_weights(self, of, &scope, &weights));
+    MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, of->labels, weights, logs));
     if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
-    return mercer_model_set_temperature(self->model, self->report.temperature);
+    MRC_TRY(mercer_model_set_temperature(self->model, self->report.temperature));
+    return shift_classes(self);
 }
 
 static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, int64_t rows, mercer_matrix *out)
@@ -198,7 +228,11 @@ mercer_status mrc_fit_calibrate(mercer_fitting *self)
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
     bool temperature = classes && options->calibrate != MERCER_OFF, intervals = options->intervals != MERCER_OFF;
     if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
+    if (classes) MRC_TRY(shift_classes(self)); /* also where no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!temperature || options->calibrate != MERCER_ON) return MERCER_OK;
-    return options->comm || !self->data->labels ? MERCER_OK : cross_validate(self);
+    int known;
+    double before = mercer_model_temperature(self->model, &known);
+    if (known) self->report.temperature = before; /* of a model that is trained further: fitting.c */
+    return known || options->comm || !self->data->labels ? MERCER_OK : cross_validate(self);
 }

@@ -7,12 +7,17 @@
  *
  * so the sum of all weights stays what it is. Otherwise they are given by name, "a=2,b=1", and 1 for classes that are
  * not named. A name is the longest that fits, so it may have commas and equals signs in it.
+ *
+ * A model of weighted classes estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are those of
+ * the population, p(k | x), unless the caller asks for the weighted ones: the scores f of class k are shifted by
+ * -T log w_k before the softmax, and T is found with the weights as they were before.
  */
 #include "fit/fitting.h"
 
 #include "core/memory.h"
 #include "core/spec.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,15 +97,14 @@ static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data, *held = self->options.validation;
-    double *factors;
     if (!mrc_fit_weighs_classes(&self->options)) return MERCER_OK;
     if (data->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight: the targets are values, not classes");
     if (!data->labels || (held && !held->labels))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "class_weight: the classes of computed samples are not stored");
-    MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &factors, data->outputs, sizeof *factors, "weights of classes"));
+    MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
+    double *factors = self->class_factors;
     MRC_TRY(find_factors(data, self->options.class_weight, factors));
     MRC_TRY(multiply_weights(&self->weighted, data, factors));
     if (held && held->outputs == data->outputs) {
@@ -109,4 +113,33 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
     }
     self->data = self->weighted;
     return MERCER_OK;
+}
+
+bool mrc_fit_shifts_classes(const mercer_fitting *self)
+{
+    const char *to = self->options.calibrate_to;
+    return self->class_factors && !(to && strcmp(to, "weighted") == 0);
+}
+
+mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
+                                         const double **out)
+{
+    double *weights;
+    *out = of->weights;
+    if (!mrc_fit_shifts_classes(self) || !of->weights || !of->labels) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(scope, &weights, of->rows, sizeof *weights, "weights of rows"));
+    for (int64_t i = 0; i < of->rows; i++) {
+        double factor = self->class_factors[of->labels[i]];
+        weights[i] = factor > 0 ? of->weights[i] / factor : 0;
+    }
+    *out = weights;
+    return MERCER_OK;
+}
+
+void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift)
+{
+    for (int64_t k = 0; k < self->info.outputs; k++) {
+        double factor = mrc_fit_shifts_classes(self) ? self->class_factors[k] : 1;
+        shift[k] = factor > 0 ? -temperature * log(factor) : 0; /* a class of weight 0 was not learned */
+    }
 }

@@ -189,9 +189,11 @@ static char *training_note(const mercer_fitting *self)
         json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
         json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));
     }
+    json_object_set_new(note, "ridge", real_number(report->plan->lambda));
+    json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
     if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
     if (self->model->next) json_object_set_new(note, "members", json_integer(mrc_model_members(self->model)));
-    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
+    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* all digits: a ridge is read back */
 }
 
 static mercer_status write_note(const mercer_fitting *self)
@@ -216,12 +218,22 @@ static void tell_again(const mercer_fitting *self, mercer_plan *plan)
     mrc_plan_say(plan, "%s", changes);
 }
 
+/* Of a model that is trained further, intervals and the temperature are those of other weights. Without rows to find
+   another temperature on, the old one is the better guess than none. */
+static mercer_status forget_calibration(mercer_fitting *self)
+{
+    if (self->validation || !self->model_borrowed) {
+        MRC_TRY(mercer_model_set_temperature(self->model, 0));
+        MRC_TRY(mercer_model_set_class_shift(self->model, NULL));
+    }
+    return mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);
+}
+
 mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
-    MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
-    MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
+    MRC_TRY(forget_calibration(self));
     MRC_TRY(mrc_fit_train_members(self));
     mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
     self->model->beside = NULL, self->model->beside_count = 0;
@@ -272,6 +284,7 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_model_free(self->done);
     mercer_preprocess_free(self->preprocess);
     mrc_units_clear(&self->units, context);
+    mrc_free(context, self->class_factors);
     mrc_fit_tuning_free(self);
     MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights);

@@ -35,6 +35,7 @@ struct mercer_fitting {
     int64_t memory;             /* bytes in host memory for everything */
     int64_t device_each;        /* for training on each of several ranks' devices; 0: they are not, or it is one */
 
+    double *class_factors;                 /* (classes) weights of classes, owned; NULL: none */
     int64_t given_rows;                    /* rows of the data, before any are merged or held out */
     mercer_dataset_info info;              /* of the samples that are trained on */
     mercer_dataset *data, *validation;     /* those, and those held back or given; NULL: none */
@@ -76,6 +77,13 @@ bool mrc_fit_samples_are_centers(const mercer_fitting *self);
 /* class_weights.c: puts data, and validation of the options, with weights of their own in the place of those given. */
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
 bool mrc_fit_weighs_classes(const mercer_fit_options *options);
+/* Whether probabilities are those of the population although classes are weighted. */
+bool mrc_fit_shifts_classes(const mercer_fitting *self);
+/* The weights of a dataset's rows that calibration goes by: without those of classes, unless they are wanted. */
+mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
+                                         const double **out);
+/* shift (classes) of scores at that temperature; 0 without class weights. */
+void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift);
 
 /* samples.c: sets data, validation, info. */
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
@@ -179,8 +187,9 @@ bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* calibrate.c */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
+/* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
-                              const double *weights);
+                              const double *weights, const double *log_factors);
 
 /* intervals.c: keeps the scores of a dataset in memory, which stands in `predicted`, in the model. */
 mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted);

@@ -138,6 +138,35 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
     return mercer_preprocess_set_metric(preprocess, metric, features);
 }
 
+/* Whether all rows have the same features. Ends at the first that differs. */
+static mercer_status is_one_point(const mercer_dataset *data, bool *out)
+{
+    mercer_matrix first, row;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_view(&scope, &first, 1, data->features, data->dtype, "a row"));
+    MRC_TRY(mrc_scope_view(&scope, &row, 1, data->features, data->dtype, "a row"));
+    mrc_dataset_fetch(data, NULL, 0, &first, NULL, NULL);
+    *out = true;
+    for (int64_t i = 1; i < data->rows && *out; i++) {
+        mrc_dataset_fetch(data, NULL, i, &row, NULL, NULL);
+        for (int64_t j = 0; j < data->features && *out; j++) *out = mrc_load(&row, 0, j) == mrc_load(&first, 0, j);
+    }
+    return mrc_dataset_check(data);
+}
+
+/* The median distance; 1 where all rows are the same point, to which every bandwidth gives the same model. */
+static mercer_status find_bandwidth(mercer_fitting *self, double *out)
+{
+    bool point;
+    MRC_TRY(is_one_point(self->data, &point));
+    if (!point)
+        return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
+    mrc_warn(self->context, "data", "all %lld rows have the same features: predictions are the mean of the targets",
+             (long long)self->given_rows);
+    *out = 1;
+    return MERCER_OK;
+}
+
 mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
 {
     mercer_context *context = self->context;
@@ -151,8 +180,7 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
         MRC_TRY(
             mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->options.metric, self->info.features));
     if (open && bandwidth == 0) {
-        MRC_TRY(
-            mrc_fit_median_distance(context, &self->kernel, self->data, self->preprocess, self->memory, &bandwidth));
+        MRC_TRY(find_bandwidth(self, &bandwidth));
         self->report.bandwidth = bandwidth;
         MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
     }

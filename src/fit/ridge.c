@@ -10,7 +10,8 @@
  *
  * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (tune/split.c). More
  * centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is taken.
- * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE.
+ * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps the
+ * ridge that its note names.
  *
  * Cost: n p^2 flops and p^3 / 3 for each ridge and fold, below 0.3 s on two cores.
  */
@@ -23,6 +24,7 @@
 #include "plan/plan.h"
 #include "tune/small_fits.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -135,8 +137,20 @@ void mrc_fit_read_ridge(mercer_fitting *self)
     if (self->no_ridge) self->train.lambda = 0;
 }
 
+/* The ridge that the model was trained with before, for as much weight as the rows have now. False: it is not known. */
+static bool recall_ridge(mercer_fitting *self)
+{
+    json_auto_t *note = self->model && self->model->note ? json_loads(self->model->note, 0, NULL) : NULL;
+    const json_t *ridge = json_object_get(note, "ridge"), *weight = json_object_get(note, "weight");
+    double before = json_number_value(weight), now = mrc_fit_count_samples(self->data);
+    if (!(json_number_value(ridge) > 0) || !(before > 0)) return false;
+    self->train.lambda = json_number_value(ridge) * (before == now ? 1 : now / before);
+    return true;
+}
+
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
 {
+    if (recall_ridge(self)) return MERCER_OK;
     double ridge = DEFAULT_RIDGE;
     MRC_SCOPE(scope, self->context);
     ridge_search task = {.fitting = self, .scope = &scope, .scale = 1};

@@ -29,7 +29,8 @@ enum {
     CROSS_VALIDATED_ROWS = 5000,
     HELD_ROWS = 2000,
     HELD_SHARE = 20,
-    HELD_SHARE_INTERVALS = 10
+    HELD_SHARE_INTERVALS = 10,
+    HELD_SHARE_GROUPS = 5 /* rows of a group tell as much about intervals as one row, so more are held out */
 };
 #define RANDOM_HELD UINT64_C(0x68656c64)
 
@@ -244,7 +245,10 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && self->options.average_models < 2 && !times;
     *held = 0;
     if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
-    *held = mrc_min(HELD_ROWS, data->rows / (intervals ? HELD_SHARE_INTERVALS : HELD_SHARE));
+    int64_t share = !intervals                          ? HELD_SHARE
+                    : data->key_kind == MRC_KEYS_GROUPS ? HELD_SHARE_GROUPS
+                                                        : HELD_SHARE_INTERVALS;
+    *held = mrc_min(HELD_ROWS, data->rows / share);
     if (*held > 0 || !intervals) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some out",
                     (long long)data->rows);

@@ -48,25 +48,29 @@ static void add_interval(mercer_evaluation *self, const double *p, int32_t label
 
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
 {
-    int64_t c = self->outputs, best = 0;
-    double *p = self->row + c, error = 0, brier = 0; /* y has no use for its place */
-    double sum = mrc_softmax(p, f, c, self->options.temperature);
+    int64_t c = self->outputs, best = 0, likeliest = 0;
+    double *p = self->row + c, *g = self->shifted, error = 0, brier = 0; /* y has no use for its place */
+    const double *shift = self->options.class_shift;
+    for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
+    double sum = mrc_softmax(p, g, c, self->options.temperature);
     for (int64_t j = 0; j < c; j++) {
         double truth = j == label ? 1 : 0;
         error += (f[j] - truth) * (f[j] - truth);
         brier += (p[j] - truth) * (p[j] - truth);
         if (f[j] > f[best]) best = j;
+        if (g[j] > g[likeliest]) likeliest = j;
     }
-    find_margins(self, f, p, sum, best, margins);
+    find_margins(self, g, p, sum, likeliest, margins);
     if (!(weight > 0)) return;
     self->squared_error += weight * error;
-    self->log_loss += weight * (sum - f[label] / self->options.temperature);
+    self->log_loss += weight * (sum - g[label] / self->options.temperature);
     self->brier += weight * (c == 2 ? brier / 2 : brier);
     self->confusion[label * c + best] += weight;
-    mrc_confidence_bin *bin = &self->bins[mrc_min(MRC_CALIBRATION_BINS - 1, (int64_t)(p[best] * MRC_CALIBRATION_BINS))];
+    double sure = p[likeliest];
+    mrc_confidence_bin *bin = &self->bins[mrc_min(MRC_CALIBRATION_BINS - 1, (int64_t)(sure * MRC_CALIBRATION_BINS))];
     bin->weight += weight;
-    bin->confidence += weight * p[best];
-    bin->right += best == label ? weight : 0;
+    bin->confidence += weight * sure;
+    bin->right += likeliest == label ? weight : 0;
     add_interval(self, p, label, weight);
 }
 

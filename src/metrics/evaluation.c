@@ -21,12 +21,17 @@ static mercer_status make_room(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
     const char *rows = "rows of an evaluation";
-    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 10 * c, sizeof(double), "an evaluation"));
+    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 12 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
     self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
     if (self->options.radius) { /* the copy stands behind the scratch */
         memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
         self->options.radius = self->row + 3 * c;
+    }
+    self->shifted = self->row + 4 * c;
+    if (self->options.class_shift) {
+        memcpy(self->row + 5 * c, self->options.class_shift, (size_t)c * sizeof(double));
+        self->options.class_shift = self->row + 5 * c;
     }
     MRC_TRY(mrc_scope_alloc(&self->held, &self->members, c, sizeof(int32_t), "an evaluation"));
     MRC_TRY(mrc_scope_alloc(&self->held, &self->scores, self->keep * c, sizeof(double), rows));

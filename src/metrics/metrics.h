@@ -53,6 +53,7 @@ struct mercer_evaluation {
     int32_t *kept_labels; /* (keep) NULL for values */
     double *pairs;        /* (plot, shown, 2) y and f; NULL for classes */
     double *row;          /* (3 c) scratch */
+    double *shifted;      /* (c) scratch: scores with the shifts of their classes */
     int32_t *members;     /* (c) scratch */
     mrc_scope held;       /* all of these */
 };

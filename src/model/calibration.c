@@ -18,6 +18,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Scores are about 0 and 1, temperatures at most 10, and weights of classes within 1e+-300. */
+#define MOST_SHIFT 1e4
+
 mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -26,6 +29,35 @@ mercer_status mercer_model_set_temperature(mercer_model *model, double temperatu
                         temperature);
     model->calibration.temperature = temperature;
     return MERCER_OK;
+}
+
+mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    double *memory = NULL;
+    int64_t c = model->weights.cols;
+    for (int64_t j = 0; shift && j < c; j++)
+        if (!(fabs(shift[j]) <= MOST_SHIFT))
+            return mrc_fail(model->context, MERCER_ERROR_DATA, "shift[%lld] is %g, it must lie within +-%g",
+                            (long long)j, shift[j], MOST_SHIFT);
+    if (shift) {
+        MRC_TRY(mrc_alloc(model->context, &memory, c, sizeof *memory, "shifts of classes"));
+        memcpy(memory, shift, (size_t)c * sizeof *memory);
+    }
+    mrc_free(model->context, model->calibration.shift);
+    model->calibration.shift = memory;
+    return MERCER_OK;
+}
+
+const double *mercer_model_class_shift(const mercer_model *model)
+{
+    return model ? model->calibration.shift : NULL;
+}
+
+void mrc_model_shift_scores(const mercer_model *model, double *scores)
+{
+    const double *shift = model->calibration.shift;
+    for (int64_t j = 0; j < model->weights.cols && shift; j++) scores[j] += shift[j];
 }
 
 static mercer_status check_scores(const mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task)
@@ -63,7 +95,7 @@ mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matri
         for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, memory + i * scores->cols);
     }
     mrc_free(model->context, own->scores);
-    *own = (mrc_calibration){.temperature = own->temperature, .scores = memory};
+    *own = (mrc_calibration){.temperature = own->temperature, .shift = own->shift, .scores = memory};
     if (scores) own->lists = scores->rows, own->count = scores->cols, own->rows = rows;
     own->classes = scores && task == MERCER_TASK_CLASSIFICATION;
     return MERCER_OK;

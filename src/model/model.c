@@ -57,7 +57,7 @@ void mercer_model_free(mercer_model *model)
     mrc_units_clear(&model->units, context);
     mercer_preprocess_free(model->preprocess);
     MRC_FREE_ALL(context, (void *)model->labels, (void *)model->feature_names, (void *)model->target_names, model->note,
-                 model->calibration.scores, model->schema, model->plan, model);
+                 model->calibration.shift, model->calibration.scores, model->schema, model->plan, model);
 }
 
 int64_t mrc_model_features(const mercer_model *model)

@@ -25,6 +25,7 @@
 /* What rows that were not trained on tell of predictions; it changes none. */
 typedef struct mrc_calibration {
     double temperature; /* of probabilities; 0: not known */
+    double *shift;      /* (c) added to scores before the softmax; owned; NULL: none */
     /* (lists, count) ascending; NULL: none. For values |f - y| of each output; for classes one list, the probability
        ahead of the class (core/numbers/softmax.h). Entry k of a list has a share (k + 1) / count at most as large. */
     double *scores;
@@ -94,6 +95,8 @@ int64_t mrc_model_features(const mercer_model *model);
    here. */
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+/* Adds the shifts of the classes to scores (c). */
+void mrc_model_shift_scores(const mercer_model *model, double *scores);
 /* P (m, c): softmax of the outputs, by the model's temperature. */
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X);
 

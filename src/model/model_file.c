@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 4, POINT_TENSORS = 7, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 7, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and texts of one member, and its kernel. */
 typedef struct member_texts {
@@ -168,6 +168,7 @@ static void collect_common(const mercer_model *model, contents *out)
             (mrc_tensor){.name = "targets.curve",
                          .value = mrc_view(curve->numbers, mrc_curve_size(curve, model->weights.cols) / curve->count,
                                            curve->count, MERCER_F64)};
+    if (model->calibration.shift) add_vector(out, "classes.shift", model->calibration.shift, model->weights.cols);
     if (model->calibration.scores)
         out->tensors[out->count++] = (mrc_tensor){.name = "intervals.scores",
                                                   .value = mrc_view(model->calibration.scores, model->calibration.lists,
@@ -178,6 +179,7 @@ static void collect_common(const mercer_model *model, contents *out)
 
 static const char *format_version(const mercer_model *model)
 {
+    if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
     if (model->next) return MRC_MODEL_FORMAT_MEMBERS;
     if (model->schema) return model->fills_gaps ? MRC_MODEL_FORMAT_GAPS : MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;

@@ -15,6 +15,7 @@
 #define MRC_MODEL_FORMAT_SCHEMA  "4"
 #define MRC_MODEL_FORMAT_GAPS    "5" /* a schema that says how gaps are filled */
 #define MRC_MODEL_FORMAT_MEMBERS "6"
+#define MRC_MODEL_FORMAT_SHIFT   "7" /* shifts of classes in probabilities */
 
 /* What stands before the names of the tensors and texts of a member but the first: "member1.", ... */
 enum { MRC_MEMBER_CHARS = 32 };

@@ -42,9 +42,10 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, VERSIONS };
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, SHIFT, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,  MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS};
+                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
+                                       MRC_MODEL_FORMAT_SHIFT};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -248,6 +249,11 @@ static mercer_status read_calibration(const model_reader *self)
     if (mrc_tensor_file_metadata(self->file, "temperature")) {
         if (!read_number(self, "temperature", &value)) return wrong(self, "its temperature is no number");
         MRC_TRY(inside(self, "temperature", mercer_model_set_temperature(self->model, value)));
+    }
+    if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
+        if (version_of(self) < SHIFT) return wrong(self, "it shifts classes, which its format_version does not know");
+        MRC_TRY(read_tensor(self, "classes.shift", 1, self->model->weights.cols, MRC_ACCEPT_F64, &scores));
+        MRC_TRY(inside(self, "classes.shift", mercer_model_set_class_shift(self->model, scores.data)));
     }
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)

@@ -330,6 +330,7 @@ static void take_probabilities(const prediction *self, const mercer_matrix *f, i
     double temperature = mercer_model_temperature(self->model, NULL);
     for (int64_t i = 0; i < f->rows; i++) {
         mrc_load_row_f64(f, i, self->row);
+        mrc_model_shift_scores(self->model, self->row);
         mrc_softmax(self->row, self->row, f->cols, temperature);
         mrc_store_row_f64(self->probabilities, first + i, self->row);
     }

@@ -51,7 +51,7 @@ static const option_row rows[] = {
     ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),
     ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
-    ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, NOTED,
+    ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, REFUSED,
         "stop after so many epochs without a better validation result, and keep the best; 0: never"),
     ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),
     ROW(decay, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "let the step fall in the later epochs"),

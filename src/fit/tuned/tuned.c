@@ -40,16 +40,29 @@ static mercer_switch asked(const mercer_fit_options *options)
     return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
 }
 
-/* Tells which choices are defaults because something that was given is in their units. */
+/* Warns of everything that is neither given nor searched for because of something that was given. */
 static void warn_of_defaults(const mercer_fitting *self)
 {
-    const char *fixed = mrc_plan_fixed(&self->options);
-    if (!fixed || self->options.model) return;
-    bool learned = strcmp(fixed, "learn_features") == 0;
-    mrc_warn(self->context, fixed,
-             "%s is given: only %s searched for; %s the defaults. Leave %s out for a search of everything", fixed,
-             learned ? "metric, bandwidth and ridge are" : "the ridge is",
-             learned ? "kernel and preprocessing are" : "preprocessing and what else was not given are", fixed);
+    const mercer_fit_options *options = &self->options;
+    const char *fixed = mrc_plan_fixed(options);
+    mercer_context *context = self->context;
+    if (options->model || options->checkpoint) return;
+    if (options->tune == MERCER_OFF) {
+        if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
+            mrc_warn(context, "tune",
+                     "tune is off, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the "
+                     "given ones or the defaults");
+    } else if (fixed && strcmp(fixed, "learn_features") == 0)
+        mrc_warn(context, fixed,
+                 "learn_features is given, so only metric, bandwidth and ridge are searched: kernel and preprocessing "
+                 "are the given ones or the defaults");
+    else if (fixed)
+        mrc_warn(context, fixed,
+                 "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
+                 "are the given ones or the defaults",
+                 fixed);
+    else if (options->kernel && !self->report.untuned)
+        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
 }
 
 bool mrc_fit_tunes(mercer_fitting *self)
@@ -59,10 +72,11 @@ bool mrc_fit_tunes(mercer_fitting *self)
     if (options->tune == MERCER_AUTO) {
         self->report.untuned =
             mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
+        warn_of_defaults(self);
         options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
-        if (self->report.untuned && !options->checkpoint) warn_of_defaults(self);
     } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
         self->report.untuned = "it is off";
+        if (self->data) warn_of_defaults(self);
     }
     return options->tune == MERCER_ON;
 }
