@@ -164,6 +164,7 @@ void cli_job_init(cli_job *job, const cli_values *v)
     if (cli_has(v, "target-transform")) {
         options->target_transform = cli_text(v, "target-transform");
         options->class_weight = cli_text(v, "class-weight");
+        options->calibrate_to = cli_text(v, "calibrate-to");
     }
     if (can_tune(v)) read_tune_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */

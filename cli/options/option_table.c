@@ -122,9 +122,8 @@ static const cli_option written[] = {
      "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
      "none"},
     {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN | CLI_PLAN, 0, "Model",
-     "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the "
-     "rows; what is given stays. auto: for tables (numbers that would be standardised, 500 rows or more) if neither "
-     "kernel, bandwidth, metric and ridge nor how to train are given"},
+     "search for the hyperparameters that are not given: kernel, preprocessing, metric, bandwidth, ridge. auto: for "
+     "tables of 500 rows or more; otherwise, and with off, only for the ridge"},
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
      "what the search may take, and half of it what more centers make training take, by counted work at the machine's "
      "nominal speed: 10s, 2m (default: 30 s, of fewer than 10,000 rows 2 ms a row; on a "
@@ -132,7 +131,7 @@ static const cli_option written[] = {
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
      "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 1200 rows on, kfold "
-     "below, loo below 50"},
+     "below"},
     {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, TUNES, 0,
      "Model", "kernel functions that the search tries; --kernel names one alone"},
     {"average-models", NULL, 0, CLI_INTEGER, "K", NULL, "1", NULL, CLI_TRAIN, 0, "Model",
@@ -156,6 +155,8 @@ static const cli_option written[] = {
     {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, TUNES, 0, "Model",
      "what samples of a class count: balanced, so that all classes weigh the same in sum; or by name, cat=2,dog=0.5, 1 "
      "for others. Weights of samples are multiplied by it, those held back for validation too"},
+    {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, TUNES, 0, "Model",
+     "with --class-weight: probabilities of the data as they are, or as the weights make them"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "find the temperature of probabilities; kept in the model. auto: on the validation set, if there is one; on: "
      "without one by cross-validation, or of more than 5000 rows on some that are held back"},

@@ -75,10 +75,9 @@ PARAMETERS = """Parameters
     learn_features : bool or int
         Learn that metric first, in so many rounds of small fits (True: 4).
     tune : {"auto", "on", "off"}, bool or float
-        Search for kernel, preprocessing, metric, bandwidth and ridge first (True: within 30 seconds, or so many) by
-        small fits to a part of the samples. A kernel, a preprocessing and a ridge that are given stay. "auto": for
-        tables, 500 samples or more of at most 1,024 numbers that are no bytes, if neither kernel, bandwidth, metric and
-        ridge nor how to train are given.
+        Search for the hyperparameters that are not given: kernel, preprocessing, metric, bandwidth and ridge; a number:
+        within that many seconds. "auto": for tables, 500 samples or more of at most 1,024 numbers that are not bytes;
+        otherwise, and with False, only for the ridge.
     kernels : list of str or None
         Kernels that the search tries.
     criterion : {"auto", "holdout", "kfold", "loo", "gcv"}
@@ -102,6 +101,8 @@ PARAMETERS = """Parameters
 CLASS_WEIGHT = """class_weight : None, "balanced" or dict
         What samples of a class count: "balanced", so that all classes weigh the same in sum; or by class, 1 for others.
         Weights of samples are multiplied by it, those held back for validation too.
+    calibrate_to : {"population", "weighted"}
+        With class_weight: probabilities of the data as they are, or as the weights make them.
 """
 
 
@@ -305,6 +306,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             if isinstance(weight, dict):
                 weight = ",".join(f"{names[k] if usable else k}={value!r}" for k, value in weight.items())
             options["class_weight"] = weight or None
+            options["calibrate_to"] = self.calibrate_to
         points = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", context)
         data = Dataset._of_arrays(
             context, points, columns=columns, schema=schema, sample_weight=weights, **targets, **(keys or {})
@@ -490,15 +492,15 @@ def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array
     return np.ascontiguousarray(numbers, dtype=np.float64)
 
 
-def _sign(init: Any, names: list[str]) -> None:
+def _sign(init: Any, names: dict[str, Any]) -> None:
     """Adds parameters to the signature of the base, where scikit-learn finds those of an estimator."""
     base = inspect.signature(KernelEstimator.__init__)
     named = [p for p in base.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
+    named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in names.items()]
     init.__signature__ = base.replace(parameters=named)
 
 
-_sign(KernelEstimator.__init__, FURTHER)
+_sign(KernelEstimator.__init__, dict.fromkeys(FURTHER))
 
 
 class _Tolerance:
@@ -582,11 +584,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     True
     """
 
-    def __init__(self, kernel: str | Kernel = "auto", *, class_weight: Any = None, **parameters: Any) -> None:
+    def __init__(
+        self, kernel: str | Kernel = "auto", *, class_weight: Any = None, calibrate_to: str = "population", **parameters: Any
+    ) -> None:
         super().__init__(kernel, **parameters)
-        self.class_weight = class_weight
+        self.class_weight, self.calibrate_to = class_weight, calibrate_to
 
-    _sign(__init__, ["class_weight"])
+    _sign(__init__, {"class_weight": None, "calibrate_to": "population"})
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
         X, y = self._validate_data(X, y)

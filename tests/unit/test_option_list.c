@@ -90,31 +90,6 @@ static void test_ranges(void **state)
     }
 }
 
-/* Which options say how weights are found, so that nothing is searched for that was given: a value of 1 each. */
-static void test_how(void **state)
-{
-    (void)state;
-    static const char *const silent[] = {"solver", "lambda", "patience", "cache", "converge"};
-    const int64_t whole = 1;
-    const double number = 0.5;
-    const mercer_switch on = MERCER_ON;
-    const char *const name = "exact";
-    mercer_train_options options = {.struct_size = sizeof options};
-    assert_false(mrc_plan_says_how(&options));
-    for (int i = 0; mercer_train_option(i) != NULL; i++) {
-        const mercer_option *row = mercer_train_option(i);
-        bool says = true;
-        for (size_t k = 0; k < sizeof silent / sizeof *silent; k++) says &= strcmp(row->name, silent[k]) != 0;
-        const void *value = row->type == MERCER_OPTION_INTEGER  ? (const void *)&whole
-                            : row->type == MERCER_OPTION_NUMBER ? (const void *)&number
-                            : row->type == MERCER_OPTION_SWITCH ? (const void *)&on
-                                                                : (const void *)&name;
-        options = (mercer_train_options){.struct_size = sizeof options};
-        memcpy((char *)&options + row->offset, value, (size_t)size_of(row->type));
-        assert_that(mrc_plan_says_how(&options) == says, "%s", row->name);
-    }
-}
-
 /* A solver that has no use for an option is told with those that have. */
 static void test_users(void **state)
 {
@@ -131,6 +106,6 @@ static void test_users(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_ranges),
-                                       cmocka_unit_test(test_how), cmocka_unit_test(test_users)};
+                                       cmocka_unit_test(test_users)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -508,64 +508,61 @@ static void test_noise(void **state)
 
 /* ---- The default ------------------------------------------------------------------------------------------------- */
 
-/* A table is searched unless something of it is given; what is no table never is. */
+/* A table is searched, whatever else is given, unless that has no meaning without the default of the rest; what is not a
+   table never is. */
 static void test_rule(void **state)
 {
     (void)state;
     const mercer_matrix metric = {0};
     const mercer_kernel kernel = {0};
     mercer_fit_options fit = {0};
-    mercer_train_options train = {0};
     const mercer_dataset_info table = {
         .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
     const int64_t memory = INT64_C(1) << 30;
-#define WHY(field, value, words)                                          \
-    do {                                                                  \
-        fit = (mercer_fit_options){0}, train = (mercer_train_options){0}; \
-        mercer_dataset_info info = table;                                 \
-        assert_null(mrc_plan_untuned(&fit, &train, &info, memory));       \
-        (field) = (value);                                                \
-        const char *why = mrc_plan_untuned(&fit, &train, &info, memory);  \
-        assert_non_null(why);                                             \
-        assert_that(strstr(why, words) != NULL, "%s", why);               \
+#define WHY(field, value, words)                                            \
+    do {                                                                    \
+        fit = (mercer_fit_options){0};                                      \
+        mercer_dataset_info info = table;                                   \
+        assert_null(mrc_plan_untuned(&fit, &info, info.rows, memory));      \
+        (field) = (value);                                                  \
+        const char *why = mrc_plan_untuned(&fit, &info, info.rows, memory); \
+        assert_non_null(why);                                               \
+        assert_that(strstr(why, words) != NULL, "%s", why);                 \
     } while (0)
-    WHY(fit.kernel, "laplace", "kernel");
-    WHY(fit.kernel_function, &kernel, "kernel");
+    WHY(fit.kernel, "laplace:bandwidth=2", "bandwidth");
+    WHY(fit.kernel_function, &kernel, "bandwidth");
     WHY(fit.bandwidth, 2, "bandwidth");
     WHY(fit.metric, &metric, "metric");
     WHY(fit.learn_features, -1, "metric");
     WHY(fit.augment, "flip", "augmented");
     WHY(fit.samples, 1, "augmented");
-    WHY(train.lambda, 1e-3, "ridge");
-    WHY(train.solver, "cg", "solver");
-    WHY(train.patience, 1, "early");
-    WHY(train.epochs, 3, "how to train");
-    WHY(train.average, MERCER_OFF, "how to train");
     WHY(info.rows, 499, "500 rows");
     WHY(info.features, 1025, "features");
-    WHY(info.dtype, MERCER_U8, "no table");
-    WHY(info.dtype, MERCER_F16, "no table");
-    WHY(info.format, "synthetic", "no table");
-    WHY(info.format, "libsvm", "no table");
+    WHY(info.dtype, MERCER_U8, "not a table");
+    WHY(info.dtype, MERCER_F16, "not a table");
+    WHY(info.format, "synthetic", "not a table");
+    WHY(info.format, "libsvm", "not a table");
     WHY(info.format, NULL, "sizes");
     WHY(info.format, "sizes", "sizes");
     WHY(info.task, MERCER_TASK_UNLABELLED, "targets");
     WHY(info.rows, memory / 4096 / 4 + 1, "memory");
 #undef WHY
-    fit = (mercer_fit_options){0}, train = (mercer_train_options){0};
+    fit = (mercer_fit_options){0};
     for (int sides = 0; sides < 4; sides++) { /* an image has both */
         mercer_dataset_info info = table;
         info.height = sides & 1, info.width = sides >> 1;
-        const char *why = mrc_plan_untuned(&fit, &train, &info, memory);
+        const char *why = mrc_plan_untuned(&fit, &info, info.rows, memory);
         assert_true((why != NULL) == (sides == 3));
         if (why) assert_string_equal(why, "the samples are images");
     }
     mercer_dataset_info quarter = table;
     quarter.rows = memory / 4096 / 4;
-    assert_null(mrc_plan_untuned(&fit, &train, &quarter, memory));
-    fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .tune_budget = 1, .validation_fraction = 0.2};
-    train = (mercer_train_options){.cache = MERCER_OFF, .converge = MERCER_ON, .solver = "auto"};
-    assert_null(mrc_plan_untuned(&fit, &train, &table, memory));
+    assert_null(mrc_plan_untuned(&fit, &quarter, quarter.rows, memory));
+    fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .kernel = "laplace", .validation_fraction = 0.2};
+    assert_null(mrc_plan_untuned(&fit, &table, table.rows, memory));
+    mercer_dataset_info trained = table; /* rows that were held out count */
+    trained.rows = 400;
+    assert_null(mrc_plan_untuned(&fit, &trained, 500, memory));
 }
 
 /* What the plan chose is in the report and in its text; a search that was not asked for is one like any other. */
