@@ -5,6 +5,7 @@
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "fit/tuned/tuned.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_fit_options), theirs, "options"));
     MRC_TRY(mrc_read_struct(context, train, MRC_STRUCT(mercer_train_options), ours->train, "options: train"));
     MRC_TRY(check_numbers(context, ours));
+    MRC_TRY(mrc_plan_check_options(context, train)); /* here, not after a search */
     MRC_TRY(check_together(context, ours, train));
     MRC_TRY(check_transform(context, ours->target_transform));
     if (mrc_fit_weighs_classes(ours) && strcmp(ours->class_weight, "balanced") != 0 && !strchr(ours->class_weight, '='))

@@ -133,7 +133,7 @@ static mercer_status search(ridge_search *self, double *ridge)
 
 void mrc_fit_read_ridge(mercer_fitting *self)
 {
-    self->no_ridge = self->train.lambda < 0;
+    self->no_ridge = self->train.lambda == -1;
     if (self->no_ridge) self->train.lambda = 0;
 }
 
