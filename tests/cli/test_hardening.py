@@ -92,6 +92,12 @@ class Waiting(Case):
         self.bad(74, r"fifo: is not a regular file", "predict", "-m", "fifo", "--x", "x.npy", "-o", "p.npy", timeout=60)
         self.bad(74, r"fifo: is not a regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
 
+    def test_a_kernel_of_zeros(self):
+        """No shift relative to a diagonal of zeros makes a matrix positive definite."""
+        self.write("z.csv", "a,b,y\n" + "".join("0,0,%d\n" % i for i in range(40)))
+        train = ["train", "--x", "z.csv", "--target", "y", "--kernel", "linear", "--tune", "off", "-o", "m", "-q"]
+        self.bad(1, r"K\(Z, Z\) is not positive definite", *train, "--solver", "krr", timeout=60)
+
     def test_a_pipe_that_delivers(self):
         self.make_npy()
         line = "'%s' train --config <(sleep 0.3; echo '{\"centers\": 7}') --x x.npy --y y.npy -o m -q" % PROGRAM
