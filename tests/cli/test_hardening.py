@@ -85,10 +85,14 @@ class Waiting(Case):
         os.mkfifo(self.path("fifo"))
         train = ["train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "-q"]
         self.bad(2, r"--log: fifo is a pipe", *train, "--log", "fifo")
-        self.bad(74, r"fifo: nothing came for 5 seconds", *train, "--config", "fifo", timeout=60)
-        self.bad(74, r"/dev/zero: is a device", "report", "/dev/zero", "-o", "r.html", timeout=60)
-        self.bad(74, r"/dev/zero: is a device", *train, "--config", "/dev/zero", timeout=60)
-        self.bad(74, r": is a folder", *train, "--config", self.folder)
+        self.bad(74, r"fifo: is not a regular file but a pipe", *train, "--config", "fifo", timeout=60)
+        self.bad(74, r"fifo: is not a regular file but a pipe", "report", "fifo", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: is not a regular file but a device", "report", "/dev/zero", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: is not a regular file but a device", *train, "--config", "/dev/zero", timeout=60)
+        self.bad(74, r": is not a regular file but a folder", *train, "--config", self.folder)
+        os.makedirs(self.path("run"))
+        os.mkfifo(self.path("run", "config.json"))
+        self.bad(74, r"config.json: is not a regular file but a pipe", "resume", "run", timeout=60)
         self.bad(74, r"fifo: is not a regular file", "predict", "-m", "fifo", "--x", "x.npy", "-o", "p.npy", timeout=60)
         self.bad(74, r"fifo: is not a regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
 
