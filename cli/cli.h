@@ -134,8 +134,8 @@ double cli_now(void); /* seconds of a clock that only goes forward */
 
 /* ---- Files that the program itself reads, such as configurations (read_file.c) ---------------------------------- */
 
-/* All bytes of a file, with a zero behind them; released with free. Reads regular files and pipes that deliver; refuses
-   what could make it wait or read for ever. `missing`: printed behind the name if there is no such file, or NULL. Exit
+/* All bytes of a file, with a zero behind them; released with free. Reads regular files and the pipes of process
+   substitutions; refuses what could make it wait or read for ever. `missing`: printed behind the name if there is no such file, or NULL. Exit
    code. */
 int cli_read_file(const char *path, char **out, size_t *length, const char *missing);
 

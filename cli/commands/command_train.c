@@ -268,7 +268,7 @@ static int run_steps(run *r)
     CLI_TRY(check_signals(r));
     cli_timeline_next(&r->job.timeline, "bandwidth, centers, plan");
     CLI_TRY(fit(r));
-    if (r->report.stopped != 2) return finish(r);
+    if (r->report.stopped != MERCER_STOP_CALLBACK) return finish(r);
     cli_log_event(r->log, "interrupted",
                   json_pack("{si so}", "signal", cli_signal(), "seconds", cli_json_real(cli_now() - r->start)));
     return interrupted(r, 1);

@@ -15,8 +15,8 @@ extern "C" {
 
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
-/* T of mercer_model_probabilities, and unless NULL whether it is known: otherwise it is 0.25. Setting 0 forgets it.
-   Model files keep it. Errors: DATA. */
+/* T of mercer_model_probabilities, and unless NULL whether it is known: otherwise it is 0.25. Setting 0 forgets it;
+   other values must be in 1e-6 .. 1e6. Model files keep it. Errors: DATA. */
 MERCER_API double mercer_model_temperature(const mercer_model *model, int *known);
 MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
 /* Shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights sets
@@ -105,7 +105,7 @@ typedef struct mercer_evaluation_options {
     mercer_task task;     /* CLASSIFICATION or REGRESSION; these three are those of model and data in mercer_evaluate */
     int64_t outputs;      /* classes, or columns of the targets */
     int64_t rows;         /* how many will be added */
-    double temperature;   /* T of classes; 0: that of the model, 0.25 without */
+    double temperature;   /* T of classes, 1e-6 .. 1e6; 0: that of the model, 0.25 without */
     double interval;      /* level of the intervals whose coverage is told, 0.9 or such; 0: none */
     const double *radius; /* (outputs) half their widths, or for classes the threshold of sets: see
                              mercer_model_interval; mercer_evaluate asks the model. Copied; NULL: none */

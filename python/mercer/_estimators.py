@@ -300,7 +300,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         targets: dict[str, Any] = {"Y": A.columns(y, "y", np.dtype(np.float64))}
         if task.classes is not None:
             names = [str(name) for name in task.classes]
-            usable = all(name and name.isprintable() for name in names)  # a file can hold them
+            # a file can hold them
+            usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
             weight = task.class_weight
             if isinstance(weight, dict):

@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
 #include "data/dataset.h"
 #include "model/model.h"
@@ -71,9 +72,9 @@ static mercer_status check_options(mercer_context *context, const mercer_evaluat
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: outputs %lld, rows %lld, memory %lld: at least 1, 1 and 0 are needed",
                         (long long)options->outputs, (long long)options->rows, (long long)options->memory);
-    if (!(options->temperature >= 0) || !isfinite(options->temperature))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be finite and above 0",
-                        options->temperature);
+    if (options->temperature != 0 && !mrc_in_range(options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be in %g .. %g",
+                        options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
     for (int64_t j = 0; options->class_shift && j < options->outputs; j++)
         if (!isfinite(options->class_shift[j]))
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: class_shift[%lld] is not finite", (long long)j);

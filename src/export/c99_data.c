@@ -6,6 +6,7 @@
 #include "export/c99_job.h"
 #include "export/source_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,11 +20,17 @@ const char *mrc_c99_type(mercer_dtype dtype)
 void mrc_c99_number(mrc_c99_job *job, double value, bool single)
 {
     char text[NUMBER_CHARS];
+    if (single) value = (double)(float)value;
+    /* Norms of very large centers overflow; C99 has macros, but no digits, for what they become. */
+    if (!isfinite(value)) {
+        mrc_output_text(&job->out, isnan(value) ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
+        return;
+    }
     if (single)
         mrc_print_single((float)value, text, sizeof text);
     else
         mrc_print_number(value, text, sizeof text);
-    mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".en") ? "" : ".0", single ? "f" : "");
+    mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", single ? "f" : "");
 }
 
 void mrc_c99_own(mrc_c99_job *job, const char *name)

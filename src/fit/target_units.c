@@ -102,8 +102,9 @@ static int64_t rank_values(mrc_weighted *list, int64_t count)
     mrc_weighted_sort(list, count);
     for (int64_t i = 0; i < count; i++) all += list[i].weight;
     for (int64_t i = 0, next; i < count; i = next) {
-        double own = 0;
-        for (next = i; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
+        double own = list[i].weight;
+        /* From i + 1: a NaN is not equal to itself. */
+        for (next = i + 1; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
         list[distinct++] = (mrc_weighted){list[i].value, (below + own / 2) / all};
         below += own;
     }

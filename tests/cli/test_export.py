@@ -247,6 +247,14 @@ class C99(Exports):
             cells = (ctypes.c_char_p * 6)(*(cell.encode() for cell in row))
             self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
 
+    def test_norms_that_overflow(self):
+        """Squares of centers beyond 1e19 are infinite in float: the file compiles all the same."""
+        large = [v * 1e38 for v in self.singles]
+        self.write("x.npy", npy_bytes("<f4", (320, 5), [max(-3e38, min(3e38, v)) for v in large]))
+        self.train("--preprocess", "none", "--kernel", "laplace:bandwidth=1", "--solver", "ep4", "--epochs", "1")
+        self.compiled()
+        self.assertTrue(b"INFINITY" in self.read("m.c"))
+
     def test_values_that_are_not_finite(self):
         self.train()
         library, out = self.compiled(), (ctypes.c_double * 2)()

@@ -417,21 +417,34 @@ static void test_bad_schemas(void **state)
     refuse_schema("{\"kind\":\"number\",\"mean\":1}", "does not say how many are missing");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":1.5}", "does not say how many are missing");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":-1}", "does not say how many are missing");
-    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no mean");
+    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no valid mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no valid mean");
     refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
-    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has an origin that is no number");
+    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has no valid origin");
     refuse_schema("{\"kind\":\"category\",\"missing\":0}", "has no list of levels");
     refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "has no list of levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "the schema has no features");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "has an empty list of levels");
     refuse_schema("{\"kind\":\"boolean\",\"mean\":1,\"missing\":1,\"deviation\":1,\"precision\":[1]}", gaps);
     refuse_schema(GAP "\"deviation\":1}", gaps);
-    refuse_schema(GAP "\"precision\":[1]}", gaps);
-    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", gaps);
-    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", gaps); /* whose inverse is no number */
+    refuse_schema(GAP "\"precision\":[1]}", "has no valid deviation");
+    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "has no valid deviation");
+    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "has no valid deviation"); /* its inverse overflows */
+    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "has no valid deviation");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1,0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", gaps);
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "not positive definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "not positive definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "not a list of numbers");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1]},{\"name\":\"b\",\"kind\":\"number\",\"mean\":1,"
+                      "\"missing\":1,\"deviation\":1,\"precision\":[2,1]}",
+                  "not positive definite");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "has no valid mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "has no valid origin");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":9000000000000000000}", "how many are missing");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"b\",\"a\"],\"missing\":0}", "has a level more than once");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "has an empty level");
+    refuse_schema("{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
+                  "{\"name\":\"a\",\"kind\":\"date\",\"mean\":1,\"missing\":0}",
+                  "has two columns of the same name");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]}," GAP "\"deviation\":1,\"precision\":[1]}",
                   "column 1 (from 0) does not say how its gaps are filled");
 #undef GAP
