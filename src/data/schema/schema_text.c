@@ -7,6 +7,7 @@
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
  *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
  *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
+ *     {"name": "price", "kind": "number", "notation": "$1,234.5", "mean": 1308.5, "missing": 0},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  */
 #include "data/schema/schema.h"
@@ -69,6 +70,7 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
 
 static bool put_column(json_t *object, const mrc_column *column)
 {
+    char notation[MRC_NOTATION_CHARS];
     bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
                 put(object, "kind", json_string(kinds[column->kind]));
     if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
@@ -76,7 +78,10 @@ static bool put_column(json_t *object, const mrc_column *column)
         fine = fine && put(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
                put(object, "other", json_boolean(column->other));
     else
-        fine = fine && put(object, "mean", json_real(column->mean)) &&
+        fine = fine &&
+               (!mrc_notation_is_set(&column->notation) ||
+                put(object, "notation", json_string(mrc_notation_text(&column->notation, notation)))) &&
+               put(object, "mean", json_real(column->mean)) &&
                (column->origin == 0 || put(object, "origin", json_real(column->origin)));
     fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
@@ -141,6 +146,20 @@ static bool take_texts(const json_t *list, const char ***at, const char *const *
     return json_is_array(list);
 }
 
+/* The notation of a number or a date, if there is one. */
+static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *notation)
+{
+    mrc_column *column = &self->columns[i];
+    const char *text = json_string_value(notation);
+    bool date = column->kind == MRC_KIND_DATE;
+    if (!notation) return MERCER_OK;
+    if ((!date && column->kind != MRC_KIND_NUMBER) || !text || !mrc_notation_find(text, &column->notation) ||
+        date != (column->notation.date != NULL))
+        return wrong(self, i, "has a notation that is not known; it may be of a newer Mercer");
+    self->noted = true;
+    return MERCER_OK;
+}
+
 /* Numbers of a JSON text are finite: the parser refuses others. */
 static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
@@ -169,6 +188,7 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
         column->origin = json_number_value(origin);
         if (origin && !json_is_number(origin)) return wrong(self, i, "has an origin that is no number");
         column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
+        MRC_TRY(read_notation(self, i, json_object_get(object, "notation")));
     }
     column->first = self->features;
     self->features += column->width;
