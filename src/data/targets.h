@@ -7,9 +7,9 @@
  * differ), and values otherwise. Numbers that are equal are the same class, however they are written; names of classes
  * that are all numbers are sorted by value, others by their bytes.
  *
- * Texts that are all numbers in one notation (data/table/notation.h) are values: mrc_targets_find_notation finds it when
- * all have been read, and they are read once more. So many different names that they are hardly classes are an error,
- * unless the caller asked for classes.
+ * Texts that are all numbers in one notation (data/table/notation.h) are values: mrc_targets_find_notation finds it
+ * when all have been read, and they are read once more. So many different names that they are hardly classes are an
+ * error, unless the caller asked for classes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H

@@ -8,8 +8,8 @@
 
 #define MRC_MODEL_FORMAT "mercer-model"
 /* The least version that says all a reader must know to predict: a model without units of its targets, without a
-   metric, without a transform of its targets, without a schema and without members is a file of version 1. A reader that
-   does not know notations would take "1.234" for 1.234 where it is 1234. */
+   metric, without a transform of its targets, without a schema and without members is a file of version 1. A reader
+   that does not know notations would take "1.234" for 1.234 where it is 1234. */
 #define MRC_MODEL_FORMAT_PLAIN     "1"
 #define MRC_MODEL_FORMAT_UNITS     "2"
 #define MRC_MODEL_FORMAT_METRIC    "3" /* or a transform */

@@ -140,18 +140,18 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
 /* Why a column is left out. */
 extern const char *const mrc_why_constant, *const mrc_why_empty, *const mrc_why_words, *const mrc_why_asked;
 
-/* ---- Words that are numbers or dates ------------------------------------------------------------------------------ */
+/* ---- Words that are numbers or dates ------------------------------------------------------------------------- */
 
 /*
- * words.c: makes columns of words whose values are all written in one notation columns of numbers or dates. *changed says
- * whether there are any, whose cells must then be read again. A few values that do not fit what nearly all are, and dates
- * whose day and month can be exchanged, are errors. If no rows were tallied, x holds all rows.
+ * words.c: turns columns of words whose values are all in one notation into columns of numbers or dates. *changed says
+ * whether there are any, whose cells must then be read again. A few values that do not fit what nearly all are, and
+ * dates whose day and month can be exchanged, are errors. If no rows were tallied, x holds all rows.
  */
 mercer_status mrc_cells_read_words(mrc_cells *cells, const mrc_missing *missing, bool *changed);
 /* Reads a text as a cell of a column of numbers, booleans or dates; false if it is something else. */
 bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *text, const char *end, double *value);
 
-/* ---- Messages about columns --------------------------------------------------------------------------------------- */
+/* ---- Messages about columns ---------------------------------------------------------------------------------- */
 
 enum { MRC_PLACE_CHARS = 512, MRC_COLUMN_WARNINGS = 8 }; /* warnings of one kind about columns, then one for the rest */
 
@@ -169,7 +169,7 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns);
 /* Warns about columns that count the rows. */
 void mrc_cells_warn_row_numbers(const mrc_cells *cells);
 
-/* ---- Numbers as cells --------------------------------------------------------------------------------------------- */
+/* ---- Numbers as cells ---------------------------------------------------------------------------------------- */
 
 /* Counts a word that the schema does not have. */
 static inline void mrc_note_unknown(mrc_cell_column *column, const char *text, int64_t length)
