@@ -211,6 +211,26 @@ static void test_new_tables(void **state)
     mercer_dataset_free(data);
 }
 
+/* Model files keep them, in a version that readers without notations refuse. */
+static void test_model_file(void **state)
+{
+    (void)state;
+    mercer_dataset_options options = table_options("a,y\n$5,1\n$7,2\n$9,4\n$6,3\n");
+    mercer_dataset *data = open_with(&options);
+    mercer_model *model = NULL, *again = NULL;
+    char header[8192];
+    const char *path = in_folder("m.safetensors");
+    assert_succeeds(context, mercer_fit(&model, context, data, NULL, NULL));
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));
+    assert_non_null(strstr(header, "\"format_version\":\"7\""));
+    assert_succeeds(context, mercer_model_load(&again, context, path));
+    assert_string_equal(mercer_model_schema(again), about(data).schema);
+    mercer_model_free(again);
+    mercer_model_free(model);
+    mercer_dataset_free(data);
+}
+
 /* ---- A few bad cells --------------------------------------------------------------------------------------------- */
 
 /* A table of one column, `count` values of which the last is `bad`. */
@@ -422,17 +442,12 @@ static void test_many_targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_units_of_a_column),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_new_tables),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_order_of_dates),
-        cmocka_unit_test(test_many_values),
-        cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_targets_that_are_not_classes),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_units_of_a_column),
+        cmocka_unit_test(test_dates),          cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_columns),        cmocka_unit_test(test_new_tables),
+        cmocka_unit_test(test_model_file),     cmocka_unit_test(test_few),
+        cmocka_unit_test(test_order_of_dates), cmocka_unit_test(test_many_values),
+        cmocka_unit_test(test_targets),        cmocka_unit_test(test_targets_that_are_not_classes),
         cmocka_unit_test(test_many_targets),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);

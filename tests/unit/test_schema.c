@@ -422,6 +422,13 @@ static void test_bad_schemas(void **state)
     refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no mean");
     refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
     refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has an origin that is no number");
+#define NOTED(kind, notation) "{\"kind\":\"" kind "\",\"mean\":1,\"missing\":0,\"notation\":" notation "}"
+    refuse_schema(NOTED("number", "\"1234\""), "has a notation that is not known");
+    refuse_schema(NOTED("number", "3"), "has a notation that is not known");
+    refuse_schema(NOTED("number", "\"d/m/Y\""), "has a notation that is not known");
+    refuse_schema(NOTED("date", "\"1,234.5\""), "has a notation that is not known");
+    refuse_schema(NOTED("boolean", "\"1,234.5\""), "has a notation that is not known");
+#undef NOTED
     refuse_schema("{\"kind\":\"category\",\"missing\":0}", "has no list of levels");
     refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "has no list of levels");
     refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "the schema has no features");
