@@ -91,8 +91,8 @@ static const cli_option written[] = {
      "those. Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
-     "what targets are; auto: text is classes if names repeat, whole numbers are if at most 20 differ (in text: and each occurs "
-     "three times on average, or only 2 differ), other numbers are values"},
+     "what targets are; auto: text is classes if names repeat, whole numbers are if at most 20 differ (in text: and "
+     "each occurs three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
      "hold back this share of the rows for validation: drawn at random, or the last ones of a file too large for "
      "memory; with --synth, further samples"},
