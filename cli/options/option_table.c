@@ -72,7 +72,7 @@ static const cli_option written[] = {
      "csv: the first line names the columns; auto: if a field of it is no number"},
     {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: what columns are, where they look like something else: zip:category,id:drop; kinds are number, boolean, "
-     "date, category, drop. Default: found from the data; kept in the model"},
+     "date, date-dmy, date-mdy, category, drop. Default: found from the data; kept in the model"},
     {"drop", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: columns that are no features, as a,b or given again"},
     {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
@@ -87,12 +87,12 @@ static const cli_option written[] = {
     {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: a column that names the rows. It is no feature"},
     {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, FINDS, 0, "Data",
-     "csv: words that mean that there is no value, as NA,-999 (default: NA,N/A,NaN,null,?); an empty cell always does. "
-     "Kept in the model"},
+     "csv: words for missing values, such as -,-999, in addition to NA,N/A,NaN,null,? and empty cells; =NA,? replaces "
+     "those. Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
-     "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
-     "three times on average, or only 2 differ), other numbers are values"},
+     "what targets are; auto: text is classes if names repeat, whole numbers are if at most 20 differ (in text: and "
+     "each occurs three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
      "hold back this share of the rows for validation: drawn at random, or the last ones of a file too large for "
      "memory; with --synth, further samples"},

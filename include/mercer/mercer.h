@@ -267,12 +267,14 @@ typedef struct mercer_dataset_options {
     const char *const *columns;
     int64_t column_count;
     /* csv: what columns are, where that is not what they look like: "zip:category,id:drop"; kinds are number, boolean,
-       date, category and drop, columns are names or indices from 0. NULL: found from the data. */
+       date, date-dmy, date-mdy, category and drop, columns are names or indices from 0. NULL: found from the data. */
     const char *kinds;
     const char *only;          /* csv: the only columns that are features, names or indices with commas; NULL: all */
     const char *weight_column; /* csv: a column of weights >= 0, which is no feature; NULL: none */
     const char *id_column;     /* csv: a column that names the rows and is no feature; NULL: none */
-    const char *missing; /* csv: words that mean "no value", with commas; NULL: NA,N/A,NaN,null,?. Empty: always */
+    /* csv: words that mean "no value", with commas, in addition to NA,N/A,NaN,null,? and empty cells, or instead of
+       these words if the list begins with "=". NULL: none. */
+    const char *missing;
     /* csv: what a table was in training, as mercer_model_schema gives it: columns are found by their names (without
        names: by position) and become the same features. NULL: found from the data. */
     const char *schema;

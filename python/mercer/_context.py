@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,15 @@ from . import _library as L
 
 class MercerWarning(UserWarning):
     """An input was ignored, dropped, rounded, guessed or overridden."""
+
+
+def warn(texts: Iterable[str]) -> None:
+    """Raises warnings that are attributed to the first caller outside this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
+        frame, level = frame.f_back, level + 1
+    for text in texts:
+        warnings.warn(text, MercerWarning, stacklevel=level)
 
 
 class Context:
@@ -99,18 +108,13 @@ class Context:
             self._inside = None
 
     def _warn(self) -> None:
-        """Turns what the library recorded into Python warnings, attributed to the first caller outside this package."""
+        """Turns what the library recorded into Python warnings."""
         texts, field = [], C.c_char_p()
         while text := L.lib.mercer_warning(self.handle, len(texts), field):
             texts.append(text.decode("utf-8", "replace"))
-        if not texts:
-            return
-        L.lib.mercer_clear_warnings(self.handle)
-        frame, level = sys._getframe(), 1
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
-            frame, level = frame.f_back, level + 1
-        for text in texts:
-            warnings.warn(text, MercerWarning, stacklevel=level)
+        if texts:
+            L.lib.mercer_clear_warnings(self.handle)
+            warn(texts)
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:

@@ -159,6 +159,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
             V.check_consistent_length(frame, *checked)
             return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
+        if reset and frame is not None:
+            T.warn_plain(frame)
+        elif reset and isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+            A.warn_columns(X, "X")
         # Half floats and bytes stay what they are; all other types become double.
         finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
         found = V.validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)

@@ -21,7 +21,7 @@
 
 /* Scores are about 0 and 1, temperatures at most 10, and weights of classes within 1e+-300. */
 #define MOST_SHIFT 1e4
-#define ROUNDING 1e-6 /* by which a sum of probabilities may exceed 1 */
+#define ROUNDING   1e-6 /* by which a sum of probabilities may exceed 1 */
 
 mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
 {

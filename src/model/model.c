@@ -167,12 +167,13 @@ mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (schema) MRC_TRY(mrc_schema_read(&parsed, model->context, schema));
     int64_t features = parsed ? parsed->features : mrc_model_features(model);
-    bool fills = parsed && parsed->gaps.count > 0;
+    bool fills = parsed && parsed->gaps.count > 0, noted = parsed && parsed->noted;
     mrc_schema_free(parsed);
     if (features != mrc_model_features(model))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: it makes %lld features, the model has %lld",
                         (long long)features, (long long)mrc_model_features(model));
     MRC_TRY(replace_text(model, &model->schema, schema, "schema"));
     model->fills_gaps = fills;
+    model->reads_notations = noted;
     return MERCER_OK;
 }

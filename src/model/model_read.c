@@ -43,10 +43,10 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, SHIFT, VERSIONS };
-static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,  MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
-                                       MRC_MODEL_FORMAT_SHIFT};
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, VERSIONS };
+static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
+                                       MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
+                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -319,6 +319,8 @@ static mercer_status read_schema(const model_reader *self)
     MRC_TRY(inside(self, "schema", mercer_model_set_schema(self->model, schema)));
     if (self->model->fills_gaps && version_of(self) < GAPS)
         return wrong(self, "its schema fills gaps, which its format_version does not know");
+    if (self->model->reads_notations && version_of(self) < NOTATIONS)
+        return wrong(self, "its schema has notations, which its format_version does not know");
     return MERCER_OK;
 }
 

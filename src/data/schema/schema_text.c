@@ -7,6 +7,7 @@
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
  *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
  *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
+ *     {"name": "price", "kind": "number", "notation": "$1,234.5", "mean": 1308.5, "missing": 0},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  */
 #include "data/schema/schema.h"
@@ -70,6 +71,7 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
 
 static bool put_column(json_t *object, const mrc_column *column)
 {
+    char notation[MRC_NOTATION_CHARS];
     bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
                 put(object, "kind", json_string(kinds[column->kind]));
     if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
@@ -77,7 +79,10 @@ static bool put_column(json_t *object, const mrc_column *column)
         fine = fine && put(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
                put(object, "other", json_boolean(column->other));
     else
-        fine = fine && put(object, "mean", json_real(column->mean)) &&
+        fine = fine &&
+               (!mrc_notation_is_set(&column->notation) ||
+                put(object, "notation", json_string(mrc_notation_text(&column->notation, notation)))) &&
+               put(object, "mean", json_real(column->mean)) &&
                (column->origin == 0 || put(object, "origin", json_real(column->origin)));
     fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
@@ -142,6 +147,20 @@ static bool take_texts(const json_t *list, const char ***at, const char *const *
     return json_is_array(list);
 }
 
+/* The notation of a number or a date, if there is one. */
+static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *notation)
+{
+    mrc_column *column = &self->columns[i];
+    const char *text = json_string_value(notation);
+    bool date = column->kind == MRC_KIND_DATE;
+    if (!notation) return MERCER_OK;
+    if ((!date && column->kind != MRC_KIND_NUMBER) || !text || !mrc_notation_find(text, &column->notation) ||
+        date != (column->notation.date != NULL))
+        return wrong(self, i, "has a notation that is not known; it may be of a newer Mercer");
+    self->noted = true;
+    return MERCER_OK;
+}
+
 /* Reads a number of a column that must be present and in the range. */
 static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t *object, const char *key, double low,
                                  double high, double *out)
@@ -178,7 +197,7 @@ static mercer_status read_value(mrc_schema *self, int64_t i, const json_t *objec
     if (json_object_get(object, "origin"))
         MRC_TRY(read_scalar(self, i, object, "origin", -MRC_CELL_MOST, MRC_CELL_MOST, &column->origin));
     column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
-    return MERCER_OK;
+    return read_notation(self, i, json_object_get(object, "notation"));
 }
 
 static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
