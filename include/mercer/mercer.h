@@ -382,7 +382,7 @@ typedef struct mercer_fit_options {
        out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
        quarter of the memory, without groups and times, the last rows are held out; of computed samples, further ones. */
     double validation_fraction;
-    /* Unless OFF: of up to 1,000,000 stored samples in memory, those with equal features and targets become one with the
+    /* Unless OFF: of up to 1,000,000 stored samples that fit a quarter of the memory, those with equal features and targets become one with the
        sum of their weights: a weight of 2 and a row that occurs twice give the same model. Centers are different rows. */
     mercer_switch merge;
     /* Finds the temperature of probabilities on the validation set. ON: without one, too, of at most 5,000 samples by

@@ -18,6 +18,7 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "data/equal_rows.h"
+#include "fit/tuned/tuned.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,7 +195,9 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     mercer_fit_options options = fitting->options;
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
     options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
-    options.checkpoint = NULL, options.average_models = 0;
+    options.checkpoint = NULL;
+    mrc_fit_without_search(&options);
+    if (fitting->no_ridge) train.lambda = -1;
     options.class_weight = NULL; /* the samples have them */
     if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);

@@ -86,7 +86,8 @@ bool mrc_fit_merges(const mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
     int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
-    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && !mrc_dataset_is_mapped(data);
+    int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
+    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
 }
 
 static mercer_status merge_samples(mercer_fitting *self)

@@ -120,7 +120,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "8", {0}, "written by a newer Mercer"},
+        {"format_version", "9", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */

@@ -34,6 +34,12 @@ static const char *search_option(const mercer_fit_options *options)
     return options->average_models > 1 ? "average_models" : NULL;
 }
 
+void mrc_fit_without_search(mercer_fit_options *options)
+{
+    options->tune = MERCER_OFF, options->learn_features = 0;
+    options->tune_budget = 0, options->tune_criterion = options->tune_kernels = NULL, options->average_models = 0;
+}
+
 /* An option of the search asks for a search. */
 static mercer_switch asked(const mercer_fit_options *options)
 {
