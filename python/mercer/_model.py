@@ -299,7 +299,7 @@ class Model:
 
     def preprocessed(self, X: Any) -> Array:
         """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
-        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(X, "X")
+        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(self._features(X), "X")
         width = L.lib.mercer_preprocess_width(own, x.shape[1])
         out = np.empty((x.shape[0], width), A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
         if not own:
@@ -314,8 +314,21 @@ class Model:
 
     # ---- Predictions ----
 
+    def _features(self, X: Any) -> Any:
+        """Return the features of a data frame, encoded by the model's schema or put into its order; others as they are."""
+        from . import _table as T  # which imports this module
+
+        frame = None if D.device_of(X) is not None or isinstance(X, (Dataset, np.ndarray)) else T.as_frame(X)
+        if frame is None:
+            return X
+        if self.schema is not None:
+            return T.encode(shared_context(), frame, self.schema)[0]
+        named = self.feature_names and all(isinstance(name, str) for name in frame.columns)
+        return frame.iloc[:, self.match(list(frame.columns))] if named else frame
+
     def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any = None) -> Any:
         """What a function of the library makes of the rows of X; they are converted, or read, piece by piece."""
+        X = self._features(X)
         if D.device_of(X) is not None or (out is not None and not isinstance(out, np.ndarray)):
             return self._apply_there(name, X, columns, dtype, out)
         x = X if isinstance(X, Dataset) else A.take(X, "X")
@@ -366,8 +379,10 @@ class Model:
         """f(X), of shape (m, c). A row's result does not depend on the other rows.
 
         The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
-        a :class:`Dataset`: its columns are then found by their names, where it and the model have any. An array of
-        PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here or there, gets it.
+        a data frame like the one of training, or a :class:`Dataset`: columns are then found by their names, and words,
+        dates and missing values are encoded by the model's :attr:`schema`. An array has features that are encoded
+        already. An array of PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here
+        or there, gets it.
         """
         weights = L.lib.mercer_model_weights(self.handle)
         wide = L.lib.mercer_model_target_offset(self.handle) and not self.labels
@@ -409,7 +424,7 @@ class Model:
 
         For kernels of the distance that have a name.
         """
-        x, outputs = A.points(X, "X"), L.lib.mercer_model_weights(self.handle).cols
+        x, outputs = A.points(self._features(X), "X"), L.lib.mercer_model_weights(self.handle).cols
         result = np.empty((x.shape[0], outputs * x.shape[1]))
         self._compute("gradient", A.view(result), A.view(x))
         return result.reshape(x.shape[0], outputs, x.shape[1])
