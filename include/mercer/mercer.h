@@ -432,7 +432,8 @@ typedef struct mercer_fit_options {
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says
-   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
+   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint, model, validation data or
+   given centers of other columns or classes), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 

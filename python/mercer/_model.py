@@ -20,6 +20,7 @@ from ._context import Context, byte_count, fill, release_with, seed_from, shared
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
+_TABLES = ("csv", "tsv")  # formats whose columns may have a schema
 CONVERT_ROWS = 65536  # rows that are converted at a time when X is not of a type the library takes
 
 
@@ -39,6 +40,13 @@ def _texts(names: Sequence[str], what: str) -> Any:
     return (C.c_char_p * max(1, len(raw)))(*raw)
 
 
+def _encoded_otherwise(info: dict[str, Any], model: Model) -> bool:
+    """Whether a dataset was encoded by another schema than the model's; data other than tables hold features."""
+    if info["schema"] is None and info["format"] not in _TABLES:
+        return False
+    return bool(info["schema"] != model.schema)
+
+
 class Dataset:
     """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
 
@@ -49,6 +57,8 @@ class Dataset:
         that match, one after the other, numbers in their names compared as numbers, as if they were one.
     columns : sequence of str, optional
         CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
+    labels : sequence of str, optional
+        The classes that may occur, in order, such as ``model.labels``; None: those found, sorted.
     task : {"auto", "classification", "regression", "unlabelled"}
     **options
         ``format, y_format, raw, target, header, features, first, rows, memory, spill, mapping``, and of CSV ``kinds, only,
@@ -62,10 +72,12 @@ class Dataset:
     """
 
     _kept: Any = None  # arrays that it shows
+    _opened: dict[str, Any] | None = None  # arguments of __init__; None: not from files
 
     def __init__(
         self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, task: str = "auto",
-        columns: Sequence[str] | None = None, n_jobs: int | None = None, **options: Any,
+        columns: Sequence[str] | None = None, labels: Sequence[str] | None = None, n_jobs: int | None = None,
+        **options: Any,
     ) -> None:
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
@@ -74,7 +86,11 @@ class Dataset:
         struct = fill(L.mercer_dataset_options(task=_TASKS[task]), {"x": x, "y": y, **options})
         if columns:
             struct.columns, struct.column_count = _texts(columns, "columns"), len(columns)
+        if labels:
+            struct.labels, struct.label_count = _texts(labels, "labels"), len(labels)
         self._make("mercer_dataset_open", Context(n_jobs), struct)
+        paths = {"x": os.path.abspath(x), "y": None if y is None else os.path.abspath(y)}
+        self._opened = options | paths | {"task": task, "columns": columns, "labels": labels, "n_jobs": n_jobs}
 
     def _make(self, name: str, context: Context, *arguments: Any) -> None:
         self.context, self.handle = context, C.c_void_p()
@@ -158,6 +174,34 @@ class Dataset:
         views = A.view(x), None if y is None else A.view(y), A.integers(labels)
         self.context.call("mercer_dataset_read", self.handle, *views, None, numbers, first)
         return x, labels if labels is not None else y
+
+    def _like(self, model: Model, targets: bool) -> Dataset:
+        """Return the dataset as a model needs it: itself, or its files opened again with the model's schema or columns.
+
+        A table that is opened on its own gets a schema of its own, by which its columns may become other features than
+        those that the model was trained on. With ``targets`` the classes must be the model's, too.
+        """
+        info, labels = self.info(), model.labels
+        outputs = model.weights.shape[1]
+        classes = labels is not None and len(labels) == outputs
+        same = not _encoded_otherwise(info, model)
+        same = same and info["feature_names"] in (None, model.feature_names or info["feature_names"])
+        if targets:
+            same = same and info["outputs"] == outputs and (not classes or info["labels"] in (None, labels))
+        if same or self._opened is None:
+            return self
+        given = {name: value for name, value in self._opened.items() if name not in ("kinds", "only", "columns", "schema")}
+        if model.schema is not None:
+            given |= {"schema": model.schema, "missing": None}  # which the schema has
+        elif model.feature_names is not None:
+            given["columns"] = model.feature_names
+        elif info["format"] in _TABLES:
+            given["kinds"] = "numbers"
+        if targets and classes:
+            given |= {"labels": labels, "task": "classification"}
+        elif targets and info["outputs"] != outputs:
+            given["task"] = "regression"
+        return Dataset(**given)
 
     def _source(self, *, random_state: Any = 0, **stream: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
@@ -368,6 +412,7 @@ class Model:
 
     def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
         """The same for a dataset, whose columns go by their names where both have them."""
+        data = data._like(self, targets=False)
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
         for first in range(0, info["rows"], CONVERT_ROWS):
