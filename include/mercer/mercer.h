@@ -419,7 +419,7 @@ typedef struct mercer_fit_options {
        of 500 rows or more, if neither kernel, bandwidth, metric and ridge nor how to train are given. */
     mercer_switch tune;
     /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
-       machine's nominal speed. 0: 30 s, of fewer than 10,000 rows 1 ms a row; on a device a tenth. */
+       machine's nominal speed. 0: 30 s, for fewer than 10,000 rows 2 ms per row; on a device a tenth. */
     double tune_budget;
     /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
     const char *tune_criterion;
