@@ -184,8 +184,7 @@ static const cli_option written[] = {
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TUNE, 0, "Output",
-     "write what was found as options of mercer train, for its --config: a JSON file; the metric lies beside it, under "
-     "the same name with .metric.npy behind"},
+     "write the best options as a JSON file for mercer train --config; the metric goes next to it, to FILE.metric.npy"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
      "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
     {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,
