@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Errors and talk on stderr: one line each, whatever a file's name holds. */
 #include "data.h"
+#include "options/options.h"
 #include "ranks/program_ranks.h"
 
 #include <inttypes.h>
