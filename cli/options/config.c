@@ -121,8 +121,12 @@ int cli_read_config(cli_values *v, const char *path)
     return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 
-static int is_configurable(const cli_option *option)
+/* Whether the value of an option belongs into a configuration. A default that means something else when it is given
+   (no search, no calibration) does not. */
+static int is_configurable(const cli_values *v, const cli_option *option)
 {
+    int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "validation-fraction") == 0;
+    if (unless_default && cli_values_origin(v, option) == CLI_FROM_DEFAULT) return 0;
     return strcmp(option->name, "help") != 0 && strcmp(option->name, "config") != 0 &&
            strcmp(option->name, "print-config") != 0;
 }
@@ -143,7 +147,7 @@ json_t *cli_config_object(const cli_values *v)
     json_t *object = json_object();
     for (const cli_option *option = NULL; (option = cli_next_option(cli_values_command(v), NULL, option)) != NULL;) {
         const char *text = cli_values_get(v, option);
-        if (text == NULL || !is_configurable(option)) continue;
+        if (text == NULL || !is_configurable(v, option)) continue;
         json_object_set_new(object, option->name, option_json(option, text));
     }
     return object;

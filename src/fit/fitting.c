@@ -216,8 +216,10 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
-    MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
+    /* Of a model that is trained further they are old. The temperature in a checkpoint is the run's own. */
+    if (self->validation || !self->options.checkpoint) MRC_TRY(mercer_model_set_temperature(self->model, 0));
     MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
+    MRC_TRY(mrc_fit_calibrate_first(self));
     MRC_TRY(mrc_fit_train_members(self));
     mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
     self->model->beside = NULL, self->model->beside_count = 0;

@@ -168,8 +168,11 @@ mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* The same for one of several: that it does not fit is no failure. */
 bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
-/* calibrate.c */
+/* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
+/* After a search, or rounds of learning features, finds a temperature that is cross-validated before a training that
+   writes checkpoints, so that they hold it: a resumed run knows the model but not the options that were found. */
+mercer_status mrc_fit_calibrate_first(mercer_fitting *self);
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights);
 

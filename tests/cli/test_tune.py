@@ -122,6 +122,21 @@ class Tune(Case):
             self.good("resume", run, "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
+    def test_resumed_classifiers_have_the_same_temperature(self):
+        """Probabilities are cross-validated before the training, with what the search found, and the checkpoint keeps it."""
+        lines = self.read("t.csv").decode().splitlines()
+        words = [line.split(",") for line in lines[1:301]]
+        rows = [",".join(row[:5] + ["high" if float(row[5]) > 1 else "low"]) for row in words]
+        self.write("c.csv", "\n".join([",".join(NAMES + ["y"])] + rows) + "\n")
+        options = ["--x", "c.csv", "--target", "y", "--learn-features", "1", "--tune", "on", "--kernels", "laplace-l1,gaussian"]
+        self.good("train", *options, "-o", "whole.safetensors", "-q")
+        self.assertNotIn("(not calibrated)", self.good("eval", "-m", "whole.safetensors", "--x", "c.csv", "--target", "y"))
+        self.good("train", *options, "--checkpoint", "run", "-o", "m.safetensors", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+        os.remove(self.path("m.safetensors"))
+        self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
     def test_groups_and_times(self):
         told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")
         self.assertEqual(told["held"] % 20, 0)  # groups are whole
