@@ -84,9 +84,7 @@ static int choose_result(prediction *p)
     p->plan.result = classes && !cli_flag(p->v, "scores") ? CLI_RESULT_CLASS : CLI_RESULT_VALUES;
     if (!cli_flag(p->v, "probabilities")) return CLI_OK;
     if (!classes) return cli_error(CLI_USAGE, "--probabilities: %s is no model of classes", cli_text(p->v, "model"));
-    if (!known)
-        cli_warn("%s: probabilities are not calibrated: train with --validation-fraction 0.1 or --calibrate on",
-                 cli_text(p->v, "model"));
+    if (!known) cli_warn("%s: probabilities are not calibrated; train with --calibrate on", cli_text(p->v, "model"));
     p->plan.result = CLI_RESULT_PROBABILITIES;
     return CLI_OK;
 }

@@ -158,8 +158,8 @@ static const cli_option written[] = {
     {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, TUNES, 0, "Model",
      "with --class-weight: probabilities of the data as they are, or as the weights make them"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
-     "find the temperature of probabilities; kept in the model. auto: on the validation set, if there is one; on: "
-     "without one by cross-validation, or of more than 5000 rows on some that are held back"},
+     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up to "
+     "2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
@@ -185,8 +185,7 @@ static const cli_option written[] = {
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TUNE, 0, "Output",
-     "write what was found as options of mercer train, for its --config: a JSON file; the metric lies beside it, under "
-     "the same name with .metric.npy behind"},
+     "write the best options as a JSON file for mercer train --config; the metric goes next to it, to FILE.metric.npy"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
      "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
     {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,

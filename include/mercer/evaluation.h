@@ -120,7 +120,9 @@ typedef struct mercer_evaluation_options {
 typedef struct mercer_evaluation mercer_evaluation;
 
 /* A model on a dataset with its classes, or values, block by block; sample weights are the dataset's. All ranks that
-   share the model call it together. Errors: as predict; ARGUMENT, if the model has no intervals of that level. */
+   share the model call it together. A table is opened with the model's schema or, without one, its column names, and
+   with its classes. Errors: as predict; MISMATCH, if it was not; ARGUMENT, if the model has no intervals of that
+   level. */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
 /* The same of predictions that are there: begin, and add F (m, outputs) f32 or f64 with targets Y (m, outputs), or for
@@ -199,7 +201,7 @@ typedef struct mercer_importance_info {
 } mercer_importance_info;
 
 /* Permutes the columns of the table, all features of a category together, one after the other, and measures how much
-   worse predictions of the dataset, which has targets, become. Errors: as predict. */
+   worse predictions of the dataset, which has targets, become. Errors: as mercer_evaluate. */
 MERCER_API mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model,
                                                        const mercer_dataset *data,
                                                        const mercer_permutation_options *options);
@@ -211,7 +213,7 @@ MERCER_API void mercer_importance_free(mercer_importance *importance); /* releas
  * Partial dependence: row k of F (room, c) is the mean prediction of at most 512 rows of the dataset when column number
  * `column` (as above) is values[k] in all of them. values (room), *count of them: of a number or a date (days since
  * 2000-01-01) from the least to the largest that these rows have, of a category the number of a level of its schema.
- * Errors: as predict.
+ * Errors: as mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);

@@ -423,7 +423,7 @@ typedef struct mercer_fit_options {
        search but for the ridge, which train->lambda = -1 switches off. */
     mercer_switch tune;
     /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
-       machine's nominal speed. 0: 30 s, of fewer than 10,000 rows 1 ms a row; on a device a tenth. */
+       machine's nominal speed. 0: 30 s, for fewer than 10,000 rows 2 ms per row; on a device a tenth. */
     double tune_budget;
     /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
     const char *tune_criterion;
@@ -439,7 +439,8 @@ typedef struct mercer_fit_options {
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says
-   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
+   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint, model, validation data or
+   given centers of other columns or classes), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 

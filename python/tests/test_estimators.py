@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
+import mercer  # noqa: E402
 from mercer import Kernel, Model  # noqa: E402
 from mercer._show import Bar  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
@@ -438,12 +439,39 @@ def test_plots(waves):
     model = KernelRegressor(solver="ep4", epochs=3).fit(*waves)
     assert len(model.plot_history().lines) == 1 and len(model.plot_spectrum().lines) == 1
     direct = KernelRegressor(solver="direct").fit(*waves)
-    with pytest.raises(ValueError, match="direct"):
-        direct.plot_spectrum()
-    with pytest.raises(ValueError, match="direct"):
-        direct.plot_history()
+    for axes in direct.plot_spectrum(), direct.plot_history():
+        assert not axes.lines and "solver direct" in axes.texts[0].get_text()
+    stream = KernelRegressor().partial_fit(*waves)
+    for axes in stream.plot_spectrum(), stream.plot_history():
+        assert "partial_fit" in axes.texts[0].get_text()
     with pytest.raises(NotFittedError):
         KernelRegressor().plot_history()
+
+
+@pytest.fixture(scope="module")
+def default_fits():
+    """A regressor and a classifier with no parameters but a seed, fitted to enough rows for a search."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+    regressor = mercer.KernelRegressor(random_state=0).fit(X, y)
+    assert regressor.summary_["search"]["best"]
+    return regressor, mercer.KernelClassifier(random_state=0).fit(X, y > 0)
+
+
+def test_plots_after_a_default_fit(default_fits):
+    pytest.importorskip("matplotlib")
+    for fitted in default_fits:
+        for plot in fitted.plot_history, fitted.plot_spectrum:
+            axes = plot()
+            assert axes.lines or "ep4" in axes.texts[0].get_text()
+
+
+def test_report_after_a_default_fit(default_fits, tmp_path):
+    for fitted in default_fits:
+        page = Path(fitted.report(tmp_path / "page.html")).read_text(encoding="utf-8")
+        assert "the best of each kernel and preprocessing" in page
+        assert fitted.summary_["search"]["best"]["kernel"] in page
 
 
 def test_report(waves, tmp_path):
@@ -451,5 +479,6 @@ def test_report(waves, tmp_path):
     page = Path(path).read_text(encoding="utf-8")
     assert page.startswith("<!") and "KernelRegressor" in page and "<script" not in page
     KernelRegressor().fit(*waves).report(tmp_path / "direct.html")
+    KernelRegressor(learn_features=2).fit(*waves).report(tmp_path / "features.html")
     with pytest.raises(OSError):
         KernelRegressor().fit(*waves).report(tmp_path / "no" / "folder.html")

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from mercer import Dataset, KernelClassifier, KernelRegressor, MercerWarning
+from mercer import Dataset, KernelClassifier, KernelRegressor, MercerWarning, Model
 from mercer._context import Context
 from mercer._table import encode
 
@@ -234,6 +234,39 @@ def test_columns_that_cannot_be_used(frame):
         model.predict(twice)
     with pytest.raises(ValueError, match="^X has no column 'city', which the model was trained on"):
         model.predict(frame.drop(columns="city"))
+
+
+def test_a_loaded_model_takes_frames(frame, tmp_path):
+    y = np.where(frame["city"] == "Bonn", "yes", "no")
+    fitted = KernelClassifier(random_state=0, intervals=True).fit(frame, y)
+    fitted.model_.save(tmp_path / "model")
+    model = Model.load(tmp_path / "model")
+    shuffled = frame[["sold", "rooms", "area", "kind", "garden", "city"]].assign(extra=1)
+    for table in frame, shuffled:
+        assert [model.labels[k] for k in model.classify(table)] == list(fitted.predict(frame))
+        np.testing.assert_array_equal(model.probabilities(table), fitted.predict_proba(frame))
+        np.testing.assert_array_equal(model.class_sets(table, 0.8), fitted.predict_set(frame, 0.8))
+        assert model.gradients(table).shape == (120, 2, len(model.feature_names))
+    encoded = encode(Context(), frame, model.schema)[0]
+    np.testing.assert_array_equal(model.predict(encoded), model.predict(frame))
+    with pytest.raises(ValueError, match="no column 'city'"):
+        model.predict(frame.drop(columns="city"))
+
+
+def test_a_loaded_model_finds_columns_of_numbers_by_name(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pandas.DataFrame(rng.normal(size=(100, 3)), columns=["a", "b", "c"])
+    fitted = KernelRegressor(random_state=0, intervals=True).fit(table, table["a"] - 2 * table["c"])
+    fitted.model_.save(tmp_path / "model")
+    model = Model.load(tmp_path / "model")
+    assert model.schema is None
+    for other in table, table[["c", "a", "b"]], table.assign(d=0.0), table.to_numpy():
+        np.testing.assert_array_equal(model.predict(other)[:, 0], fitted.predict(table))
+    low, high = fitted.predict_interval(table)
+    radius = model.interval()
+    np.testing.assert_array_equal(model.predict(table[["b", "a", "c"]])[:, 0] - radius, low)
+    with pytest.raises(ValueError, match="'b'"):
+        model.predict(table[["a", "c"]])
 
 
 def test_arrays_with_gaps():

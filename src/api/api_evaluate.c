@@ -195,11 +195,10 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     mercer_context *context = model->context;
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
-    if (data->features != mrc_model_features(model) || data->outputs != model->weights.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "data: %lld features and %lld outputs, but the model has %lld and %lld",
-                        (long long)data->features, (long long)data->outputs, (long long)mrc_model_features(model),
-                        (long long)model->weights.cols);
+    MRC_TRY(mrc_model_check_dataset(model, data));
+    if (data->outputs != model->weights.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
+                        (long long)data->outputs, (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
     if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
     if (!ours.class_shift) ours.class_shift = mercer_model_class_shift(model);

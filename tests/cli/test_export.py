@@ -371,7 +371,7 @@ class Refusals(Exports):
         self.bad(2, "format", "export", "m.safetensors", "--format", "f77", "-o", "m.c")
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("m.")), ["m.safetensors"])
         told = self.answer("export", "m.safetensors", "--format", "c99", "-o", "m.txt")
-        self.assertEqual(told, {"output": "m.txt", "centers": 260})
+        self.assertEqual(told, {"output": "m.txt", "centers": 260, "warnings": []})
 
 
 if __name__ == "__main__":

@@ -92,6 +92,20 @@ class Outputs(Case):
         kind, shape, flat = read_npy(self.path(self.npy("classes", "--probabilities")))
         self.assertEqual((kind, shape, flat[:3]), ("<f8", (N, 3), [float(v) for v in rows[0][2:5]]))
 
+    def test_probabilities_are_calibrated_by_default(self):
+        self.make_tables()
+        losses = []
+        for options, calibrated in (([], True), (["--calibrate", "off"], False), (["--validation-fraction", "0"], False),
+                                    (["--centers", "390"], True)):  # fmt: skip
+            self.good("train", "--x", "classes-plain.csv", "--target", "t", "--tune", "off", "--lambda", "1", *options, "-o", "m", "-q")
+            told = self.run_program("predict", "-m", "m", "--x", "classes.csv", "--probabilities", "-o", "p.csv")
+            self.assertEqual((told.returncode, b"not calibrated" in told.stderr), (0, not calibrated), options)
+            shown = self.good("eval", "-m", "m", "--x", "classes-plain.csv", "--target", "t")
+            self.assertEqual("(not calibrated)" in shown, not calibrated, options)
+            losses.append(self.answer("eval", "-m", "m", "--x", "classes-plain.csv", "--target", "t")["log_loss"])
+        self.assertEqual(losses[1], losses[2])
+        self.assertNotEqual(losses[0], losses[1])
+
     def test_what_eval_says(self):
         self.make_models()
         text = self.good("eval", "-m", "classes.model", "--x", "classes-plain.csv", "--target", "t", "--each")
