@@ -220,8 +220,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"validation_fraction is {share!r}; it must be at least 0 and below 1")
         if self.early_stopping and share == 0:
             raise ValueError("early_stopping needs a validation_fraction above 0")
-        kinds = (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES)
-        if self.early_stopping and L.lib.mercer_solver_kind_of(L.text(self.solver, "solver")) in kinds:
+        if self.early_stopping and L.lib.mercer_solver_kind_of(L.text(self.solver, "solver")) == L.SOLVER_DIRECT:
             raise ValueError(f"early_stopping has no effect with solver {self.solver!r}, which has no epochs")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")

@@ -200,7 +200,7 @@ class Endings(Case):
         values = [struct.unpack(code, struct.pack(code, float(v)))[0] for line in lines[1:] for v in line.split(",")]
         self.assertEqual(values, stored)
         self.assertEqual(len(self.read("p.txt").decode().splitlines()), 40)
-        self.write("k.csv", table(["x", "kind"], [[i / 8, "ab"[i % 2]] for i in range(40)]))
+        self.write("k.csv", table(["x", "kind"], [[i % 2 + i / 100, "ab"[i % 2]] for i in range(40)]))
         self.good("train", "--x", "k.csv", "--target", "kind", "-o", "k.safetensors", "-q")
         self.good("predict", "-m", "k.safetensors", "--x", "k.csv", "-o", "k1.csv", "-q")
         self.good("predict", "-m", "k.safetensors", "--x", "k.csv", "--scores", "-o", "k2.csv", "-q")

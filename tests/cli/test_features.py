@@ -25,7 +25,7 @@ class Features(Case):
             samples, targets = rows(n, seed)
             lines = [",".join("%.6f" % v for v in x + [y]) for x, y in zip(samples, targets)]
             self.write(name, "\n".join([",".join(NAMES + ["y"])] + lines) + "\n")
-        self.common = ["--x", "t.csv", "--centers", "200", "--lambda", "1e-3"]
+        self.common = ["--x", "t.csv", "--centers", "200", "--lambda", "1e-3", "--tune", "off"]
 
     def test_inspect_counts_features(self):
         """A full metric of fewer directions than features does not change how many features a table has."""

@@ -25,75 +25,6 @@ enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define ROW_BUDGET 0.002 /* of fewer than MANY_ROWS for each: */
 #define ON_DEVICE  0.1   /* the share of both on a device */
 
-/* The option of the search that was given, or NULL. */
-static const char *search_option(const mercer_fit_options *options)
-{
-    if (options->tune_budget > 0) return "tune_budget";
-    if (options->tune_criterion && strcmp(options->tune_criterion, "auto") != 0) return "tune_criterion";
-    if (options->tune_kernels) return "tune_kernels";
-    return options->average_models > 1 ? "average_models" : NULL;
-}
-
-void mrc_fit_without_search(mercer_fit_options *options)
-{
-    options->tune = MERCER_OFF, options->learn_features = 0;
-    options->tune_budget = 0, options->tune_criterion = options->tune_kernels = NULL, options->average_models = 0;
-}
-
-/* An option of the search asks for a search. */
-static mercer_switch asked(const mercer_fit_options *options)
-{
-    return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
-}
-
-/* Warns of everything that is neither given nor searched for because of something that was given. */
-static void warn_of_defaults(const mercer_fitting *self)
-{
-    const mercer_fit_options *options = &self->options;
-    const char *fixed = mrc_plan_fixed(options);
-    mercer_context *context = self->context;
-    if (options->model || options->checkpoint) return;
-    if (options->tune == MERCER_OFF) {
-        if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
-            mrc_warn(context, "tune",
-                     "tune is off, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the "
-                     "given ones or the defaults");
-    } else if (fixed && strcmp(fixed, "learn_features") == 0)
-        mrc_warn(context, fixed,
-                 "learn_features is given, so only metric, bandwidth and ridge are searched: kernel and preprocessing "
-                 "are the given ones or the defaults");
-    else if (fixed)
-        mrc_warn(context, fixed,
-                 "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
-                 "are the given ones or the defaults",
-                 fixed);
-    else if (options->kernel && !self->report.untuned)
-        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
-}
-
-bool mrc_fit_tunes(mercer_fitting *self)
-{
-    mercer_fit_options *options = &self->options;
-    options->tune = asked(options);
-    if (options->tune == MERCER_AUTO) {
-        self->report.untuned =
-            mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
-        warn_of_defaults(self);
-        options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
-    } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
-        self->report.untuned = "it is off";
-        if (self->data) warn_of_defaults(self);
-    }
-    return options->tune == MERCER_ON;
-}
-
-double mrc_fit_tune_budget(const mercer_fitting *self)
-{
-    if (self->options.tune_budget > 0) return self->options.tune_budget;
-    double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
-    return self->on_device ? ON_DEVICE * budget : budget;
-}
-
 /* ---- Candidates -------------------------------------------------------------------------------------------------- */
 
 /* One kernel function, whose bandwidth is left open. */
@@ -151,6 +82,89 @@ static void list_preparations(mrc_tuning *self, const mercer_fit_options *option
     bool given = options->preprocess && strcmp(options->preprocess, "auto") != 0;
     self->preparations[self->preparation_count++] = first;
     if (!given && strcmp(first, "standardise") == 0) self->preparations[self->preparation_count++] = "rank";
+}
+
+/* ---- Whether to search ------------------------------------------------------------------------------------------ */
+
+/* The option of the search that was given, or NULL. */
+static const char *search_option(const mercer_fit_options *options)
+{
+    if (options->tune_budget > 0) return "tune_budget";
+    if (options->tune_criterion && strcmp(options->tune_criterion, "auto") != 0) return "tune_criterion";
+    if (options->tune_kernels) return "tune_kernels";
+    return options->average_models > 1 ? "average_models" : NULL;
+}
+
+void mrc_fit_without_search(mercer_fit_options *options)
+{
+    options->tune = MERCER_OFF, options->learn_features = 0;
+    options->tune_budget = 0, options->tune_criterion = options->tune_kernels = NULL, options->average_models = 0;
+}
+
+/* An option of the search asks for a search. */
+static mercer_switch asked(const mercer_fit_options *options)
+{
+    return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
+}
+
+/* Warns of everything that is neither given nor searched for because of something that was given. */
+static void warn_of_defaults(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    const char *fixed = mrc_plan_fixed(options);
+    mercer_context *context = self->context;
+    const mercer_fit_options open = {0};
+    int64_t rows = mrc_max(self->given_rows, self->info.rows);
+    bool searched = mrc_plan_untuned(&open, &self->info, rows, self->memory) == NULL; /* if nothing had been given */
+    if (!searched || options->model || options->checkpoint) return;
+    if (options->tune == MERCER_OFF) {
+        if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
+            mrc_warn(context, "tune",
+                     "tune is off, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the "
+                     "given ones or the defaults");
+    } else if (fixed && strcmp(fixed, "learn_features") == 0)
+        mrc_warn(context, fixed,
+                 "learn_features is given, so only metric, bandwidth and ridge are searched: kernel and preprocessing "
+                 "are the given ones or the defaults");
+    else if (fixed)
+        mrc_warn(context, fixed,
+                 "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
+                 "are the given ones or the defaults",
+                 fixed);
+    else if (options->kernel && !self->report.untuned)
+        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
+}
+
+/* Whether a bandwidth and a metric can be searched for with the kernel that is given. */
+static bool is_searchable(const mercer_fit_options *options)
+{
+    mrc_tuning trial = {0};
+    return !options->kernel || list_kernels(&trial, NULL, options) == MERCER_OK;
+}
+
+bool mrc_fit_tunes(mercer_fitting *self)
+{
+    mercer_fit_options *options = &self->options;
+    options->tune = asked(options);
+    if (options->tune == MERCER_AUTO) {
+        self->report.untuned =
+            mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
+        if (!self->report.untuned && !is_searchable(options))
+            self->report.untuned = "the kernel has no bandwidth or no metric to search for";
+        warn_of_defaults(self);
+        options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
+    } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
+        self->report.untuned = "it is off";
+        if (self->data) warn_of_defaults(self);
+    }
+    return options->tune == MERCER_ON;
+}
+
+double mrc_fit_tune_budget(const mercer_fitting *self)
+{
+    if (self->options.tune_budget > 0) return self->options.tune_budget;
+    double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
+    return self->on_device ? ON_DEVICE * budget : budget;
 }
 
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context)
