@@ -67,7 +67,8 @@ static const cli_option written[] = {
      "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
     {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
      "csv: the target column, a name of the header or an index from 0; -1 is the last. Several, as a,b or given again: "
-     "values, an output for each. Default: with a model, its target; else the one named target, label, class or y; of --y, all columns"},
+     "values, an output for each. Default: with a model, its target; else the one named target, "
+     "label, class or y; of --y, all columns"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line names the columns; auto: if a field of it is no number"},
     {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
