@@ -158,8 +158,8 @@ static const cli_option written[] = {
      "what samples of a class count: balanced, so that all classes weigh the same in sum; or by name, cat=2,dog=0.5, 1 "
      "for others. Weights of samples are multiplied by it, those held back for validation too"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
-     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up to "
-     "2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
+     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up "
+     "to 2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
