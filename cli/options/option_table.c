@@ -67,7 +67,8 @@ static const cli_option written[] = {
      "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
     {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
      "csv: the target column, a name of the header or an index from 0; -1 is the last. Several, as a,b or given again: "
-     "values, an output for each. Default: the one named target, label, class or y; of --y, all columns"},
+     "values, an output for each. Default: with a model, its target; else the one named target, "
+     "label, class or y; of --y, all columns"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line names the columns; auto: if a field of it is no number"},
     {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
@@ -158,8 +159,8 @@ static const cli_option written[] = {
     {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, TUNES, 0, "Model",
      "with --class-weight: probabilities of the data as they are, or as the weights make them"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
-     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up to "
-     "2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
+     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up "
+     "to 2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},

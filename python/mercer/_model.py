@@ -446,7 +446,10 @@ class Model:
 
         They come from rows that training held back; a model that has none, or too few for the level, is an error.
         """
-        classes = L.lib.mercer_model_interval_task(self.handle, None) == L.TASK_CLASSIFICATION
+        task = L.lib.mercer_model_interval_task(self.handle, None)
+        if task == L.TASK_UNLABELLED:
+            raise ValueError("the model has no intervals: no rows were held out in training; fit with intervals=True")
+        classes = task == L.TASK_CLASSIFICATION
         radius = np.empty(1 if classes else L.lib.mercer_model_weights(self.handle).cols)
         self.context.call("mercer_model_interval", self.handle, A.doubles(radius), float(level))
         return radius

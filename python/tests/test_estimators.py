@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -246,6 +247,28 @@ def test_bad_parameters(parameters, error, waves):
         model.fit(*waves)
     with pytest.raises(NotFittedError):
         model.predict(waves[0])
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"patience": 3}, "patience needs validation or validation_fraction"),
+        ({"polish": 3, "solver": "direct"}, "solver direct "),
+        ({"tune": True, "criterion": "guess"}, "criterion 'guess' is not known"),
+        ({"centers": np.ones((4, 1))}, "centers: 1 features"),
+        ({"ridge": -1.0}, "ridge is -1"),
+        ({"batch_size": -5, "solver": "ep4"}, "batch_size is -5"),
+    ],
+)
+def test_messages_name_parameters_of_python(parameters, message, waves):
+    """Not the structs of C, their fields, or options of the program."""
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        mercer.KernelRegressor(**{"tune": "off", **parameters}).fit(*waves)
+
+
+def test_intervals_that_were_not_asked_for(waves):
+    with pytest.raises(ValueError, match="no rows were held out in training; fit with intervals=True"):
+        KernelRegressor().fit(*waves).predict_interval(waves[0])
 
 
 def test_a_fit_that_fails_leaves_the_last_one(blobs):

@@ -195,7 +195,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     mercer_context *context = model->context;
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
-    MRC_TRY(mrc_model_check_dataset(model, data));
+    MRC_TRY(mrc_check_model_dataset(model, data));
     if (data->outputs != model->weights.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
                         (long long)data->outputs, (long long)model->weights.cols);

@@ -4,7 +4,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/dataset.h"
 #include "data/schema/schema.h"
 #include "model/tensor_file.h"
 
@@ -177,16 +176,4 @@ mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
     model->fills_gaps = fills;
     model->reads_notations = noted;
     return MERCER_OK;
-}
-
-mercer_status mrc_model_check_dataset(const mercer_model *model, const mercer_dataset *data)
-{
-    bool classes = model->labels && model->label_count == model->weights.cols;
-    const mrc_sample_form form = {.whose = "the model",
-                                  .schema = model->schema,
-                                  .feature_names = model->feature_names,
-                                  .labels = classes ? model->labels : NULL,
-                                  .features = mrc_model_features(model),
-                                  .outputs = model->weights.cols};
-    return mrc_dataset_check_form(model->context, data, "data", &form);
 }

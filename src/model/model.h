@@ -92,10 +92,6 @@ mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const me
 /* Columns that samples have: the centers have as many unless a metric maps to fewer. */
 int64_t mrc_model_features(const mercer_model *model);
 
-/* MERCER_ERROR_MISMATCH if the samples were read with another schema, other columns or other classes than the model's,
-   MERCER_ERROR_SHAPE if they have another number of features. */
-mercer_status mrc_model_check_dataset(const mercer_model *model, const mercer_dataset *data);
-
 /* F (m, c) = f(X), and labels (m) of the largest outputs. Types and sizes of the arguments were checked, values are
    here. */
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);

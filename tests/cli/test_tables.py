@@ -166,7 +166,7 @@ class Tables(Case):
         self.assertRegex(text, r"R2 0\.\d+ of 200 rows; each column permuted 1 time\n.*column +fall of R2 +standard error\n(.*\n)+.*city +\S+ +-")
         self.bad(2, "give one of --gradients and --permutation", "explain", "-m", "m", "--x", "t.csv")
         self.table("u.csv", self.header[:4], [row[:4] for row in self.rows])
-        self.bad(65, "does not show which of its 4 columns is the target", "explain", "-m", "m", "--x", "u.csv", "--permutation")
+        self.bad(65, "u.csv: has no column 'price', the target of the model", "explain", "-m", "m", "--x", "u.csv", "--permutation")
 
     def test_the_page_shows_what_predictions_depend_on(self):
         self.train("-q", "--log", "l.jsonl", "--validation-fraction", "0.2")
