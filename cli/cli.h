@@ -148,7 +148,6 @@ typedef struct cli_output cli_output;
 /* Opens a temporary file beside path ("-": stdout, directly). Exit code. */
 int cli_output_open(cli_output **out, const char *path);
 FILE *cli_output_file(cli_output *output);
-const char *cli_output_temporary(const cli_output *output); /* its name until it is closed; NULL: it has none */
 /* Flushes, syncs, renames; frees. Exit code, with the error printed. */
 int cli_output_close(cli_output *output);
 /* Makes a name durable: its folder is on disk. */
