@@ -44,9 +44,9 @@ void cli_catch_signals(void);
 /* SIGUSR1 asks for a checkpoint, not for the end. Taken once: by one of the ranks that are threads. */
 void cli_keep_on_request(void);
 int cli_take_request(void);
-/* From now on a signal ends the program: it removes unfinished output, prints the text and exits with the code, 128 + the
-   number of the signal if it is 0. grace: milliseconds that the program has to end by itself before. text NULL: a line
-   that fits every command. A signal that was caught before ends it now. */
+/* From now on a signal ends the program: it removes unfinished output, prints the text and exits with the code, 128 +
+   the number of the signal if it is 0. grace: milliseconds that the program has to end by itself before. text NULL: a
+   line that fits every command. A signal that was caught before ends it now. */
 void cli_end_on_signals(int grace, int code, const char *text);
 /* From now on signals are only caught: there is work to save, or the end has begun. */
 void cli_end_by_itself(void);

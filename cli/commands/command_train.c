@@ -30,7 +30,7 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds that a training has to write its log and to end by itself; with a folder, to begin with the first step. */
+/* Milliseconds that a training has to write its log and to end by itself; with a folder, to take its first step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
 /* From now on a signal ends the program, because nothing that was computed since the last checkpoint is worth saving.
@@ -196,7 +196,8 @@ static int fit(run *r)
 {
     CLI_TRY(prepare(r));
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
-    /* Set-up may take long and changes nothing that a checkpoint holds. From the first step on there is state to save. */
+    /* Set-up may take long and changes nothing that a checkpoint holds; from the first step on there is state to save.
+     */
     r->watch.keeps = r->folder != NULL;
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};

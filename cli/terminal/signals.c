@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. What they do depends on the work
- * that would be lost:
+ * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. What they do depends on the
+ * work that would be lost:
  *
  *   nothing to save     most commands: the first signal ends the program at once, in the handler, whatever it computes
  *   nothing but a log   a training without --checkpoint: it has a moment to end by itself, then the handler ends it
