@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No output may be a file that is read, or another output: it would be lost. Nor may a new output match the pattern of an
- * input: the next command with that pattern would read it as data. The table of options says which of them name inputs
- * and which outputs; files are compared by device and inode, so that links and other spellings do not matter. Pipes and
- * devices are not looked at.
+ * No output may be a file that is read, or another output: it would be lost. Nor may a new output match the pattern of
+ * an input: the next command with that pattern would read it as data. The table of options says which of them name
+ * inputs and which outputs; files are compared by device and inode, so that links and other spellings do not matter.
+ * Pipes and devices are not looked at.
  */
 #include "options/options.h"
 

@@ -164,6 +164,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
+        if (watch->keeps) cli_end_by_itself();
         look_at_plan(watch);
         watch->begun = 1;
         watch->first_samples = ended ? 0 : p->samples;

@@ -22,9 +22,10 @@
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
 
-/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). The sum over the other classes is computed
-   separately for the likeliest class, since 1 - p loses its digits. `log_sum` is log sum exp((f - f_best) / T). Scores enter
-   as differences to the largest one: f / T may overflow, and infinity minus infinity is NaN, which has no rank. */
+/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). The sum over the other classes is
+   computed separately for the likeliest class, since 1 - p loses its digits. log_sum: log sum exp((f - f_best) / T).
+   Scores enter as differences to the largest one: f / T may overflow, and infinity minus infinity is NaN, which has no
+   rank. */
 static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double log_sum, int64_t best,
                          double *margins)
 {

@@ -107,7 +107,7 @@ static void test_numbers_round_trip(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 1};
-    const double values[] = {0.1, 1.0 / 3, 1e-150, 1e150, 1.7e-149, 123456789.123456789, 0x1.fffffffffffffp0,
+    const double values[] = {0.1, 1.0 / 3, 1e-300, 1e300, 1.7e-299, 123456789.123456789, 0x1.fffffffffffffp0,
                              3,   1e22,    1e23};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         mercer_kernel kernel = parse("laplace:bandwidth=1");
@@ -134,13 +134,13 @@ static const bad_spec bad_specs[] = {
     {"laplacian:bandwidth=1", {"'laplacian'", "laplace, gaussian", "nngp"}},
     {"Laplace:bandwidth=1", {"'Laplace'", "laplace", "linear"}},
     {" laplace:bandwidth=1", {"' laplace'", "laplace", "linear"}},
-    {"laplace", {"missing parameter 'bandwidth'", ">= 1e-150 and <= 1e+150", "required"}},
-    {"laplace:", {"missing parameter 'bandwidth'", ">= 1e-150 and <= 1e+150", "laplace:bandwidth=10"}},
+    {"laplace", {"missing parameter 'bandwidth'", ">= 1e-300", "required"}},
+    {"laplace:", {"missing parameter 'bandwidth'", ">= 1e-300", "laplace:bandwidth=10"}},
     {"exppower:bandwidth=1", {"missing parameter 'gamma'", "gamma (>= 0.001 and <= 2", "bandwidth"}},
-    {"laplace:width=3", {"unknown parameter 'width'", "bandwidth (>= 1e-150", "required"}},
+    {"laplace:width=3", {"unknown parameter 'width'", "bandwidth (>= 1e-300", "required"}},
     {"laplace:bandwidth=1,gamma=1", {"unknown parameter 'gamma'", "bandwidth", ""}},
     {"linear:scale=2", {"unknown parameter 'scale'", "none", ""}},
-    {"laplace:bandwidth", {"no value given for 'bandwidth'", "bandwidth (>= 1e-150", ""}},
+    {"laplace:bandwidth", {"no value given for 'bandwidth'", "bandwidth (>= 1e-300", ""}},
     {"laplace:bandwidth,", {"no value given for", "", ""}},
     {"laplace:bandwidth=", {"not a number: ''", "", ""}},
     {"laplace:bandwidth=abc", {"not a number: 'abc'", "", ""}},
@@ -153,12 +153,11 @@ static const bad_spec bad_specs[] = {
     {"laplace:bandwidth=1e", {"not a number: '1e'", "", ""}},
     {"laplace:bandwidth=--1", {"not a number: '--1'", "", ""}},
     {"laplace:bandwidth=1e400", {"1e400", "", ""}},
-    {"laplace:bandwidth=0", {"bandwidth=0 is out of range", ">= 1e-150 and <= 1e+150", ""}},
-    {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", ">= 1e-150 and <= 1e+150", ""}},
-    {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", ">= 1e-150 and <= 1e+150", ""}},
+    {"laplace:bandwidth=0", {"bandwidth=0 is out of range", ">= 1e-300", ""}},
+    {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", ">= 1e-300", ""}},
+    {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", ">= 1e-300", ""}},
     {"laplace:bandwidth=1e-320", {"bandwidth=1e-320 is out of range", "", ""}}, /* whose inverse is infinite */
-    {"gaussian:bandwidth=1e-200", {"bandwidth=1e-200 is out of range", "", ""}},
-    {"gaussian:bandwidth=1e200", {"bandwidth=1e200 is out of range", "", ""}},
+    {"gaussian:bandwidth=1e301", {"bandwidth=1e301 is out of range", "", ""}},
     {"exppower:bandwidth=1,gamma=1e-320", {"gamma=1e-320 is out of range", "", ""}},
     {"lpq:p=1e-320,q=1e-320,bandwidth=1", {"p=1e-320 is out of range", "", ""}},
     {"rational-quadratic:bandwidth=1,alpha=1e-320", {"alpha=1e-320 is out of range", ">= 1e-06 and <= 1e+06", ""}},
@@ -167,7 +166,7 @@ static const bad_spec bad_specs[] = {
     {"exppower:bandwidth=1,gamma=2.1", {"gamma=2.1 is out of range", "<= 2", ""}},
     {"exppower-l1:bandwidth=1,gamma=1.1", {"gamma=1.1 is out of range", ">= 0.001 and <= 1", ""}},
     {"exppower-l1:bandwidth=1,gamma=0", {"gamma=0 is out of range", ">= 0.001 and <= 1", ""}},
-    {"laplace-l1:bandwidth=-3", {"bandwidth=-3 is out of range", ">= 1e-150 and <= 1e+150", ""}},
+    {"laplace-l1:bandwidth=-3", {"bandwidth=-3 is out of range", ">= 1e-300", ""}},
     {"lpq:p=2.5,q=1,bandwidth=1", {"p=2.5 is out of range", ">= 0.001 and <= 2", ""}},
     {"lpq:p=0,q=1,bandwidth=1", {"p=0 is out of range", ">= 0.001 and <= 2", ""}},
     {"lpq:p=1,q=-0.5,bandwidth=1", {"q=-0.5 is out of range", ">= 0.001 and <= 2", ""}},

@@ -369,8 +369,8 @@ static void test_numbers_out_of_range(void **state)
         {0, {"interval_rows", .text = "nan"}, "interval_rows"},
         {1, {"intervals.scores", .set = set_last, .to = 7}, "7 is not a probability"},
         {0, {"kernel", .text = "laplace:bandwidth=1e-320"}, "bandwidth"},
-        {0, {"kernel", .text = "gaussian:bandwidth=1e-160"}, "bandwidth"},
-        {0, {"kernel", .text = "gaussian:bandwidth=1e160"}, "bandwidth"},
+        {0, {"kernel", .text = "gaussian:bandwidth=1e-305"}, "bandwidth"},
+        {0, {"kernel", .text = "gaussian:bandwidth=1e305"}, "bandwidth"},
         {0, {"kernel", .text = "lpq:p=1e-300,q=1e-300,bandwidth=1"}, "p=1e-300"},
         {0, {"kernel", .text = "rational-quadratic:bandwidth=1,alpha=1e-300"}, "alpha"},
         {0, {"targets.curve", .set = set_second, .to = 1}, "not ascending"}, /* equal to the first */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges of the scalars in model files, checkpoints and schemas. They are wider than what any training writes and narrow
- * enough that squares, quotients and counts made from them stay finite. The functions that set such a scalar check the
+ * Ranges of the scalars in model files, checkpoints and schemas. They are wider than what any training writes and
+ * narrow enough that quotients and counts made from them stay finite. The functions that set such a scalar check the
  * same range, so that a model that can be made can be read.
  */
 #ifndef MRC_CORE_NUMBERS_BOUNDS_H
@@ -21,9 +21,9 @@
 #define MRC_TARGET_SCALE_LEAST 1e-150
 #define MRC_TARGET_SCALE_MOST  1e155
 
-/* Bandwidths of kernels: their squares and inverse squares are finite. */
-#define MRC_BANDWIDTH_LEAST 1e-150
-#define MRC_BANDWIDTH_MOST  1e150
+/* Bandwidths of kernels: their inverses are finite. */
+#define MRC_BANDWIDTH_LEAST 1e-300
+#define MRC_BANDWIDTH_MOST  1e300
 
 /* Entries of the map of a metric, which is the root of a matrix of finite numbers. */
 #define MRC_METRIC_MOST 1e155
@@ -31,7 +31,8 @@
 /* Exponents of kernels (gamma, p, q). */
 #define MRC_EXPONENT_LEAST 1e-3
 
-/* Cells of a table are floats; so are their means, deviations and origins. A deviation is a root of a mean of squares. */
+/* Cells of a table are floats; so are their means, deviations and origins. A deviation is the root of a mean of
+   squares. */
 #define MRC_CELL_MOST            1e39
 #define MRC_CELL_DEVIATION_LEAST 1e-60
 /* Number of missing cells of a column. */
