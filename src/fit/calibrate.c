@@ -195,7 +195,8 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
     options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
     options.checkpoint = NULL, options.average_models = 0;
-    options.class_weight = NULL; /* the samples have them */
+    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
+    options.centers = mrc_min(options.centers, n - (end - begin));
     if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);

@@ -84,7 +84,7 @@ static mercer_status open_member(member *self, const char *checkpoint, mercer_fi
     MRC_TRY(mrc_fit_scale_choice(of, choice, options.preprocess, &self->kernel, &lambda));
     options.kernel_function = &self->kernel, options.kernel = NULL, options.bandwidth = 0;
     options.train = &self->train, options.tune = options.merge = MERCER_OFF, options.average_models = 0;
-    options.calibrate = options.intervals = MERCER_OFF, options.class_weight = NULL; /* the samples have them */
+    options.calibrate = options.intervals = MERCER_OFF, options.class_weight = options.calibrate_to = NULL; /* the samples have them */
     options.validation = of->watched ? of->validation : NULL, options.validation_fraction = 0;
     options.checkpoint = checkpoint;
     self->train = of->train;
