@@ -31,6 +31,14 @@ class MercerWarning(UserWarning):
     """An input was ignored, dropped, rounded, guessed or overridden."""
 
 
+def warn(text: str) -> None:
+    """Raises a MercerWarning, attributed to the first caller outside this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, MercerWarning, stacklevel=level)
+
+
 class Context:
     """What calls into the library run with.
 
@@ -106,11 +114,8 @@ class Context:
         if not texts:
             return
         L.lib.mercer_clear_warnings(self.handle)
-        frame, level = sys._getframe(), 1
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
-            frame, level = frame.f_back, level + 1
         for text in texts:
-            warnings.warn(text, MercerWarning, stacklevel=level)
+            warn(text)
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:
