@@ -22,7 +22,7 @@ from . import _device as D
 from . import _library as L
 from . import _table as T
 from ._arrays import Array
-from ._context import Context, seed_from, shared_context, whole
+from ._context import Context, seed_from, shared_context, warn, whole
 from ._evaluation import permutation_importance
 from ._kernels import Kernel
 from ._model import Dataset, Model
@@ -369,8 +369,17 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             if bar:
                 bar.close()
         self._publish(fitting, task)
+        self._warn_unused()
         if self.verbose > 1:
             print(self.plan_["text"], end="")
+
+    def _warn_unused(self) -> None:
+        """Warns about parameters that this fit had no use for."""
+        kind = L.lib.mercer_solver_kind_of(self.plan_["solver"].encode())
+        if self.tol is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
+            warn([f"tol has no effect with solver {self.plan_['solver']}, which has no epochs"])
+        if not self.early_stopping and self.validation_fraction not in (0, 0.1):
+            warn(["validation_fraction has no effect without early_stopping, unless it is 0"])
 
     def _publish(self, fitting: Fitting, task: Task) -> None:
         model, report, spectrum = fitting.result()

@@ -27,7 +27,7 @@ mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method
     if (method != MRC_CENTERS_KMEANS || mrc_kernel_argument(kernel) != MRC_ON_DIFFERENCES) return MERCER_OK;
     return mrc_fail(
         context, MERCER_ERROR_ARGUMENT,
-        "center method kmeans makes means, which are for L2 distances; the kernel's distance has p = %g: take "
+        "center_method kmeans makes means, which are for L2 distances; the kernel's distance has p = %g: take "
         "random, balanced or rpcholesky",
         mrc_kernel_norm(kernel));
 }

@@ -210,7 +210,7 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     options.checkpoint = NULL;
     mrc_fit_without_search(&options);
     if (fitting->no_ridge) train.lambda = -1;
-    options.class_weight = NULL; /* the samples have them */
+    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
     MRC_TRY(take_bandwidth(fitting, &options));
     bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
     if (!augmented) options.centers = mrc_min(options.centers, n - (end - begin)); /* a fold has fewer rows */

@@ -97,7 +97,11 @@ static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data, *held = self->options.validation;
-    if (!mrc_fit_weighs_classes(&self->options)) return MERCER_OK;
+    if (!mrc_fit_weighs_classes(&self->options)) {
+        if (self->options.calibrate_to && strcmp(self->options.calibrate_to, "weighted") == 0)
+            mrc_warn(self->context, "calibrate_to", "calibrate_to weighted has no effect without class_weight");
+        return MERCER_OK;
+    }
     if (data->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight: the targets are values, not classes");
     if (!data->labels || (held && !held->labels))

@@ -139,7 +139,7 @@ static void set_options(learner *self)
     mrc_fit_without_search(options);
     options->checkpoint = NULL, options->progress = NULL;
     options->calibrate = options->intervals = MERCER_OFF, options->merge = MERCER_OFF;
-    options->class_weight = NULL; /* the samples have them */
+    options->class_weight = options->calibrate_to = NULL; /* the samples have them */
     options->augment = NULL, options->samples = 0;
     if (options->given_centers && options->given_centers->rows > MOST_CENTERS) options->given_centers = NULL;
     options->center_type = 0;

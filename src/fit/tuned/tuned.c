@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
+#define KMEANS_KERNELS  "laplace,gaussian" /* those of the L2 distance, which means are for */
 enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define BUDGET     30.0  /* seconds, */
 #define ROW_BUDGET 0.002 /* of fewer than MANY_ROWS for each: */
@@ -60,7 +61,8 @@ static const char *end_of_kernel(const char *text)
 static mercer_status list_kernels(mrc_tuning *self, mercer_context *context, const mercer_fit_options *options)
 {
     const char *text = options->tune_kernels ? options->tune_kernels : options->kernel;
-    if (!text) text = DEFAULT_KERNELS;
+    bool means = options->center_method && strcmp(options->center_method, "kmeans") == 0;
+    if (!text) text = means ? KMEANS_KERNELS : DEFAULT_KERNELS;
     while (*text) {
         char one[64];
         const char *end = end_of_kernel(text);
@@ -131,6 +133,12 @@ static void warn_of_defaults(const mercer_fitting *self)
                  "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
                  "are the given ones or the defaults",
                  fixed);
+    else if (self->report.untuned && (options->augment || options->samples > 0))
+        mrc_warn(
+            context, options->augment ? "augment" : "samples",
+            "%s is given, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
+            "ones or the defaults",
+            options->augment ? "augment" : "samples");
     else if (options->kernel && !self->report.untuned)
         mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
 }
@@ -233,6 +241,12 @@ static mercer_status take_over(mercer_fitting *self)
     self->options.kernel_function = &self->learned_kernel;
     self->lambda_given = self->train.lambda > 0 || self->no_ridge;
     if (!self->lambda_given) self->train.lambda = lambda;
+    if (self->lambda_given && !(found->error <= 1)) /* errors are relative to the variance of the targets */
+        mrc_warn(
+            self->context, "lambda",
+            "ridge %g is given, and the best held-out error with it, %.3g, is above that of a constant prediction; "
+            "leave the ridge to the search",
+            self->no_ridge ? 0 : self->train.lambda, found->error);
     return MERCER_OK;
 }
 

@@ -85,7 +85,8 @@ static mercer_status open_member(member *self, const char *checkpoint, mercer_fi
     options.kernel_function = &self->kernel, options.kernel = NULL, options.bandwidth = 0;
     mrc_fit_without_search(&options);
     options.train = &self->train, options.merge = MERCER_OFF;
-    options.calibrate = options.intervals = MERCER_OFF, options.class_weight = NULL; /* the samples have them */
+    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
+    options.calibrate = options.intervals = MERCER_OFF;
     options.validation = of->watched ? of->validation : NULL, options.validation_fraction = 0;
     options.checkpoint = checkpoint;
     self->train = of->train;

@@ -310,8 +310,13 @@ static mercer_status roll_back(mrc_job *job)
     memset(&job->watchdog, 0, sizeof job->watchdog);
     MRC_TRY(job->backend->ops->copy(job->backend, &iteration->alpha, &self->rollback_weights));
     MRC_TRY(mrc_iteration_forget(iteration));
-    /* One warning; the report counts them all. */
-    mrc_log(job->context, job->report.halvings == 1 ? MERCER_LOG_WARNING : MERCER_LOG_INFO,
+    /* One warning; the report counts all halvings. */
+    if (job->report.halvings == 1)
+        mrc_warn(job->context, "solver",
+                 "solver %s diverged at step %lld and goes on with shorter steps: it may end far from the minimum; use "
+                 "direct or cg, or finish with polish",
+                 job->plan.public_plan.solver, (long long)iteration->steps);
+    mrc_log(job->context, MERCER_LOG_INFO,
             "training diverged at step %lld: back to the last good weights, step halved to %.3g of the rule",
             (long long)iteration->steps, iteration->halving);
     if (job->report.halvings <= MOST_HALVINGS) return MERCER_OK;

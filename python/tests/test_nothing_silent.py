@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every option is used, warned about or refused.
+
+The tests walk the options of mercer train, the parameters of the estimators and the fields of mercer_fit_options and
+mercer_train_options, as paths.py lists them with values other than their defaults. An option is used if the model file,
+the plan or the answer differs from the same fit without the option. Options whose effect none of these shows are listed
+in UNSEEN with the reason.
+"""
+
+import tempfile
+
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("pandas")
+
+import paths  # noqa: E402
+
+UNSEEN = {
+    "threads": "results have the same bits for any number of threads",
+    "memory": "a limit: models that fit into it are the same",
+    "arithmetic": "for GPUs; its default is accurate on the processor, and fast is warned about",
+    "device": "auto is the processor on a machine without a GPU",
+    "seed": "random numbers choose nothing if all of a few rows are centers; test_metamorphic.py and test_same_bytes.py see it",
+    "cache": "speed: whether kernel values are computed once or again",
+    "merge": "a table without equal rows has nothing to merge; test_metamorphic.py sees it",
+    "verbose": "a line on stderr; test_estimators.py sees it",
+    "format": "names the format that the file has",
+    "header": "names what the file has",
+    "task": "names the task that the targets have",
+    "columns": "names the kind that the column has; test_frames.py and tests/cli/test_tables.py give others",
+    "missing": "the table has no missing values; tests/cli/test_tables.py sees it",
+    "color": "colors on a terminal",
+    "comm": "one process: self is what auto chooses",
+    "exchange": "for GPUs of several processes",
+    "deadline": "for several processes",
+    "no-map": "text files are never mapped",
+    "checkpoint-every": "the time between two checkpoints",
+    "verify": "what resume compares",
+    "force": "there is no unfinished run to discard",
+    "converge": "the solver of few rows converges anyway",
+    "model": "equal data give an equal model",
+    "warm_start": "equal data give an equal model",
+    "weights": "weights of 1 are the default; test_metamorphic.py gives others",
+}
+VALUES, CLASSES = "few", "few_classes"
+# The solver that a few rows are trained with has no epochs, so that options of others are warned about; here they are used.
+ITERATIVE = {
+    "epochs", "batch", "projector", "average", "decay", "polish", "step_factor", "nystrom", "eigenpairs", "period", "carry",
+    "projector_nystrom", "projector_eigenpairs", "projector_passes", "projector_tolerance", "projector_block", "patience", "tol",
+}  # fmt: skip
+BASES = {"default": paths.NOTHING, "ep4": paths.pick("solver", 3)}
+
+
+@pytest.fixture(scope="module")
+def folders():
+    with tempfile.TemporaryDirectory(prefix="mercer-silent-") as values, tempfile.TemporaryDirectory() as classes:
+        yield {VALUES: values, CLASSES: classes}
+
+
+def _effects(option, interface, base, folders, kept={}):
+    """For each table that the option is for: used, said or nothing; classes only where values show nothing."""
+    found = {}
+    for name in (VALUES, CLASSES):
+        if set(found.values()) & {"used", "said"}:
+            break
+        rows = paths.table(name)
+        if not option.fits(interface, rows):
+            continue
+        key = name, interface, base
+        if key not in kept:
+            kept[key] = paths.run(rows, BASES[base], interface, folders[name])
+        both = option if base == "default" else paths.join([BASES[base], option])
+        outcome = paths.run(rows, both, interface, folders[name])
+        if outcome.refusal is not None or outcome.warnings != kept[key].warnings:
+            found[name] = "said" if paths.says(outcome, option) else f"says something else: {outcome.refusal or outcome.warnings}"
+        else:
+            same = outcome.bytes == kept[key].bytes and outcome.shown == kept[key].shown
+            found[name] = "nothing" if same else "used"
+    return found
+
+
+NAMES = list(dict.fromkeys(option.name for option in paths.OPTIONS))
+
+
+@pytest.mark.parametrize("interface", paths.INTERFACES)
+@pytest.mark.parametrize("name, base", [(name, base) for name in NAMES for base in BASES if base == "default" or name in ITERATIVE])
+def test_option(name, interface, base, folders):
+    options = [option for option in paths.OPTIONS if option.name == name and option.given(interface) is not None]
+    effects = [effect for option in options for effect in _effects(option, interface, base, folders).values()]
+    wrong = [effect for effect in effects if effect.startswith("says something else")]
+    assert not wrong, f"{name}: {wrong[0]}"
+    if name not in UNSEEN and effects:
+        assert "used" in effects or "said" in effects, f"{interface}: {name} changes nothing and nothing says so"
+
+
+def test_reasons_are_needed():
+    assert set(UNSEEN) <= set(NAMES)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every path to a model is as good as the default, or says why not.
+
+A path is a table, an interface (program, Python, C) and an option, or a pair of options. Its test error may be at most
+RATIO times the default's of the same table and interface, plus the table's slack; otherwise a warning or a refusal must
+name one of the options. A warning does not excuse a model that is worse than a constant prediction, unless the value
+asks for a worse model, such as a ridge of 0.
+
+By default, a fixed subset of about a minute runs: every option on the table with few rows, where a fit takes 0.05 s, and
+every option once on one of the other tables, through one interface. MERCER_PATHS=all runs all paths.
+"""
+
+import os
+from functools import cache
+
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("pandas")
+
+import paths  # noqa: E402
+
+RATIO = 1.15
+LOG_LOSS_SLACK = 0.03  # the range over seeds 0 to 4 is 0.0023
+# Least coverage of 90 % intervals. They are made from 12 held-out rows of the table with few rows, so their coverage has
+# the distribution Beta(12, 1), which is below 0.5 with probability 2e-4. Intervals from training rows held 0.0005 to 0.2.
+COVERAGE = 0.5
+ALL = os.environ.get("MERCER_PATHS") == "all"
+
+
+def _label(option, interface):
+    given = option.given(interface)
+    texts = given if interface == "program" else [f"{name}={value!r}" for name, value in given.items()]
+    return " ".join(map(str, texts))
+
+
+def _all_paths():
+    """All paths as (table, interface, option)."""
+    pairs = [paths.join([paths.pick(*a), paths.pick(*b)]) for a, b in paths.PAIRS]
+    for name in paths.TABLES:
+        rows = paths.table(name)
+        for interface in paths.INTERFACES:
+            for option in [*paths.OPTIONS, *filter(None, pairs)]:
+                if option.fits(interface, rows):
+                    yield name, interface, option
+
+
+def _subset(found):
+    """Everything on the table with few rows; of other tables, each option once."""
+    others = [name for name in paths.TABLES if name != "few"]
+    seen = {}
+    for name, interface, option in found:
+        seen.setdefault(id(option), []).append((name, interface))
+    chosen = {}
+    for k, (key, places) in enumerate(seen.items()):
+        wanted = others[k % len(others)], paths.INTERFACES[k % len(paths.INTERFACES)]
+        possible = [place for place in places if place[0] != "few"]
+        chosen[key] = min(possible, key=lambda place: (place != wanted, place[0] != wanted[0]), default=None)
+    return [p for p in found if p[0] == "few" or (p[0], p[1]) == chosen[id(p[2])]]
+
+
+EVERY = list(_all_paths())
+PATHS = EVERY if ALL else _subset(EVERY)
+
+
+@cache
+def folder(name, interface):
+    import tempfile
+
+    kept = tempfile.TemporaryDirectory(prefix="mercer-paths-")
+    _folders.append(kept)
+    return kept.name
+
+
+_folders = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _clean():
+    yield
+    folder.cache_clear()
+    while _folders:
+        _folders.pop().cleanup()
+
+
+@cache
+def default(name, interface):
+    found = paths.run(paths.table(name), paths.NOTHING, interface, folder(name, interface))
+    assert found.refusal is None and not found.warnings, (found.refusal, found.warnings)
+    return found
+
+
+@cache
+def calibrated(name, interface):
+    """The default with calibrated probabilities; Python's are."""
+    option = paths.NOTHING if interface == "python" else paths.pick("calibrate", 0)
+    return paths.run(paths.table(name), option, interface, folder(name, interface))
+
+
+def _calibrates(option):
+    return "--calibrate on" in " ".join(option.program or ())
+
+
+def complaint(name, interface, option):
+    """What is wrong with a path; None: nothing."""
+    rows, base = paths.table(name), default(name, interface)
+    found = paths.run(rows, option, interface, folder(name, interface))
+    if found.refusal is not None:
+        return None if paths.says(found, option) else f"is refused without its name: {found.refusal}"
+    named = paths.says(found, option)
+    if not found.error < found.constant and not (option.weaker and named):  # NaN too
+        return f"error {found.error:.4f}, worse than a constant prediction ({found.constant:.4f}); warnings: {found.warnings}"
+    if found.coverage is not None and not found.coverage >= COVERAGE:
+        return f"its 90 % intervals hold {found.coverage:.3f} of the test targets; warnings: {found.warnings}"
+    if option.weaker or named:
+        return None
+    if not found.error <= RATIO * base.error + rows.slack:
+        return f"error {found.error:.4f}, the default's is {base.error:.4f}; warnings: {found.warnings}"
+    if found.log_loss is not None and (interface == "python" or _calibrates(option)):
+        least = calibrated(name, interface).log_loss
+        if not found.log_loss <= RATIO * least + LOG_LOSS_SLACK:
+            return f"log loss {found.log_loss:.4f}, the default's is {least:.4f}; warnings: {found.warnings}"
+    return None
+
+
+def test_every_option_has_an_entry():
+    """A new option must be given by a path, or be listed with a reason."""
+    had = {"program": paths.program_options(), "python": paths.python_parameters(), "c": paths.c_fields()}
+    for interface, names in had.items():
+        given = {name for option in paths.OPTIONS for name in _given_names(option, interface)}
+        given |= set(paths.NOT_FITTED[interface])
+        missing = [name for name in names if name not in given]
+        assert not missing, f"{interface}: {missing}: add sensible values to OPTIONS in python/tests/paths.py"
+        assert not [name for name in given - set(names) if "." not in name and name != "ridge"], given - set(names)
+
+
+def _given_names(option, interface):
+    given = option.given(interface) or ()
+    return [text.removeprefix("--") for text in given if text.startswith("--")] if interface == "program" else list(given)
+
+
+def test_count_of_paths(capsys):
+    with capsys.disabled():
+        print(f"\n{len(PATHS)} of {len(EVERY)} paths run", "" if ALL else "(MERCER_PATHS=all runs all)")
+    tables, interfaces = {p[0] for p in PATHS}, {p[1] for p in PATHS}
+    assert tables == set(paths.TABLES) and interfaces == set(paths.INTERFACES)
+    assert {id(p[2]) for p in PATHS} == {id(p[2]) for p in EVERY}
+
+
+@pytest.mark.parametrize(
+    "name, interface, option", [pytest.param(*p, id=f"{p[0]}-{p[1]}-{_label(p[2], p[1])}") for p in PATHS]
+)
+def test_path(name, interface, option):
+    problem = complaint(name, interface, option)
+    assert problem is None, f"{name}, {interface}, {_label(option, interface)}: {problem}"
