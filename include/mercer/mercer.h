@@ -378,12 +378,13 @@ typedef struct mercer_fit_options {
     int64_t center_iterations, center_batch; /* of kmeans: most rounds, rows of a mini-batch (-1: all); 0: chosen */
 
     mercer_dataset *validation; /* watched while training; its classes and columns are those of the data */
-    /* Instead: this share of the rows is held out. Rows of a group, or without groups rows with equal features, are held
-       out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
-       quarter of the memory, without groups and times, the last rows are held out; of computed samples, further ones. */
+    /* Instead: this share of the rows is held out. Rows of a group, or without groups rows with equal features, are
+       held out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
+       quarter of the memory, without groups and times, the last rows are held out; of computed samples, later ones. */
     double validation_fraction;
-    /* Unless OFF: of up to 1,000,000 stored samples that fit a quarter of the memory, those with equal features and targets become one with the
-       sum of their weights: a weight of 2 and a row that occurs twice give the same model. Centers are different rows. */
+    /* Unless OFF: of up to 1,000,000 stored samples that fit a quarter of the memory, those with equal features and
+       targets become one with the sum of their weights: a weight of 2 and a row that occurs twice give the same model.
+       Centers are different rows. */
     mercer_switch merge;
     /* Finds the temperature of probabilities on the validation set. ON: without one, too, of at most 5,000 samples by
        cross-validation, of more on a row in twenty, at most 2,000, which are held back. AUTO: if there is one. */
@@ -419,8 +420,8 @@ typedef struct mercer_fit_options {
     const char *class_weight;
     /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part
        of the rows (docs/tuning.md), except for those that are given. AUTO: for tables, numbers that would be
-       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF: no
-       search but for the ridge, which train->lambda = -1 switches off. */
+       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF:
+       no search but for the ridge, which train->lambda = -1 switches off. */
     mercer_switch tune;
     /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
        machine's nominal speed. 0: 30 s, for fewer than 10,000 rows 2 ms per row; on a device a tenth. */

@@ -4,9 +4,10 @@
  *
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
- * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that the model has not seen. The loss is a smooth function of
- * one number, convex in 1 / T; a golden-section search over log T finds it. One number cannot change which class is the
- * likeliest, and some hundred samples determine it. Cost: some 25 passes over the scores (n, c).
+ * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that
+ * the model has not seen. The loss is a smooth function of one number, convex in 1 / T; a golden-section search over
+ * log T finds it. One number cannot change which class is the likeliest, and some hundred samples determine it. Cost:
+ * some 25 passes over the scores (n, c).
  *
  * Samples come from the validation set. Without one, every sample is scored by one of three models that were trained on
  * two thirds of the samples each: units (data/equal_rows.h) in the same third, classes spread evenly.

@@ -4,8 +4,8 @@
  * preprocessing and metric as they are; the bandwidth is the multiple that was found of the median distance between its
  * own samples in that metric, the ridge that of one sample times their number.
  *
- * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Where the caller leaves open whether to
- * search, the plan decides (plan/plan_search.c).
+ * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Where the caller leaves open whether
+ * to search, the plan decides (plan/plan_search.c).
  */
 #include "fit/tuned/tuned.h"
 
