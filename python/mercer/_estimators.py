@@ -321,11 +321,13 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             options["learn_features"] = self._rounds()
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
+        if given is None and self._center_count() > X.shape[0]:
+            warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows: all of them are centers"])
         options |= {
             "preprocess": "none" if self.preprocess is None else self.preprocess,
             "target_transform": self.target_transform,
             "center_method": self.center_method,
-            "centers": None if given is not None else self._center_count(),
+            "centers": None if given is not None else min(self._center_count(), X.shape[0]),
             "memory": self.memory,
             "random_state": seed,
         }

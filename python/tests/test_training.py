@@ -230,7 +230,7 @@ def test_plan():
         ({"epochs": -1}, ValueError),
         ({"epochs": 1.5}, TypeError),
         ({"epochs": 2**70}, ValueError),
-        ({"ridge": -1.0}, ValueError),
+        ({"ridge": -2.0}, ValueError),
         ({"ridge": float("nan")}, ValueError),
         ({"ridge": "much"}, TypeError),
         ({"average": 3}, ValueError),

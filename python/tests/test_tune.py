@@ -33,16 +33,17 @@ def test_classes_and_a_kernel_that_is_given():
 
 
 def test_default():
-    """Numbers of 500 samples or more are searched, unless something of the model is given."""
+    """Numbers of 500 samples or more are searched, unless a bandwidth or a metric is given."""
     model = KernelRegressor(**QUICK).fit(X[:500], Y[:500])
     assert model.summary_["untuned"] is None and "\ntuned: " in model.plan_["text"]
-    for n, given, why in [(499, {}, "500 rows"), (500, {"kernel": "laplace"}, "kernel"), (500, {"ridge": 1.0}, "ridge"),
-                          (500, {"tune": "off"}, "off"), (500, {"solver": "cg"}, "solver")]:
+    for given in ({"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}):
+        assert KernelRegressor(n_centers=40, random_state=0, **given).fit(X[:500], Y[:500]).summary_["untuned"] is None
+    for n, given, why in [(499, {}, "500 rows"), (500, {"bandwidth": 2.0}, "bandwidth"), (500, {"tune": "off"}, "off")]:
         plain = KernelRegressor(n_centers=40, random_state=0, **given).fit(X[:n], Y[:n])
         assert why in plain.summary_["untuned"] and "search" not in plain.summary_
         assert "\nnot tuned: " in plain.plan_["text"]
     bytes_ = KernelRegressor(n_centers=40).fit((X * 20 + 128).clip(0, 255).astype(np.uint8), Y)
-    assert "no table" in bytes_.summary_["untuned"]
+    assert "not a table" in bytes_.summary_["untuned"]
 
 
 def test_average(tmp_path):

@@ -254,7 +254,8 @@ mercer_status mrc_fit_calibrate_first(mercer_fitting *self)
     bool stopped = false;
     int known;
     mercer_model_temperature(self->model, &known);
-    if (!self->train.checkpoint || !is_cross_validated(self) || known) return MERCER_OK;
+    bool found = self->tuning || self->report.rounds > 0;
+    if (!found || !self->train.checkpoint || !is_cross_validated(self) || known) return MERCER_OK;
     MRC_TRY(cross_validate(self, &stopped));
     if (!stopped) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the calibration");

@@ -76,7 +76,10 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     if (p > self->info.rows && !self->options.given_centers && strcmp(self->report.center_method, "augmented") != 0)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
+    bool open = self->train.lambda == 0 && !self->no_ridge;
+    if (open) self->train.lambda = 1; /* any value: what a ridge costs does not depend on it */
     MRC_TRY(mrc_fit_plan(self, p, plan));
+    if (open) self->train.lambda = plan->lambda = 0;
     mrc_fit_tell_rounds(self, plan);
     mrc_fit_tell_tuning(self, plan);
     return MERCER_OK;
@@ -143,6 +146,7 @@ mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     MRC_TRY(create_trainer(self));
     if (!plan) plan = &own;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
+    if (self->options.checkpoint && self->train.lambda == 0) self->train.lambda = plan->lambda;
     self->planned = strlen(plan->text);
     mrc_fit_tell_rounds(self, plan);
     mrc_fit_tell_tuning(self, plan);

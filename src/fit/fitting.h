@@ -186,9 +186,8 @@ bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
-/* After a search, rounds of learning features or a choice of the ridge, finds a temperature that is cross-validated
-   before a training that writes checkpoints, so that they hold it: a resumed run knows the model but not the options
-   found. */
+/* After a search, or rounds of learning features, finds a temperature that is cross-validated before a training that
+   writes checkpoints, so that they hold it: a resumed run knows the model and the ridge, but not the options found. */
 mercer_status mrc_fit_calibrate_first(mercer_fitting *self);
 /* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,

@@ -231,7 +231,8 @@ static mercer_status check_model(mercer_fitting *self)
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     MRC_TRY(mrc_fit_check_members(self));
-    if (self->model_borrowed || self->options.given_centers || p == wanted) return MERCER_OK;
+    bool merged = mrc_fit_merges(self) && p < wanted; /* centers are different rows */
+    if (self->model_borrowed || self->options.given_centers || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);

@@ -39,7 +39,7 @@ class Targets(Case):
             for solver in ("direct", "cg", "ep4"):
                 found = {}
                 for name in SHIFTS:
-                    model, _ = self.train(name, "--solver", solver)
+                    model, _ = self.train(name, "--solver", solver, "--tune", "off", "--ridge", "none")
                     found[name] = self.r2(name, model)
                     self.assertGreater(found[name], 0.9, (kind, solver, found))
                     # Targets are rounded to double before: 4e-12 of their deviation at most.
@@ -50,7 +50,7 @@ class Targets(Case):
         losses = {}
         for name in SHIFTS:
             files = ["--x-val", "x-test.npy", "--y-val", "y-%s-test.npy" % name]
-            model, told = self.train(name, "--solver", "cg", *files)
+            model, told = self.train(name, "--solver", "cg", "--tune", "off", "--ridge", "none", *files)
             losses[name] = dict(self.answer("inspect", model)["training"], mse=told["mse"])
         for name, (_, scale) in SHIFTS.items():
             for key in ("train_loss", "validation_loss", "mse"):

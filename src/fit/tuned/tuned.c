@@ -118,7 +118,8 @@ static void warn_of_defaults(const mercer_fitting *self)
     const mercer_fit_options open = {0};
     int64_t rows = mrc_max(self->given_rows, self->info.rows);
     bool searched = mrc_plan_untuned(&open, &self->info, rows, self->memory) == NULL; /* if nothing had been given */
-    if (!searched || options->model || options->checkpoint) return;
+    bool complete = self->train.lambda > 0 && fixed && (options->kernel || options->kernel_function);
+    if (!searched || complete || options->model || options->checkpoint) return;
     if (options->tune == MERCER_OFF) {
         if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
             mrc_warn(context, "tune",
@@ -190,6 +191,9 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s has no effect: tune is off",
                         search_option(options));
     if (asked(options) != MERCER_ON) return MERCER_OK;
+    if (options->kernel && options->tune_kernels)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: kernel and tune_kernels are both given: leave one of them out");
     const char *set = options->model             ? "model"
                       : options->metric          ? "metric"
                       : options->kernel_function ? "kernel_function"
