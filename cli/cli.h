@@ -134,9 +134,9 @@ double cli_now(void); /* seconds of a clock that only goes forward */
 
 /* ---- Files that the program itself reads, such as configurations (read_file.c) ---------------------------------- */
 
-/* All bytes of a file, with a zero behind them; released with free. Reads regular files and pipes that deliver; refuses
-   what could make it wait or read for ever. `missing`: printed behind the name if there is no such file, or NULL. Exit
-   code. */
+/* All bytes of a file, with a zero behind them; released with free. Reads regular files and the pipes of process
+   substitutions; refuses what could make it wait or read for ever. `missing`: printed after the name if there is no
+   such file, or NULL. Exit code. */
 int cli_read_file(const char *path, char **out, size_t *length, const char *missing);
 
 /* ---- Output files (output.c): appear under their name when complete, or not at all ------------------------------- */
@@ -148,7 +148,6 @@ typedef struct cli_output cli_output;
 /* Opens a temporary file beside path ("-": stdout, directly). Exit code. */
 int cli_output_open(cli_output **out, const char *path);
 FILE *cli_output_file(cli_output *output);
-const char *cli_output_temporary(const cli_output *output); /* its name until it is closed; NULL: it has none */
 /* Flushes, syncs, renames; frees. Exit code, with the error printed. */
 int cli_output_close(cli_output *output);
 /* Makes a name durable: its folder is on disk. */

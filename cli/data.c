@@ -192,15 +192,54 @@ static char *find_idx(const char *folder, const char *part, const char *what, in
     return NULL;
 }
 
-static int open_options(const cli_values *v, mercer_context *context, const mercer_dataset_options *options,
-                        mercer_dataset **out)
+/* Whether a comma-separated list has the name. */
+static int list_has(const char *list, const char *name)
 {
-    CLI_TRY(cli_check(context, mercer_dataset_open(out, context, options)));
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ','), at = at != NULL ? at + 1 : NULL)
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0) return 1;
+    return 0;
+}
+
+/* Names the columns that the model was not trained on, except its target and columns that are copied to the output. */
+static void note_ignored(const cli_values *v, const cli_request *request, const char *path,
+                         const mercer_dataset_info *info)
+{
+    const char *first = NULL;
+    int64_t count = 0;
+    for (int64_t i = 0; info->unused_names != NULL && i < info->unused; i++) {
+        const char *name = info->unused_names[i];
+        int known = list_has(optional_text(v, "keep"), name) || list_has(optional_text(v, "id-column"), name);
+        for (int64_t k = 0; k < request->target_count; k++) known = known || strcmp(request->targets[k], name) == 0;
+        if (known) continue;
+        if (count++ == 0) first = name;
+    }
+    if (count == 1) cli_say(v, "note: %s: ignoring column '%s', which the model was not trained on", path, first);
+    if (count > 1)
+        cli_say(v, "note: %s: ignoring %" PRId64 " columns that the model was not trained on: '%s', ...", path, count,
+                first);
+}
+
+static int open_options(const cli_values *v, mercer_context *context, const cli_request *request,
+                        const mercer_dataset_options *options, mercer_dataset **out)
+{
+    mercer_status status = mercer_dataset_open(out, context, options);
+    int from_model = request->targets != NULL && options->target != NULL && cli_text(v, "target") == NULL;
+    if (status == MERCER_ERROR_MISMATCH && from_model) {
+        /* The target may be what is missing: then the rest can be opened. */
+        CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
+        mercer_dataset_options rest = *options;
+        rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELLED;
+        CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
+        if (mercer_dataset_open(&data, context, &rest) == MERCER_OK)
+            return cli_error(CLI_DATA,
+                             "%s: has no column '%s', the target of the model; give --target NAME or --y FILE",
+                             options->x, options->target);
+        return cli_error(CLI_DATA, "%s", message);
+    }
+    CLI_TRY(cli_check(context, status));
     mercer_dataset_info info = cli_data_info(*out);
-    if ((options->columns != NULL || options->schema != NULL) && info.unused > 0 && info.unused_names != NULL)
-        cli_say(v, "note: %s: %" PRId64 " column%s not used, the model does not know %s: '%s'%s", options->x,
-                info.unused, info.unused == 1 ? " is" : "s are", info.unused == 1 ? "it" : "them", info.unused_names[0],
-                info.unused > 1 ? ", ..." : "");
+    if (options->columns != NULL || options->schema != NULL) note_ignored(v, request, options->x, &info);
     return CLI_OK;
 }
 
@@ -222,8 +261,8 @@ static const char *find_records(const char *folder, int training, char **files)
     return NULL;
 }
 
-static int open_folder(const cli_values *v, mercer_context *context, int training, mercer_dataset_options *options,
-                       mercer_dataset **out)
+static int open_folder(const cli_values *v, mercer_context *context, const cli_request *request, int training,
+                       mercer_dataset_options *options, mercer_dataset **out)
 {
     const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
     if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: there is no such folder", folder);
@@ -232,7 +271,7 @@ static int open_folder(const cli_values *v, mercer_context *context, int trainin
     if (options->format != NULL) {
         options->x = records;
         options->y = NULL;
-        return open_options(v, context, options, out);
+        return open_options(v, context, request, options, out);
     }
     CLI_OWNED(cli_drop) char *images = find_idx(folder, part, "images", 3);
     CLI_OWNED(cli_drop) char *labels = find_idx(folder, part, "labels", 1);
@@ -244,7 +283,7 @@ static int open_folder(const cli_values *v, mercer_context *context, int trainin
     options->x = images;
     options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
     options->format = options->y_format = "idx";
-    return open_options(v, context, options, out);
+    return open_options(v, context, request, options, out);
 }
 
 static int open_synthetic(const cli_values *v, mercer_context *context, int64_t first, int64_t rows,
@@ -276,6 +315,19 @@ static char *asked_kinds(const cli_values *v)
         drop = comma != NULL ? comma + 1 : NULL;
     }
     return text;
+}
+
+/* The target columns: --target, or those of the model where targets are read from the table itself. NULL: unknown.
+   Released with free. */
+static char *asked_target(const cli_values *v, const cli_request *request)
+{
+    const char *given = cli_text(v, "target");
+    char *names = NULL;
+    if (given != NULL) return cli_copy(given);
+    if (request->unlabelled || cli_text(v, "x") == NULL || optional_text(v, "y") != NULL) return NULL;
+    for (int64_t i = 0; i < request->target_count; i++)
+        names = cli_append(names, "%s%s", i > 0 ? "," : "", request->targets[i]);
+    return names;
 }
 
 static void fill_options(const cli_values *v, const cli_request *request, const char *kinds,
@@ -319,14 +371,16 @@ int cli_open_data(const cli_values *v, mercer_context *context, const cli_reques
 {
     mercer_dataset_options options;
     CLI_OWNED(cli_drop) char *kinds = asked_kinds(v);
+    CLI_OWNED(cli_drop) char *target = asked_target(v, request);
     int training = request->training;
     *out = NULL;
     fill_options(v, request, kinds, &options);
+    options.target = target;
     if (cli_has(v, "part") && cli_text(v, "part") != NULL) training = cli_is(v, "part", "train");
     if (cli_text(v, "synth") != NULL)
         return open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
-    if (cli_text(v, "data") == NULL) return open_options(v, context, &options, out);
-    return open_folder(v, context, training, &options, out);
+    if (cli_text(v, "data") == NULL) return open_options(v, context, request, &options, out);
+    return open_folder(v, context, request, training, &options, out);
 }
 
 int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,
@@ -349,7 +403,7 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     if (cli_text(v, "x-val") != NULL) {
         options.x = cli_text(v, "x-val");
         options.y = cli_text(v, "y-val");
-        return open_options(v, context, &options, out);
+        return open_options(v, context, &request, &options, out);
     }
-    return cli_text(v, "data") != NULL ? open_folder(v, context, 0, &options, out) : CLI_OK;
+    return cli_text(v, "data") != NULL ? open_folder(v, context, &request, 0, &options, out) : CLI_OK;
 }

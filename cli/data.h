@@ -17,7 +17,9 @@ typedef struct cli_request {
     int64_t label_count;
     const char *const *columns; /* names of the features wanted, in their order; NULL: as they come */
     int64_t column_count;
-    const char *schema;  /* instead: of the table that a model was trained on */
+    const char *schema;         /* instead: of the table that a model was trained on */
+    const char *const *targets; /* names of the model's target columns; NULL: unknown */
+    int64_t target_count;
     int64_t features;    /* libsvm: 0 for --features */
     int64_t first, rows; /* 0, 0: as --first and --rows say */
 } cli_request;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No output may be a file that is read, or another output: it would be lost. The table of options says which of them
- * name inputs and which outputs; files are compared by device and inode, so that links and other spellings do not
- * matter. Pipes and devices are not looked at.
+ * No output may be a file that is read, or another output: it would be lost. Nor may a new output match the pattern of
+ * an input: the next command with that pattern would read it as data. The table of options says which of them name
+ * inputs and which outputs; files are compared by device and inode, so that links and other spellings do not matter.
+ * Pipes and devices are not looked at.
  */
 #include "options/options.h"
 
 #include <dirent.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,10 +29,31 @@ typedef struct used {
     int written;
 } used;
 
+/* An input that stands for all files of a folder that match it, now and later. */
+typedef struct pattern {
+    char *option, *text;
+    dev_t device; /* of the folder */
+    ino_t inode;
+} pattern;
+
 typedef struct list {
     used *items;
     int64_t count, room;
+    pattern *patterns;
+    int64_t pattern_count, pattern_room;
 } list;
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? cli_copy(".") : cli_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
 
 static int find_place(const char *path, place *out)
 {
@@ -40,9 +63,8 @@ static int find_place(const char *path, place *out)
         *out = (place){.device = state.st_dev, .inode = state.st_ino};
         return S_ISREG(state.st_mode) ? 0 : -1;
     }
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    CLI_OWNED(cli_drop)
-    char *folder = slash == NULL ? cli_copy(".") : cli_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
+    const char *name = name_of(path);
+    CLI_OWNED(cli_drop) char *folder = folder_of(path);
     int found = stat(folder, &state) == 0 && *name != '\0' ? 0 : -1;
     if (found == 0) *out = (place){.device = state.st_dev, .inode = state.st_ino, .name = cli_copy(name)};
     return found;
@@ -81,6 +103,16 @@ static void add_folder(list *all, const char *option, const char *path)
     if (folder != NULL) closedir(folder);
 }
 
+/* Wildcards stand in the last part of a path only, as the library has it (data/files/pattern.c). */
+static void add_pattern(list *all, const char *option, const char *text)
+{
+    struct stat state;
+    CLI_OWNED(cli_drop) char *folder = folder_of(text);
+    if (strpbrk(name_of(text), "*?[") == NULL || stat(folder, &state) != 0) return;
+    all->patterns = cli_grow(all->patterns, all->pattern_count, &all->pattern_room, sizeof *all->patterns);
+    all->patterns[all->pattern_count++] = (pattern){cli_copy(option), cli_copy(text), state.st_dev, state.st_ino};
+}
+
 /* A file, a folder, or a pattern of several files. */
 static void add_input(list *all, const char *option, const char *path)
 {
@@ -91,8 +123,10 @@ static void add_input(list *all, const char *option, const char *path)
             add_folder(all, option, path);
         else
             add_file(all, option, path, 0);
-    } else if (glob(path, GLOB_NOSORT, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) add_file(all, option, found.gl_pathv[i], 0);
+    } else {
+        add_pattern(all, option, path);
+        if (glob(path, GLOB_NOSORT, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc; i++) add_file(all, option, found.gl_pathv[i], 0);
     }
     globfree(&found);
 }
@@ -101,10 +135,8 @@ static void add_output(list *all, const char *option, const char *path)
 {
     static const char *const kept[] = {"config.json", "checkpoint.safetensors"};
     if (strcmp(path, "-") == 0) return;
-    if (strcmp(option, "--checkpoint") != 0) {
-        add_file(all, option, path, 1);
-        return;
-    }
+    add_file(all, option, path, 1); /* of a checkpoint: the folder, if it is new */
+    if (strcmp(option, "--checkpoint") != 0) return;
     for (int i = 0; i < 2; i++) {
         CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, kept[i]);
         add_file(all, option, file, 1);
@@ -125,8 +157,31 @@ static void collect(list *all, const cli_values *v)
         else if (cli_path_in(option, text) > 0)
             add_input(all, shown, text + cli_path_in(option, text));
     }
+    if (strcmp(command->name, "tune") == 0 && cli_text(v, "output") != NULL) { /* the metric that may be found */
+        CLI_OWNED(cli_drop) char *metric = cli_format("%s.metric.npy", cli_text(v, "output"));
+        add_output(all, "--output", metric);
+    }
     int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
     if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));
+}
+
+static int matches(const used *out, const pattern *of)
+{
+    return out->at.name != NULL && out->at.device == of->device && out->at.inode == of->inode &&
+           fnmatch(name_of(of->text), out->at.name, FNM_PERIOD) == 0;
+}
+
+static int compare_patterns(const list *all)
+{
+    for (int64_t i = 0; i < all->count; i++)
+        for (int64_t j = 0; j < all->pattern_count && all->items[i].written; j++)
+            if (matches(&all->items[i], &all->patterns[j]))
+                return cli_error(CLI_USAGE,
+                                 "%s: %s matches %s %s and would be read as data the next time; choose another name or "
+                                 "folder",
+                                 all->items[i].option, all->items[i].path, all->patterns[j].option,
+                                 all->patterns[j].text);
+    return CLI_OK;
 }
 
 static int compare(const list *all)
@@ -150,6 +205,11 @@ static void free_list(list *all)
         free(all->items[i].at.name);
     }
     free(all->items);
+    for (int64_t i = 0; i < all->pattern_count; i++) {
+        free(all->patterns[i].option);
+        free(all->patterns[i].text);
+    }
+    free(all->patterns);
 }
 
 int cli_check_files(const cli_values *v)
@@ -157,6 +217,7 @@ int cli_check_files(const cli_values *v)
     list all = {0};
     collect(&all, v);
     int code = compare(&all);
+    if (code == CLI_OK) code = compare_patterns(&all);
     free_list(&all);
     return code;
 }

@@ -172,7 +172,6 @@ static json_t *portable_options(const cli_values *v)
     }
     json_object_del(object, "checkpoint");
     json_object_del(object, "force");
-    if (!cli_given(v, "kernel")) json_object_del(object, "kernel"); /* which would be given to a search */
     return object;
 }
 

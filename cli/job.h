@@ -39,19 +39,22 @@ void cli_job_free(cli_job *job);
 int cli_job_on_device(const cli_job *job);
 const char *cli_job_center_method(const cli_job *job);
 
-/* A signal that asked the program to end (0: none). The second one ends it at once. */
+/* Handles signals from now on: they set cli_signal, a second SIGINT ends the program. */
 void cli_catch_signals(void);
 /* SIGUSR1 asks for a checkpoint, not for the end. Taken once: by one of the ranks that are threads. */
 void cli_keep_on_request(void);
 int cli_take_request(void);
-/* From now on the first signal removes the file and ends the program at once; path NULL: there is no file. bar: a line
-   that moves may have to be cleared. */
-void cli_quit_on_signals(const char *path, int bar);
-void cli_quit_no_more(void);
-/* Removes that file; may be called by a signal handler. */
-void cli_remove_unfinished(void);
+/* From now on a signal ends the program: it removes unfinished output, prints the text and exits with the code, 128 +
+   the number of the signal if it is 0. grace: milliseconds that the program has to end by itself before. text NULL: a
+   line that fits every command. A signal that was caught before ends it now. */
+void cli_end_on_signals(int grace, int code, const char *text);
+/* From now on signals are only caught: there is work to save, or the end has begun. */
+void cli_end_by_itself(void);
+/* Removes the files that this process is writing under temporary names; their number. For signal handlers too. */
+int cli_remove_unfinished(void);
 /* Who reads the talk may go away: writing it then fails, and the work goes on. */
 void cli_outlive_readers(void);
+/* The signal that asked the program to end; 0: none. */
 int cli_signal(void);
 int cli_signal_code(void); /* 128 + its number; that of SIGTERM if only another rank got one */
 

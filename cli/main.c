@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program mercer: finds the command, reads its options, runs it. */
+#include "job.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
 
@@ -32,6 +33,10 @@ static int run_command(const cli_command *command, int count, char **arguments)
     CLI_TRY(cli_check_files(v));
     CLI_TRY(cli_ranks_open(v));
     CLI_TRY(cli_local_start(v));
+    if (cli_comm() == NULL) { /* of ranks none may leave the others alone */
+        cli_catch_signals();
+        cli_end_on_signals(0, 0, NULL);
+    }
     return command->run(v);
 }
 

@@ -8,7 +8,7 @@
 
 enum { SHOWN = 8 };
 
-const char *const cli_schema_titles[] = {"columns", "categories", "missing", "left out", NULL};
+const char *const cli_schema_titles[] = {"columns", "categories", "notations", "missing", "left out", NULL};
 
 static const char *kind_of(const json_t *column)
 {
@@ -49,6 +49,8 @@ static char *column_text(const json_t *column, size_t place, const char *title)
     if (strcmp(title, "categories") == 0 && is_kind(column, "category"))
         return cli_format("%s (%zu levels%s)", name, json_array_size(json_object_get(column, "levels")),
                           json_is_true(json_object_get(column, "other")) ? " and others" : "");
+    const char *notation = json_string_value(json_object_get(column, "notation"));
+    if (strcmp(title, "notations") == 0 && notation != NULL) return cli_format("%s (%s)", name, notation);
     if (strcmp(title, "missing") == 0 && missing > 0)
         return cli_format("%s (%s)", name, cli_count_text(count, missing));
     if (strcmp(title, "left out") == 0 && is_kind(column, "drop"))

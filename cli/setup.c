@@ -235,6 +235,22 @@ static int open_metric(cli_job *job, const char *path)
     return cli_error(CLI_DATA, "%s: %s", path, mercer_last_error(job->context));
 }
 
+/* --calibrate auto: probabilities of classes are calibrated, as those of the Python estimators are, unless
+   --validation-fraction 0 says that nothing may be held back. The test part of a folder is only watched: a model that
+   learned from it could not be tested with it. */
+static void settle_calibration(cli_job *job)
+{
+    const cli_values *v = job->v;
+    int tests = job->validation != NULL && cli_text(v, "x-val") == NULL;
+    int refused = cli_given(v, "validation-fraction") && cli_number(v, "validation-fraction") == 0;
+    if (tests && job->options.intervals == MERCER_AUTO) job->options.intervals = MERCER_OFF;
+    if (job->options.calibrate != MERCER_AUTO) return;
+    if (tests)
+        job->options.calibrate = MERCER_OFF;
+    else if (job->info.task == MERCER_TASK_CLASSIFICATION && !refused)
+        job->options.calibrate = MERCER_ON;
+}
+
 static int open_files(cli_job *job)
 {
     const cli_values *v = job->v;
@@ -251,11 +267,7 @@ static int open_files(cli_job *job)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation = job->validation;
-    /* The test part of a folder is only watched: what is learned from it would be told of it. */
-    if (training && job->validation != NULL && cli_text(v, "x-val") == NULL) {
-        if (job->options.calibrate == MERCER_AUTO) job->options.calibrate = MERCER_OFF;
-        if (job->options.intervals == MERCER_AUTO) job->options.intervals = MERCER_OFF;
-    }
+    if (training) settle_calibration(job);
     if (training && cli_text(v, "image") != NULL) CLI_TRY(read_image(cli_text(v, "image"), &job->options));
     if (center_file(v) != NULL) CLI_TRY(open_centers(job, center_file(v)));
     return metric_file(v) != NULL ? open_metric(job, metric_file(v)) : CLI_OK;

@@ -62,6 +62,7 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                            .label_count = classifier ? count : 0,
                            .features = features};
     request.schema = mercer_model_schema(model);
+    request.targets = mercer_model_target_names(model, &request.target_count);
     if (request.schema == NULL) request.columns = mercer_model_feature_names(model, &request.column_count);
     CLI_TRY(cli_open_data(v, context, &request, out));
     mercer_dataset_info info = cli_data_info(*out);

@@ -178,7 +178,7 @@ static void print_table(const contents *c)
                   cli_format("%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype)));
     print_names(table, "classes", c->labels, c->label_count);
     for (int i = 0; cli_schema_titles[i] != NULL; i++)
-        cli_table_row(table, cli_schema_titles[i], cli_schema_text(c->schema, cli_schema_titles[i], c->centers.cols));
+        cli_table_row(table, cli_schema_titles[i], cli_schema_text(c->schema, cli_schema_titles[i], c->inputs));
     print_names(table, "feature names", c->features, c->feature_count);
     print_names(table, "target names", c->target_names, c->target_count);
     print_note(table, c->note);

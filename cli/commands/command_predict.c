@@ -84,9 +84,7 @@ static int choose_result(prediction *p)
     p->plan.result = classes && !cli_flag(p->v, "scores") ? CLI_RESULT_CLASS : CLI_RESULT_VALUES;
     if (!cli_flag(p->v, "probabilities")) return CLI_OK;
     if (!classes) return cli_error(CLI_USAGE, "--probabilities: %s is no model of classes", cli_text(p->v, "model"));
-    if (!known)
-        cli_warn("%s: probabilities are not calibrated: train with --validation-fraction 0.1 or --calibrate on",
-                 cli_text(p->v, "model"));
+    if (!known) cli_warn("%s: probabilities are not calibrated; train with --calibrate on", cli_text(p->v, "model"));
     p->plan.result = CLI_RESULT_PROBABILITIES;
     return CLI_OK;
 }
@@ -168,10 +166,7 @@ static int write_file(const prediction *p, int64_t rows)
     cli_bar_init(&bar, p->v);
     CLI_TRY(cli_output_open(&output, cli_text(p->v, "output")));
     cli_writer_begin(p->writer, cli_output_file(output), rows);
-    /* A block may take long; of ranks none may leave the others alone. */
-    if (cli_comm() == NULL) cli_quit_on_signals(cli_output_temporary(output), bar.on);
     mercer_status status = write_blocks(p, &bar);
-    cli_quit_no_more();
     int code =
         status == MERCER_OK ? cli_interrupted(&stop) : cli_fail_on(p->context, status, p->dataset, cli_data_name(p->v));
     if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");

@@ -29,11 +29,12 @@ const cli_command cli_commands[] = {
      "Writes one row for each sample: the label if the model is a classifier, the values if not. As .npy, labels that "
      "are whole numbers become int64 and other names become text; values are float32 or float64 with the shape (n, "
      "outputs), or (n) for one output. As .csv, .tsv, .jsonl or .txt, or on stdout, a line is a sample; .csv and .tsv "
-     "begin with names of the columns where the model knows them. --probabilities adds those of all classes, "
+     "begin with a line of names where the model knows them: price_predicted for a target price. --probabilities adds "
+     "those of all classes, "
      "--interval "
      "0.9 the ends of intervals, or sets of classes, that hold nine of ten targets; --id-column and --keep write "
      "columns of a csv file before the predictions. Columns of a table "
-     "are found by the names they had in training, in any order; others are not used, a missing one is an error. "
+     "are found by the names they had in training, in any order; others are ignored, a missing one is an error. "
      "Without names, in the data or the model, they go by position. Files may be larger than memory.",
      "mercer predict -m model.safetensors --x new.npy -o labels.npy\n"
      "mercer predict -m model.safetensors --x new.csv --scores -o -\n"
@@ -44,8 +45,10 @@ const cli_command cli_commands[] = {
      "and outputs, with y one-hot for a classifier. Of values: rmse, mae, r2 and quantiles of the absolute error. Of "
      "classes, by their probabilities: AUC (of more than two classes the mean over each against the rest), log loss, "
      "Brier score, F1 (the mean over classes) and calibration error. Of models with intervals: the share of targets in "
-     "them. docs/math.md has the formulas. With --json: these names, rows, seconds, and each and confusion if asked "
+     "them. Targets are read from the column that was the target in training, unless --target or --y name another. "
+     "docs/math.md has the formulas. With --json: these names, rows, seconds, and each and confusion if asked "
      "for.",
+     "mercer eval -m model.safetensors --x test.csv\n"
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      NULL, 0},
@@ -75,7 +78,7 @@ const cli_command cli_commands[] = {
      "samples, summed over the outputs, in the units of the data; and the same times the standard deviation of the "
      "feature, by which features are sorted. Gradients tell what the model reacts to near the samples; features that "
      "carry the same information share it. Kernels of the inner product have none here.",
-     "mercer explain -m model.safetensors --x test.csv --target price --permutation\n"
+     "mercer explain -m model.safetensors --x test.csv --permutation\n"
      "mercer explain -m model.safetensors --x test.csv --gradients\n"
      "mercer explain -m model.safetensors --x test.npy --gradients --json",
      NULL, 0},

@@ -18,6 +18,7 @@ typedef struct run {
     const cli_values *v; /* of train, with the memory decided */
     cli_folder *folder;  /* NULL without --checkpoint */
     int resumed;         /* the folder was read, not made */
+    int begun;           /* the folder holds this run: it can be resumed */
     int force;           /* although data changed */
     cli_job job;
     cli_watch watch;
@@ -27,9 +28,37 @@ typedef struct run {
     double start;
 } run;
 
+/* ---- Signals ----------------------------------------------------------------------------------------------------- */
+
+/* Milliseconds that a training has to write its log and to end by itself; with a folder, to take its first step. */
+enum { GRACE = 150, FOLDER_GRACE = 5000 };
+
+/* From now on a signal ends the program, because nothing that was computed since the last checkpoint is worth saving.
+   what: what was written. Ranks end together, when all know of the signal. */
+static void end_on_signals(const run *r, int grace, const char *what)
+{
+    if (cli_comm() != NULL) return;
+    int resumable = r->folder != NULL && (r->resumed || r->begun);
+    CLI_OWNED(cli_drop)
+    char *text = resumable ? cli_format("interrupted; %s; continue with: mercer resume %s", what, r->folder->path)
+                           : cli_format("interrupted; %s", what);
+    CLI_OWNED(cli_drop) char *shown = cli_visible(text);
+    cli_end_on_signals(grace, resumable ? CLI_INTERRUPTED : 0, shown);
+}
+
+/* While data are read. */
+static void end_while_reading(const run *r)
+{
+    if (r->folder == NULL)
+        end_on_signals(r, GRACE, "nothing was written (--checkpoint DIR would have kept it)");
+    else
+        end_on_signals(r, GRACE, r->resumed ? "the run is as it was" : "nothing was written");
+}
+
 /* A signal came: what it means depends on whether there is a folder. */
 static int interrupted(const run *r, int with_checkpoint)
 {
+    cli_end_by_itself();
     if (r->folder == NULL)
         return cli_error(cli_signal_code(), "interrupted; nothing was written (--checkpoint DIR would have kept it)");
     if (r->folder->replaces)
@@ -64,6 +93,13 @@ static int check_times(run *r, int larger)
     return CLI_OK;
 }
 
+static int begin_folder(run *r)
+{
+    CLI_TRY(cli_folder_begin(r->folder, r->v));
+    r->begun = 1;
+    return CLI_OK;
+}
+
 static int check_fingerprints(run *r)
 {
     enum { WHOLE_BYTES = 1 << 30 }; /* up to this size fingerprints are of every byte */
@@ -89,7 +125,7 @@ static int check_fingerprints(run *r)
     }
     CLI_TRY(check_times(r, larger));
     /* A run in the folder that --force discards stays until all that can be refused has been. */
-    return r->resumed || r->folder->replaces ? CLI_OK : cli_folder_begin(r->folder, r->v);
+    return r->resumed || r->folder->replaces ? CLI_OK : begin_folder(r);
 }
 
 /* ---- From options to a model ------------------------------------------------------------------------------------- */
@@ -159,11 +195,16 @@ static int prepare(run *r)
 static int fit(run *r)
 {
     CLI_TRY(prepare(r));
-    if (r->folder != NULL && r->folder->replaces) CLI_TRY(cli_folder_begin(r->folder, r->v));
+    if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
+    /* Set-up may take long and changes nothing that a checkpoint holds; from the first step on there is state to save.
+     */
+    r->watch.keeps = r->folder != NULL;
+    if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
     cli_timeline_next(&r->job.timeline, "set-up: the rest");
     mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
+    if (r->folder != NULL) cli_end_by_itself(); /* until the model is saved */
     if (status == MERCER_OK) cli_timeline_report(&r->job.timeline, &r->report);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
@@ -220,6 +261,7 @@ static int finish(run *r)
     int code = CLI_OK;
     cli_timeline_next(&r->job.timeline, "writing the model");
     CLI_TRY(save_model(r));
+    end_on_signals(r, GRACE, "the model was written");
     cli_timeline_next(&r->job.timeline, "evaluation");
     if (job->fit.validation != NULL)
         CLI_TRY(cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
@@ -266,9 +308,10 @@ static int run_steps(run *r)
     r->watch.log = r->log;
     if (r->folder != NULL) CLI_TRY(check_fingerprints(r));
     CLI_TRY(check_signals(r));
+    if (r->folder != NULL) cli_end_by_itself(); /* a search writes what it found */
     cli_timeline_next(&r->job.timeline, "bandwidth, centers, plan");
     CLI_TRY(fit(r));
-    if (r->report.stopped != 2) return finish(r);
+    if (r->report.stopped != MERCER_STOP_CALLBACK) return finish(r);
     cli_log_event(r->log, "interrupted",
                   json_pack("{si so}", "signal", cli_signal(), "seconds", cli_json_real(cli_now() - r->start)));
     return interrupted(r, 1);
@@ -284,6 +327,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     cli_catch_signals();
     cli_keep_on_request();
     cli_outlive_readers();
+    end_while_reading(r);
     int code = run_steps(r);
     int logged = cli_log_close(r->log);
     cli_metrics_free(&r->metrics);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 json_t *cli_json_text(const char *text)
 {
@@ -55,15 +56,29 @@ static char *list_text(const json_t *array)
     return whole;
 }
 
+/* The text of --metric with a relative path, which is relative to the folder of the configuration: mercer tune writes
+   the metric there. A file of the current folder is the fallback, for configurations of 0.2. Released with free. */
+static char *metric_beside(const char *text, int prefix, const char *config)
+{
+    const char *path = text + prefix, *slash = strrchr(config, '/');
+    if (slash == NULL || path[0] == '/') return cli_copy(text);
+    CLI_OWNED(cli_drop) char *beside = cli_format("%.*s/%s", (int)(slash - config), config, path);
+    if (access(beside, F_OK) == 0 || access(path, F_OK) != 0) return cli_format("%.*s%s", prefix, text, beside);
+    cli_warn("%s: metric: there is no %s; using %s of the current folder", config, beside, path);
+    return cli_copy(text);
+}
+
 /* true and false serve for switches too. */
-static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *where,
-                         cli_origin origin)
+static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *config,
+                         const char *where, cli_origin origin)
 {
     if (json_is_null(value)) return CLI_OK;
     int list = option->type == CLI_LIST && json_is_array(value);
     CLI_OWNED(cli_drop) char *text = list ? list_text(value) : value_text(value);
     if (text == NULL) return cli_error(CLI_USAGE, "%s: must be a string, a number, true or false", where);
-    const char *used = text;
+    int prefix = strcmp(option->name, "metric") == 0 ? cli_path_in(option, text) : 0;
+    CLI_OWNED(cli_drop) char *resolved = prefix > 0 ? metric_beside(text, prefix, config) : NULL;
+    const char *used = resolved != NULL ? resolved : text;
     if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";
     return cli_values_set(v, option, used, origin, where);
 }
@@ -86,7 +101,7 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
                              command->name);
         }
         CLI_OWNED(cli_drop) char *where = cli_format("%s: %s", from, key);
-        CLI_TRY(set_from_json(v, option, value, where, origin));
+        CLI_TRY(set_from_json(v, option, value, from, where, origin));
     }
     return CLI_OK;
 }
@@ -106,8 +121,12 @@ int cli_read_config(cli_values *v, const char *path)
     return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 
-static int is_configurable(const cli_option *option)
+/* Whether the value of an option belongs into a configuration. A default that means something else when it is given
+   (no search, no calibration) does not. */
+static int is_configurable(const cli_values *v, const cli_option *option)
 {
+    int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "validation-fraction") == 0;
+    if (unless_default && cli_values_origin(v, option) == CLI_FROM_DEFAULT) return 0;
     return strcmp(option->name, "help") != 0 && strcmp(option->name, "config") != 0 &&
            strcmp(option->name, "print-config") != 0;
 }
@@ -128,7 +147,7 @@ json_t *cli_config_object(const cli_values *v)
     json_t *object = json_object();
     for (const cli_option *option = NULL; (option = cli_next_option(cli_values_command(v), NULL, option)) != NULL;) {
         const char *text = cli_values_get(v, option);
-        if (text == NULL || !is_configurable(option)) continue;
+        if (text == NULL || !is_configurable(v, option)) continue;
         json_object_set_new(object, option->name, option_json(option, text));
     }
     return object;

@@ -67,12 +67,13 @@ static const cli_option written[] = {
      "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
     {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
      "csv: the target column, a name of the header or an index from 0; -1 is the last. Several, as a,b or given again: "
-     "values, an output for each. Default: the one named target, label, class or y; of --y, all columns"},
+     "values, an output for each. Default: with a model, its target; else the one named target, "
+     "label, class or y; of --y, all columns"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line names the columns; auto: if a field of it is no number"},
     {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: what columns are, where they look like something else: zip:category,id:drop; kinds are number, boolean, "
-     "date, category, drop. Default: found from the data; kept in the model"},
+     "date, date-dmy, date-mdy, category, drop. Default: found from the data; kept in the model"},
     {"drop", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: columns that are no features, as a,b or given again"},
     {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
@@ -87,12 +88,12 @@ static const cli_option written[] = {
     {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: a column that names the rows. It is no feature"},
     {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, FINDS, 0, "Data",
-     "csv: words that mean that there is no value, as NA,-999 (default: NA,N/A,NaN,null,?); an empty cell always does. "
-     "Kept in the model"},
+     "csv: words for missing values, such as -,-999, in addition to NA,N/A,NaN,null,? and empty cells; =NA,? replaces "
+     "those. Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
-     "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
-     "three times on average, or only 2 differ), other numbers are values"},
+     "what targets are; auto: text is classes if names repeat, whole numbers are if at most 20 differ (in text: and "
+     "each occurs three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
      "hold back this share of the rows for validation: drawn at random, or the last ones of a file too large for "
      "memory; with --synth, further samples"},
@@ -158,8 +159,8 @@ static const cli_option written[] = {
     {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, TUNES, 0, "Model",
      "with --class-weight: probabilities of the data as they are, or as the weights make them"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
-     "find the temperature of probabilities; kept in the model. auto: on the validation set, if there is one; on: "
-     "without one by cross-validation, or of more than 5000 rows on some that are held back"},
+     "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up "
+     "to 2000 held-out rows). auto: on, except with --data or --validation-fraction 0"},
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
@@ -185,8 +186,7 @@ static const cli_option written[] = {
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TUNE, 0, "Output",
-     "write what was found as options of mercer train, for its --config: a JSON file; the metric lies beside it, under "
-     "the same name with .metric.npy behind"},
+     "write the best options as a JSON file for mercer train --config; the metric goes next to it, to FILE.metric.npy"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
      "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
     {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,

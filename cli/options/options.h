@@ -139,7 +139,8 @@ int cli_check_required(const cli_values *v);
 int cli_check_files(const cli_values *v);
 /* Size and time of every file that is read, by option and name: what changed since is known by it. */
 json_t *cli_input_states(const cli_values *v);
-/* All values as an object that --config takes; those without a value are left out. */
+/* All values as an object that --config takes; those without a value are left out, and those whose default would change
+   its meaning if it were given. */
 json_t *cli_config_object(const cli_values *v);
 int cli_print_config(const cli_values *v);
 /* A text as JSON: a string, or {"hex": ...} if it is not UTF-8, as names of files may be. */

@@ -87,31 +87,52 @@ static void names_as_letters(cli_writer *w)
 
 /* ---- Names of columns -------------------------------------------------------------------------------------------- */
 
+static int has_name(const cli_writer *w, const char *name)
+{
+    for (int64_t i = 0; i < w->name_count; i++)
+        if (strcmp(w->names[i], name) == 0) return 1;
+    return 0;
+}
+
+/* Takes the name over. One that another column has gets a number, with a warning where names are written. */
 static void add_name(cli_writer *w, char *name)
 {
-    int64_t room = w->name_count;
-    w->names = cli_grow(w->names, room, &room, sizeof *w->names);
+    int64_t capacity = w->name_count;
+    if (has_name(w, name)) {
+        char *given = name, *numbered = NULL;
+        for (int number = 2; numbered == NULL || has_name(w, numbered); number++) {
+            free(numbered);
+            numbered = cli_format("%s_%d", given, number);
+        }
+        name = numbered;
+        if (w->form != CLI_FORM_NPY && w->form != CLI_FORM_TEXT)
+            cli_warn("two output columns would be named '%s'; the second is written as '%s'", given, name);
+        free(given);
+    }
+    w->names = cli_grow(w->names, capacity, &capacity, sizeof *w->names);
     w->names[w->name_count++] = name;
 }
 
-/* Of class or values: as the model knows them. */
+/* Adds the names of class or values: those of the targets with "_predicted", so that they can stand next to them. */
 static void name_predictions(cli_writer *w, const mercer_model *model)
 {
     int64_t count = 0, classes = w->labels != NULL;
     const char *const *targets = mercer_model_target_names(model, &count);
     int interval = w->radius != NULL && !classes;
     if (w->result != CLI_RESULT_VALUES) {
-        add_name(w, cli_copy(count == 1 ? targets[0] : "class"));
+        add_name(w, count == 1 ? cli_format("%s_predicted", targets[0]) : cli_copy("class"));
         w->named = w->named || count == 1;
         return;
     }
     for (int64_t j = 0; j < w->outputs; j++) {
-        const char *given = classes ? w->labels[j] : (count == w->outputs ? targets[j] : NULL);
-        char *name = given != NULL     ? cli_copy(given)
+        const char *target = !classes && count == w->outputs ? targets[j] : NULL;
+        CLI_OWNED(cli_drop)
+        char *name = target != NULL    ? cli_copy(target)
+                     : classes         ? cli_copy(w->labels[j])
                      : w->outputs == 1 ? cli_copy("prediction")
                                        : cli_format("prediction_%" PRId64, j + 1);
-        w->named = w->named || given != NULL;
-        add_name(w, name);
+        w->named = w->named || classes || target != NULL;
+        add_name(w, target != NULL ? cli_format("%s_predicted", name) : cli_copy(name));
         if (interval) add_name(w, cli_format("%s_low", name));
         if (interval) add_name(w, cli_format("%s_high", name));
     }
@@ -123,7 +144,9 @@ static void name_columns(cli_writer *w, const mercer_model *model)
     w->named = w->kept != NULL || w->radius != NULL || w->result == CLI_RESULT_PROBABILITIES;
     for (int64_t i = 0; i < w->kept_count; i++) add_name(w, cli_copy(kept[i]));
     name_predictions(w, model);
-    if (w->result == CLI_RESULT_PROBABILITIES && w->labels != NULL)
+    if (w->result == CLI_RESULT_PROBABILITIES && w->form == CLI_FORM_JSONL)
+        add_name(w, cli_copy("probabilities"));
+    else if (w->result == CLI_RESULT_PROBABILITIES)
         for (int64_t j = 0; j < w->outputs; j++) add_name(w, cli_format("probability_%s", w->labels[j]));
     if (w->result != CLI_RESULT_VALUES && w->radius != NULL) add_name(w, cli_copy("set"));
 }
@@ -281,14 +304,13 @@ static void put_values(const cli_writer *w, const mercer_matrix *m, int64_t i, i
 static void put_probabilities(const cli_writer *w, const mercer_matrix *m, int64_t i, int64_t *k)
 {
     int json = w->form == CLI_FORM_JSONL;
-    if (json) fputs(",\"probabilities\":{", w->file);
+    if (json) put_field_name(w, k);
     for (int64_t j = 0; j < w->outputs; j++) {
-        if (!json) put_before(w, *k);
-        if (json && j > 0) fputc(',', w->file);
+        if (!json) put_field_name(w, k);
+        if (json) fputc(j > 0 ? ',' : '{', w->file);
         if (json) put_json_text(w, w->labels[j]);
         if (json) fputc(':', w->file);
         put_number(w, element(m, i, j), 0);
-        ++*k;
     }
     if (json) fputc('}', w->file);
 }

@@ -165,11 +165,6 @@ int cli_output_open(cli_output **out, const char *path)
     return CLI_OK;
 }
 
-const char *cli_output_temporary(const cli_output *output)
-{
-    return output->temporary;
-}
-
 FILE *cli_output_file(cli_output *output)
 {
     return output->file;

@@ -164,6 +164,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
+        if (watch->keeps) cli_end_by_itself();
         look_at_plan(watch);
         watch->begun = 1;
         watch->first_samples = ended ? 0 : p->samples;
@@ -372,8 +373,9 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     }
     if (all != NULL) cli_table_row(table, "mse", cli_format("%.6g", all->mse));
     if (isfinite(r->train_loss))
-        cli_table_row(table, "training loss",
-                      cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
+        cli_table_row(
+            table, "training loss",
+            cli_format("%.6g%s", r->train_loss, r->stopped == MERCER_STOP_PATIENCE ? " (stopped early)" : ""));
     if (r->halvings > 0)
         cli_table_row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
     cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));

@@ -22,6 +22,7 @@ typedef struct cli_watch {
     int64_t first_samples;
     double first_seconds, first_passes;
     double last_logged;
+    int keeps; /* there is a checkpoint to write when a signal comes, from the first step on */
     double validation_accuracy, validation_loss; /* the last known */
     mercer_trainer *trainer;                     /* NULL until there is one */
     size_t told;                                 /* changes of the plan that were known when it was shown */

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the program itself reads: configurations, run logs. They are small, so they are read whole. A pipe without
- * a writer, a terminal or a device such as /dev/zero would make the program wait or read for ever.
+ * Files that the program itself reads: configurations, run logs. They are small, so they are read whole. A FIFO, a
+ * terminal or a device such as /dev/zero could make the program wait or read for ever. The pipe of a process
+ * substitution, --config <(...), has a writer from the beginning; it is read as long as something arrives.
  */
 #include "cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { MOST_MIB = 1024, WAIT_MS = 5000 };
@@ -50,9 +53,26 @@ static int read_all(const char *path, int descriptor, char **text, size_t *lengt
     }
 }
 
-int cli_read_file(const char *path, char **out, size_t *length, const char *missing)
+/* Whether a pipe has no name in a file system. */
+static int is_anonymous_pipe(int descriptor)
+{
+    struct statfs system;
+    return fstatfs(descriptor, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+}
+
+static int check_kind(const char *path, int descriptor)
 {
     struct stat state;
+    if (fstat(descriptor, &state) != 0) return cli_error(CLI_IO, "%s: cannot be read: %s", path, strerror(errno));
+    if (S_ISREG(state.st_mode) || (S_ISFIFO(state.st_mode) && is_anonymous_pipe(descriptor))) return CLI_OK;
+    return cli_error(CLI_IO, "%s: is not a regular file but a %s; save its contents to a file first", path,
+                     S_ISDIR(state.st_mode)    ? "folder"
+                     : S_ISFIFO(state.st_mode) ? "pipe"
+                                               : "device or socket");
+}
+
+int cli_read_file(const char *path, char **out, size_t *length, const char *missing)
+{
     *out = NULL;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
@@ -60,10 +80,7 @@ int cli_read_file(const char *path, char **out, size_t *length, const char *miss
         if (none && missing != NULL) return cli_error(CLI_MISSING, "%s: %s", path, missing);
         return cli_error(none ? CLI_MISSING : CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
     }
-    int code = CLI_OK;
-    if (fstat(descriptor, &state) != 0 || !(S_ISREG(state.st_mode) || S_ISFIFO(state.st_mode)))
-        code = cli_error(CLI_IO, "%s: is a %s, not a file: save what it holds to one first", path,
-                         S_ISDIR(state.st_mode) ? "folder" : "device or socket");
+    int code = check_kind(path, descriptor);
     if (code == CLI_OK) code = read_all(path, descriptor, out, length);
     close(descriptor);
     if (code != CLI_OK) {

@@ -1,57 +1,146 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end when it can; a second SIGINT
- * ends it at once. A training takes SIGUSR1 for something else: it is to write a checkpoint and to go on. A command
- * that has nothing to keep ends at the first one, however long what it does would take: it removes its temporary file
- * and is gone. Those that would end it in the midst of a write are turned into failures of that write.
+ * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. What they do depends on the
+ * work that would be lost:
+ *
+ *   nothing to save     most commands: the first signal ends the program at once, in the handler, whatever it computes
+ *   nothing but a log   a training without --checkpoint: it has a moment to end by itself, then the handler ends it
+ *   state to save       a training with --checkpoint: it ends when the step is done and the checkpoint is written
+ *   other ranks         they are told first, and all end together
+ *
+ * A second SIGINT ends the program in any case. A training takes SIGUSR1 for a request: write a checkpoint and go on.
+ * SIGXFSZ, and SIGPIPE while training, become failures of the write.
  */
 #include "job.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static atomic_int caught; /* by any thread, read by all that are ranks */
 
 static atomic_int asked; /* for a checkpoint */
 
-static char unfinished[PATH_MAX]; /* what is removed at a signal */
-static atomic_int quits;          /* at the first signal */
+enum { BY_ITSELF, AT_ONCE, AFTER_GRACE };
 
-void cli_remove_unfinished(void)
+/* How the program ends at a signal. The other fields do not change while `mode` is not BY_ITSELF. */
+static struct {
+    atomic_int mode;
+    int grace;                 /* milliseconds */
+    int code;                  /* 0: 128 + the number of the signal */
+    char text[PATH_MAX + 128]; /* the message */
+} ending;
+
+static atomic_int terminal; /* stderr is one: a progress bar may have to be cleared */
+
+/* ---- What a handler may call ------------------------------------------------------------------------------------- */
+
+static void put(const char *text)
 {
-    if (unfinished[0] != '\0') unlink(unfinished);
+    for (size_t left = strlen(text); left > 0;) {
+        ssize_t done = write(STDERR_FILENO, text, left);
+        if (done <= 0) return;
+        text += done, left -= (size_t)done;
+    }
 }
 
-/* Only what a signal handler may do. */
+/* The name of an open file: what /proc/self/fd/N leads to. 0 if there is none. */
+static int find_name(int descriptor, char name[PATH_MAX])
+{
+    char link[32] = "/proc/self/fd/", digits[12];
+    int count = 0;
+    for (int rest = descriptor; rest > 0 || count == 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+    size_t at = strlen(link);
+    for (; count > 0; count--) link[at++] = digits[count - 1];
+    link[at] = '\0';
+    ssize_t length = readlink(link, name, PATH_MAX - 1);
+    name[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* ".NAME.....tmp", as the library and output.c name files that are being written. */
+static int is_temporary(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = strlen(path);
+    return slash != NULL && slash[1] == '.' && length > 4 && strcmp(path + length - 4, ".tmp") == 0;
+}
+
+/* Unfinished output is what this process has open for writing under a temporary name, and holds the lock of: another
+   process may be at work on a file that was opened to look at its lock. */
+int cli_remove_unfinished(void)
+{
+    enum { MOST = 1024 };
+    static char name[PATH_MAX];
+    int removed = 0;
+    for (int i = STDERR_FILENO + 1; i < MOST; i++) {
+        int flags = fcntl(i, F_GETFL);
+        if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || !find_name(i, name) || !is_temporary(name)) continue;
+        if (flock(i, LOCK_EX | LOCK_NB) == 0 && unlink(name) == 0) removed++;
+    }
+    return removed;
+}
+
 static _Noreturn void quit(int number)
 {
-    static const char text[] = "mercer: interrupted; nothing was written\n", clear[] = "\r\033[K";
-    cli_remove_unfinished();
-    if (atomic_load(&quits) > 1 && write(STDERR_FILENO, clear, sizeof clear - 1) < 0) _exit(128 + number);
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(128 + number);
-    _exit(128 + number);
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is about to end the program */
+    int removed = cli_remove_unfinished();
+    if (atomic_load(&terminal)) put("\r\033[K");
+    put("mercer: ");
+    put(ending.text);
+    put(ending.text[0] != '\0' ? "" : removed > 0 ? "interrupted; unfinished output was removed" : "interrupted");
+    put("\n");
+    _exit(ending.code != 0 ? ending.code : 128 + number);
 }
+
+/* ---- Handlers ---------------------------------------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {
-    if (atomic_load(&quits)) quit(number);
-    if (atomic_exchange(&caught, number) == SIGINT && number == SIGINT) _exit(CLI_SIGINT);
+    int mode = atomic_load(&ending.mode), error = errno;
+    if (mode == AT_ONCE) quit(number);
+    int before = atomic_exchange(&caught, number);
+    if (before == SIGINT && number == SIGINT) {
+        cli_remove_unfinished();
+        _exit(CLI_SIGINT);
+    }
+    struct itimerval grace = {.it_value = {.tv_sec = ending.grace / 1000, .tv_usec = ending.grace % 1000 * 1000}};
+    if (mode == AFTER_GRACE && before == 0) setitimer(ITIMER_REAL, &grace, NULL);
+    errno = error;
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    if (atomic_load(&ending.mode) != BY_ITSELF) quit(atomic_load(&caught));
+}
+
+static void handle(int number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART; /* a read or write that was under way goes on */
+    sigaction(number, &action, NULL);
 }
 
 void cli_catch_signals(void)
 {
     static const int asking[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal}, before;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART; /* a read or write that was under way goes on */
+    struct sigaction before;
+    atomic_store(&terminal, cli_is_terminal(stderr));
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
         /* nohup: a signal that is ignored means that the run should go on without its terminal. */
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
-        sigaction(asking[i], &action, NULL);
+        handle(asking[i], on_signal);
     }
+    handle(SIGALRM, on_alarm);
 }
 
 static void on_request(int number)
@@ -62,10 +151,7 @@ static void on_request(int number)
 
 void cli_keep_on_request(void)
 {
-    struct sigaction action = {.sa_handler = on_request};
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, NULL);
+    handle(SIGUSR1, on_request);
 }
 
 int cli_take_request(void)
@@ -73,17 +159,21 @@ int cli_take_request(void)
     return atomic_exchange(&asked, 0);
 }
 
-void cli_quit_on_signals(const char *path, int bar)
+/* ---- How the program ends ---------------------------------------------------------------------------------------- */
+
+void cli_end_on_signals(int grace, int code, const char *text)
 {
-    if (path != NULL && strlen(path) >= sizeof unfinished) return; /* then it ends when it can */
-    if (path != NULL) memcpy(unfinished, path, strlen(path) + 1);
-    atomic_store(&quits, 1 + bar);
+    atomic_store(&ending.mode, BY_ITSELF);
+    ending.grace = grace;
+    ending.code = code;
+    snprintf(ending.text, sizeof ending.text, "%s", text != NULL ? text : "");
+    atomic_store(&ending.mode, grace > 0 ? AFTER_GRACE : AT_ONCE);
     if (cli_signal() != 0) quit(cli_signal()); /* it came in between */
 }
 
-void cli_quit_no_more(void)
+void cli_end_by_itself(void)
 {
-    atomic_store(&quits, 0);
+    atomic_store(&ending.mode, BY_ITSELF);
 }
 
 void cli_outlive_readers(void)

@@ -202,7 +202,8 @@ MERCER_API mercer_status mercer_model_set_target_curve(mercer_model *model, cons
 MERCER_API const char *mercer_model_target_curve(const mercer_model *model);
 
 /* Mean and standard deviation (c each) of targets Y (n, c) f32 or f64, n > 0, with sample weights (n) or NULL: an
-   offset and a scale for them. The deviation of a constant target is given as 1. Errors: SHAPE, DTYPE, DATA. */
+   offset and a scale for them. The deviation of a constant target is given as 1; one below 1e-150 is an error. Errors:
+   SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_target_moments(mercer_context *context, double *mean, double *deviation,
                                                const mercer_matrix *Y, const double *weights);
 

@@ -15,8 +15,8 @@ extern "C" {
 
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
-/* T of mercer_model_probabilities, and unless NULL whether it is known: otherwise it is 0.25. Setting 0 forgets it.
-   Model files keep it. Errors: DATA. */
+/* T of mercer_model_probabilities, and unless NULL whether it is known: otherwise it is 0.25. Setting 0 forgets it;
+   other values must be in 1e-6 .. 1e6. Model files keep it. Errors: DATA. */
 MERCER_API double mercer_model_temperature(const mercer_model *model, int *known);
 MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
 /* Shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights sets
@@ -105,7 +105,7 @@ typedef struct mercer_evaluation_options {
     mercer_task task;     /* CLASSIFICATION or REGRESSION; these three are those of model and data in mercer_evaluate */
     int64_t outputs;      /* classes, or columns of the targets */
     int64_t rows;         /* how many will be added */
-    double temperature;   /* T of classes; 0: that of the model, 0.25 without */
+    double temperature;   /* T of classes, 1e-6 .. 1e6; 0: that of the model, 0.25 without */
     double interval;      /* level of the intervals whose coverage is told, 0.9 or such; 0: none */
     const double *radius; /* (outputs) half their widths, or for classes the threshold of sets: see
                              mercer_model_interval; mercer_evaluate asks the model. Copied; NULL: none */
@@ -120,7 +120,9 @@ typedef struct mercer_evaluation_options {
 typedef struct mercer_evaluation mercer_evaluation;
 
 /* A model on a dataset with its classes, or values, block by block; sample weights are the dataset's. All ranks that
-   share the model call it together. Errors: as predict; ARGUMENT, if the model has no intervals of that level. */
+   share the model call it together. A table is opened with the model's schema or, without one, its column names, and
+   with its classes. Errors: as predict; MISMATCH, if it was not; ARGUMENT, if the model has no intervals of that
+   level. */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
 /* The same of predictions that are there: begin, and add F (m, outputs) f32 or f64 with targets Y (m, outputs), or for
@@ -199,7 +201,7 @@ typedef struct mercer_importance_info {
 } mercer_importance_info;
 
 /* Permutes the columns of the table, all features of a category together, one after the other, and measures how much
-   worse predictions of the dataset, which has targets, become. Errors: as predict. */
+   worse predictions of the dataset, which has targets, become. Errors: as mercer_evaluate. */
 MERCER_API mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model,
                                                        const mercer_dataset *data,
                                                        const mercer_permutation_options *options);
@@ -211,7 +213,7 @@ MERCER_API void mercer_importance_free(mercer_importance *importance); /* releas
  * Partial dependence: row k of F (room, c) is the mean prediction of at most 512 rows of the dataset when column number
  * `column` (as above) is values[k] in all of them. values (room), *count of them: of a number or a date (days since
  * 2000-01-01) from the least to the largest that these rows have, of a category the number of a level of its schema.
- * Errors: as predict.
+ * Errors: as mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);

@@ -267,12 +267,14 @@ typedef struct mercer_dataset_options {
     const char *const *columns;
     int64_t column_count;
     /* csv: what columns are, where that is not what they look like: "zip:category,id:drop"; kinds are number, boolean,
-       date, category and drop, columns are names or indices from 0. NULL: found from the data. */
+       date, date-dmy, date-mdy, category and drop, columns are names or indices from 0. NULL: found from the data. */
     const char *kinds;
     const char *only;          /* csv: the only columns that are features, names or indices with commas; NULL: all */
     const char *weight_column; /* csv: a column of weights >= 0, which is no feature; NULL: none */
     const char *id_column;     /* csv: a column that names the rows and is no feature; NULL: none */
-    const char *missing; /* csv: words that mean "no value", with commas; NULL: NA,N/A,NaN,null,?. Empty: always */
+    /* csv: words that mean "no value", with commas, in addition to NA,N/A,NaN,null,? and empty cells, or instead of
+       these words if the list begins with "=". NULL: none. */
+    const char *missing;
     /* csv: what a table was in training, as mercer_model_schema gives it: columns are found by their names (without
        names: by position) and become the same features. NULL: found from the data. */
     const char *schema;
@@ -376,12 +378,13 @@ typedef struct mercer_fit_options {
     int64_t center_iterations, center_batch; /* of kmeans: most rounds, rows of a mini-batch (-1: all); 0: chosen */
 
     mercer_dataset *validation; /* watched while training; its classes and columns are those of the data */
-    /* Instead: this share of the rows is held out. Rows of a group, or without groups rows with equal features, are held
-       out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
-       quarter of the memory, without groups and times, the last rows are held out; of computed samples, further ones. */
+    /* Instead: this share of the rows is held out. Rows of a group, or without groups rows with equal features, are
+       held out together; with times, the latest rows are. Otherwise they are drawn at random. Of a file larger than a
+       quarter of the memory, without groups and times, the last rows are held out; of computed samples, later ones. */
     double validation_fraction;
-    /* Unless OFF: of up to 1,000,000 stored samples in memory, those with equal features and targets become one with the
-       sum of their weights: a weight of 2 and a row that occurs twice give the same model. Centers are different rows. */
+    /* Unless OFF: of up to 1,000,000 stored samples that fit a quarter of the memory, those with equal features and
+       targets become one with the sum of their weights: a weight of 2 and a row that occurs twice give the same model.
+       Centers are different rows. */
     mercer_switch merge;
     /* Finds the temperature of probabilities on the validation set. ON: without one, too, of at most 5,000 samples by
        cross-validation, of more on a row in twenty, at most 2,000, which are held back. AUTO: if there is one. */
@@ -417,11 +420,11 @@ typedef struct mercer_fit_options {
     const char *class_weight;
     /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part
        of the rows (docs/tuning.md), except for those that are given. AUTO: for tables, numbers that would be
-       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF: no
-       search but for the ridge, which train->lambda = -1 switches off. */
+       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF:
+       no search but for the ridge, which train->lambda = -1 switches off. */
     mercer_switch tune;
     /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
-       machine's nominal speed. 0: 30 s, of fewer than 10,000 rows 1 ms a row; on a device a tenth. */
+       machine's nominal speed. 0: 30 s, for fewer than 10,000 rows 2 ms per row; on a device a tenth. */
     double tune_budget;
     /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
     const char *tune_criterion;
@@ -437,7 +440,8 @@ typedef struct mercer_fit_options {
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says
-   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
+   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint, model, validation data or
+   given centers of other columns or classes), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 

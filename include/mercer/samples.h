@@ -108,9 +108,9 @@ MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_
 /* A column of a table in memory. The layout is frozen. */
 typedef struct mercer_table_column {
     const char *name;         /* NULL, for all columns: they go by position */
-    const char *kind;         /* number, boolean, date or category */
+    const char *kind;         /* number, boolean, date, category; text: words that may be numbers or dates */
     const double *values;     /* (rows) numbers; booleans as 0 and 1; days since 2000-01-01; NaN: missing */
-    const int32_t *codes;     /* (rows) of a category instead: which of the words; -1: missing */
+    const int32_t *codes;     /* (rows) of a category or text instead: which of the words; -1: missing */
     const char *const *words; /* (word_count) */
     int64_t word_count;
 } mercer_table_column;

@@ -11,6 +11,7 @@ from numpy import ma  # here and now: a process that forks while another thread 
 from numpy.typing import NDArray
 
 from . import _library as L
+from ._context import warn
 
 Array = NDArray[Any]
 Type = np.dtype[Any]
@@ -62,6 +63,28 @@ def real_type(array: Array, name: str) -> Type:
     raise TypeError(f"{name} has the type {array.dtype}; numbers are needed")
 
 
+def warn_merged(values: Array, name: str) -> None:
+    """Warns about 64-bit integers, different ones of which become equal in double: those beyond 2**53.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warn_merged(np.array([2**60, 2**60 + 1]), "X")
+    >>> str(found[0].message)
+    'X: 2 different whole numbers, such as 1152921504606846977, become 1 in double; subtract what they have in common'
+    """
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
+        return
+    if int(values.max()) <= 2**53 and int(values.min()) >= -(2**53):
+        return
+    different = np.unique(values)
+    left = np.unique(different.astype(np.float64)).size
+    if left < different.size:
+        warn([
+            f"{name}: {different.size} different whole numbers, such as {different[-1]}, become {left} in double; "
+            "subtract what they have in common"
+        ])
+
+
 def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     """A 2-d array of samples whose rows are contiguous, in a type of the library (or in ``dtype``)."""
     array = take(values, name)
@@ -72,10 +95,21 @@ def points(values: Any, name: str, dtype: Type | None = None) -> Array:
         dtype = real_type(array, name)
     elif array.dtype.kind not in "biufO":
         real_type(array, name)
+    if array.dtype.kind in "iu" and dtype.kind == "f":
+        warn_columns(array, name)
     if array.dtype != dtype or not array.dtype.isnative:
         with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused for that
             array = array.astype(dtype)
     return rows_contiguous(array)
+
+
+def warn_columns(array: Array, name: str) -> None:
+    """Warns about columns of 64-bit integers that double does not tell apart."""
+    if array.ndim != 2 or array.dtype.itemsize < 8 or array.size == 0:
+        return
+    if int(array.max()) > 2**53 or int(array.min()) < -(2**53):
+        for j in range(array.shape[1]):
+            warn_merged(array[:, j], f"{name}, column {j}")
 
 
 def rows_contiguous(array: Array) -> Array:

@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,12 +31,13 @@ class MercerWarning(UserWarning):
     """An input was ignored, dropped, rounded, guessed or overridden."""
 
 
-def warn(text: str) -> None:
-    """Raises a MercerWarning, attributed to the first caller outside this package."""
+def warn(texts: Iterable[str]) -> None:
+    """Raises warnings that are attributed to the first caller outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, MercerWarning, stacklevel=level)
+    for text in texts:
+        warnings.warn(text, MercerWarning, stacklevel=level)
 
 
 class Context:
@@ -107,15 +108,13 @@ class Context:
             self._inside = None
 
     def _warn(self) -> None:
-        """Turns what the library recorded into Python warnings, attributed to the first caller outside this package."""
+        """Turns what the library recorded into Python warnings."""
         texts, field = [], C.c_char_p()
         while text := L.lib.mercer_warning(self.handle, len(texts), field):
             texts.append(text.decode("utf-8", "replace"))
-        if not texts:
-            return
-        L.lib.mercer_clear_warnings(self.handle)
-        for text in texts:
-            warn(text)
+        if texts:
+            L.lib.mercer_clear_warnings(self.handle)
+            warn(texts)
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:

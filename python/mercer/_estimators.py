@@ -159,6 +159,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
             V.check_consistent_length(frame, *checked)
             return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
+        if reset and frame is not None:
+            T.warn_plain(frame)
+        elif reset and isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+            A.warn_columns(X, "X")
         # Half floats and bytes stay what they are; all other types become double.
         finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
         found = V.validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)
@@ -216,8 +220,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"validation_fraction is {share!r}; it must be at least 0 and below 1")
         if self.early_stopping and share == 0:
             raise ValueError("early_stopping needs a validation_fraction above 0")
-        kinds = (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES)
-        if self.early_stopping and L.lib.mercer_solver_kind_of(L.text(self.solver, "solver")) in kinds:
+        if self.early_stopping and L.lib.mercer_solver_kind_of(L.text(self.solver, "solver")) == L.SOLVER_DIRECT:
             raise ValueError(f"early_stopping has no effect with solver {self.solver!r}, which has no epochs")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")
@@ -300,7 +303,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         targets: dict[str, Any] = {"Y": A.columns(y, "y", np.dtype(np.float64))}
         if task.classes is not None:
             names = [str(name) for name in task.classes]
-            usable = all(name and name.isprintable() for name in names)  # a file can hold them
+            # a file can hold them
+            usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
             weight = task.class_weight
             if isinstance(weight, dict):
@@ -373,9 +377,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """Warns about parameters that this fit had no use for."""
         kind = L.lib.mercer_solver_kind_of(self.plan_["solver"].encode())
         if self.tol is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
-            warn(f"tol has no effect with solver {self.plan_['solver']}, which has no epochs")
+            warn([f"tol has no effect with solver {self.plan_['solver']}, which has no epochs"])
         if not self.early_stopping and self.validation_fraction not in (0, 0.1):
-            warn("validation_fraction has no effect without early_stopping, unless it is 0")
+            warn(["validation_fraction has no effect without early_stopping, unless it is 0"])
 
     def _publish(self, fitting: Fitting, task: Task) -> None:
         model, report, spectrum = fitting.result()

@@ -77,10 +77,12 @@ def measure(
 def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each: bool = False) -> dict[str, Any]:
     """Measures of a model on a dataset with its classes or values, sample weights counted.
 
-    ``interval`` is the level of the model's intervals, or sets of classes, whose coverage is wanted.
+    Files of a dataset that was opened with another schema, other columns or other classes than the model's are opened
+    once more with the model's. ``interval`` is the level of the model's intervals, or sets of classes, whose coverage is wanted.
     """
     handle = C.c_void_p()
     options = L.mercer_evaluation_options(interval=interval or 0.0)
+    data = data._like(model, targets=True)
     with model.kernel.failure:
         model.context.call("mercer_evaluate", handle, model.handle, data.handle, options)
     return _results(model.context, handle, each)
@@ -96,6 +98,7 @@ def permutation_importance(
     """
     handle, info = C.c_void_p(), L.mercer_importance_info()
     options = L.mercer_permutation_options(repeats=n_repeats, seed=random_state)
+    data = data._like(model, targets=True)
     with model.kernel.failure:
         model.context.call("mercer_permutation_importance", handle, model.handle, data.handle, options)
     try:
@@ -116,6 +119,7 @@ def partial_dependence(model: Model, data: Dataset, column: int, points: int = 2
     categories. ``column`` counts the columns of the table that the model uses, or its features.
     """
     values, F, count = np.zeros(points), np.zeros((points, model.weights.shape[1])), C.c_int64()
+    data = data._like(model, targets=False)
     with model.kernel.failure:
         parts = column, A.doubles(values), A.view(F), count
         model.context.call("mercer_partial_dependence", model.handle, data.handle, *parts)

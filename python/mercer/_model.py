@@ -20,6 +20,7 @@ from ._context import Context, byte_count, fill, release_with, seed_from, shared
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
+_TABLES = ("csv", "tsv")  # formats whose columns may have a schema
 CONVERT_ROWS = 65536  # rows that are converted at a time when X is not of a type the library takes
 
 
@@ -39,6 +40,13 @@ def _texts(names: Sequence[str], what: str) -> Any:
     return (C.c_char_p * max(1, len(raw)))(*raw)
 
 
+def _encoded_otherwise(info: dict[str, Any], model: Model) -> bool:
+    """Whether a dataset was encoded by another schema than the model's; data other than tables hold features."""
+    if info["schema"] is None and info["format"] not in _TABLES:
+        return False
+    return bool(info["schema"] != model.schema)
+
+
 class Dataset:
     """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
 
@@ -49,6 +57,8 @@ class Dataset:
         that match, one after the other, numbers in their names compared as numbers, as if they were one.
     columns : sequence of str, optional
         CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
+    labels : sequence of str, optional
+        The classes that may occur, in order, such as ``model.labels``; None: those found, sorted.
     task : {"auto", "classification", "regression", "unlabelled"}
     **options
         ``format, y_format, raw, target, header, features, first, rows, memory, spill, mapping``, and of CSV ``kinds, only,
@@ -62,10 +72,12 @@ class Dataset:
     """
 
     _kept: Any = None  # arrays that it shows
+    _opened: dict[str, Any] | None = None  # arguments of __init__; None: not from files
 
     def __init__(
         self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, task: str = "auto",
-        columns: Sequence[str] | None = None, n_jobs: int | None = None, **options: Any,
+        columns: Sequence[str] | None = None, labels: Sequence[str] | None = None, n_jobs: int | None = None,
+        **options: Any,
     ) -> None:
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
@@ -74,7 +86,11 @@ class Dataset:
         struct = fill(L.mercer_dataset_options(task=_TASKS[task]), {"x": x, "y": y, **options})
         if columns:
             struct.columns, struct.column_count = _texts(columns, "columns"), len(columns)
+        if labels:
+            struct.labels, struct.label_count = _texts(labels, "labels"), len(labels)
         self._make("mercer_dataset_open", Context(n_jobs), struct)
+        paths = {"x": os.path.abspath(x), "y": None if y is None else os.path.abspath(y)}
+        self._opened = options | paths | {"task": task, "columns": columns, "labels": labels, "n_jobs": n_jobs}
 
     def _make(self, name: str, context: Context, *arguments: Any) -> None:
         self.context, self.handle = context, C.c_void_p()
@@ -158,6 +174,34 @@ class Dataset:
         views = A.view(x), None if y is None else A.view(y), A.integers(labels)
         self.context.call("mercer_dataset_read", self.handle, *views, None, numbers, first)
         return x, labels if labels is not None else y
+
+    def _like(self, model: Model, targets: bool) -> Dataset:
+        """Return the dataset as a model needs it: itself, or its files opened again with the model's schema or columns.
+
+        A table that is opened on its own gets a schema of its own, by which its columns may become other features than
+        those that the model was trained on. With ``targets`` the classes must be the model's, too.
+        """
+        info, labels = self.info(), model.labels
+        outputs = model.weights.shape[1]
+        classes = labels is not None and len(labels) == outputs
+        same = not _encoded_otherwise(info, model)
+        same = same and info["feature_names"] in (None, model.feature_names or info["feature_names"])
+        if targets:
+            same = same and info["outputs"] == outputs and (not classes or info["labels"] in (None, labels))
+        if same or self._opened is None:
+            return self
+        given = {name: value for name, value in self._opened.items() if name not in ("kinds", "only", "columns", "schema")}
+        if model.schema is not None:
+            given |= {"schema": model.schema, "missing": None}  # which the schema has
+        elif model.feature_names is not None:
+            given["columns"] = model.feature_names
+        elif info["format"] in _TABLES:
+            given["kinds"] = "numbers"
+        if targets and classes:
+            given |= {"labels": labels, "task": "classification"}
+        elif targets and info["outputs"] != outputs:
+            given["task"] = "regression"
+        return Dataset(**given)
 
     def _source(self, *, random_state: Any = 0, **stream: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
@@ -299,7 +343,7 @@ class Model:
 
     def preprocessed(self, X: Any) -> Array:
         """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
-        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(X, "X")
+        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(self._features(X), "X")
         width = L.lib.mercer_preprocess_width(own, x.shape[1])
         out = np.empty((x.shape[0], width), A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
         if not own:
@@ -314,8 +358,21 @@ class Model:
 
     # ---- Predictions ----
 
+    def _features(self, X: Any) -> Any:
+        """Return the features of a data frame, encoded by the model's schema or put into its order; others as they are."""
+        from . import _table as T  # which imports this module
+
+        frame = None if D.device_of(X) is not None or isinstance(X, (Dataset, np.ndarray)) else T.as_frame(X)
+        if frame is None:
+            return X
+        if self.schema is not None:
+            return T.encode(shared_context(), frame, self.schema)[0]
+        named = self.feature_names and all(isinstance(name, str) for name in frame.columns)
+        return frame.iloc[:, self.match(list(frame.columns))] if named else frame
+
     def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any = None) -> Any:
         """What a function of the library makes of the rows of X; they are converted, or read, piece by piece."""
+        X = self._features(X)
         if D.device_of(X) is not None or (out is not None and not isinstance(out, np.ndarray)):
             return self._apply_there(name, X, columns, dtype, out)
         x = X if isinstance(X, Dataset) else A.take(X, "X")
@@ -355,6 +412,7 @@ class Model:
 
     def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
         """The same for a dataset, whose columns go by their names where both have them."""
+        data = data._like(self, targets=False)
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
         for first in range(0, info["rows"], CONVERT_ROWS):
@@ -366,8 +424,10 @@ class Model:
         """f(X), of shape (m, c). A row's result does not depend on the other rows.
 
         The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
-        a :class:`Dataset`: its columns are then found by their names, where it and the model have any. An array of
-        PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here or there, gets it.
+        a data frame like the one of training, or a :class:`Dataset`: columns are then found by their names, and words,
+        dates and missing values are encoded by the model's :attr:`schema`. An array has features that are encoded
+        already. An array of PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here
+        or there, gets it.
         """
         weights = L.lib.mercer_model_weights(self.handle)
         wide = L.lib.mercer_model_target_offset(self.handle) and not self.labels
@@ -386,7 +446,10 @@ class Model:
 
         They come from rows that training held back; a model that has none, or too few for the level, is an error.
         """
-        classes = L.lib.mercer_model_interval_task(self.handle, None) == L.TASK_CLASSIFICATION
+        task = L.lib.mercer_model_interval_task(self.handle, None)
+        if task == L.TASK_UNLABELLED:
+            raise ValueError("the model has no intervals: no rows were held out in training; fit with intervals=True")
+        classes = task == L.TASK_CLASSIFICATION
         radius = np.empty(1 if classes else L.lib.mercer_model_weights(self.handle).cols)
         self.context.call("mercer_model_interval", self.handle, A.doubles(radius), float(level))
         return radius
@@ -409,7 +472,7 @@ class Model:
 
         For kernels of the distance that have a name.
         """
-        x, outputs = A.points(X, "X"), L.lib.mercer_model_weights(self.handle).cols
+        x, outputs = A.points(self._features(X), "X"), L.lib.mercer_model_weights(self.handle).cols
         result = np.empty((x.shape[0], outputs * x.shape[1]))
         self._compute("gradient", A.view(result), A.view(x))
         return result.reshape(x.shape[0], outputs, x.shape[1])

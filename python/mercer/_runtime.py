@@ -95,12 +95,30 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 }
 
 
+# Names of fields of the C structs that have another name in Python.
+_RENAMED = {
+    "tune_criterion": "criterion", "tune_kernels": "kernels", "tune_budget": "tune", "given_centers": "centers",
+    "lambda": "ridge", "validation_X": "validation",
+}
+
+
+def in_python(message: str) -> str:
+    """A message of the library in terms of Python: without the C struct in front, with Python's names of parameters.
+
+    >>> in_python("options: lambda is -1, it must be >= 0")
+    'ridge is -1, it must be >= 0'
+    """
+    message = re.sub(r"^(?:options|arrays|source)(?:: train)?: ", "", message)
+    message = re.sub(r"^batch is ", "batch_size is ", message)
+    return re.sub(rf"\b(?:{'|'.join(_RENAMED)})\b", lambda found: _RENAMED[found.group()], message)
+
+
 def check(status: int, context: Any) -> None:
     """Raises what a status stands for, with the library's message; ValueError unless the table says otherwise."""
     if status != 0:
         lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
         message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
-        raise kinds.get(status, ValueError)(message.decode("utf-8", "replace"))
+        raise kinds.get(status, ValueError)(in_python(message.decode("utf-8", "replace")))
 
 
 def fields(struct: Any) -> list[str]:

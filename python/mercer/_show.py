@@ -29,10 +29,48 @@ def _axes(ax: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no NumPy numbers."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    """Return a value that JSON can hold: NumPy arrays become lists, NaN and infinity become None.
+
+    >>> _plain({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
+    {'ridges': [0.5, None], 'centers': {'3': [1.0]}}
+    """
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _candidates(tries: list[dict[str, Any]]) -> dict[str, Any]:
+    """A table of the best candidate of each kernel and preprocessing, as ``mercer train --log`` writes it."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in tries:
+        known = best.setdefault((one["kernel"], one["preprocess"]), one)
+        if _rank(one) < _rank(known):
+            best[one["kernel"], one["preprocess"]] = one
+    fields = "kernel", "preprocess", "round", "multiple", "ridge", "error", "rows"
+    return {
+        "title": "Search: the best of each kernel and preprocessing",
+        "text": "Mean squared error by the criterion. Bandwidths are multiples of the median distance, ridges are those "
+        "of one sample; the fits to the most rows count.",
+        "columns": ["Kernel", "Preprocessing", "Round", "Bandwidth", "Ridge", "Error", "Rows"],
+        "rows": [[one[name] for name in fields] for one in sorted(best.values(), key=_rank)],
+    }
+
+
+def _rank(one: dict[str, Any]) -> tuple[int, float]:
+    """Sort key of candidates: fits to more rows first, then smaller errors."""
+    return -one["rows"], math.inf if one["error"] is None else one["error"]
+
+
+def _note(ax: Any, text: str) -> Any:
+    """Axes that show a text instead of curves."""
+    ax = _axes(ax)
+    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
+    ax.set_axis_off()
+    return ax
 
 
 class ShowMixin:
@@ -45,11 +83,16 @@ class ShowMixin:
     model_: Any
 
     def plot_history(self, ax: Any = None) -> Any:
-        """Losses by epoch; returns matplotlib's axes."""
+        """Plot the losses by epoch and return matplotlib's axes.
+
+        A training of a single step, such as that of the default solver of small data, has no curve: the axes then show
+        a text that says so.
+        """
         self._need()
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
         if not curves:
-            raise ValueError(f"a history needs two steps or epochs; solver {self.plan_.get('solver')} had fewer")
+            who = f"solver {self.plan_['solver']} took one step" if self.plan_ else "partial_fit records no losses"
+            return _note(ax, f"no history to plot: {who}\nreport(path) describes the training; solver='ep4' has epochs")
         ax = _axes(ax)
         for name, values in curves.items():
             ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))
@@ -58,10 +101,14 @@ class ShowMixin:
         return ax
 
     def plot_spectrum(self, ax: Any = None) -> Any:
-        """Eigenvalues of the kernel matrix of the preconditioner's sample; returns matplotlib's axes."""
+        """Plot the eigenvalues of the kernel matrix of the preconditioner's sample and return matplotlib's axes.
+
+        Not every solver computes them; without them the axes show a text that says so.
+        """
         self._need()
         if len(self.spectrum_) == 0:
-            raise ValueError(f"solver {self.plan_.get('solver')} has no spectrum; ep4 has one")
+            who = f"solver {self.plan_['solver']} computes none" if self.plan_ else "partial_fit records none"
+            return _note(ax, f"no eigenvalues to plot: {who}\nsolver='ep4' computes them")
         ax = _axes(ax)
         ax.loglog(np.arange(1, len(self.spectrum_) + 1), self.spectrum_, marker=".")
         ax.set(xlabel="index", ylabel="eigenvalue")
@@ -90,7 +137,7 @@ class ShowMixin:
         start = {"version": __version__, "command": type(self).__name__, "kernel": str(self.model_.kernel)}
         yield {"event": "start", **start, "data": data, "centers": {"count": Z.shape[0]}}
         if self.plan_:
-            plan = {name: _plain(value) for name, value in self.plan_.items()}
+            plan = _plain(self.plan_)
             yield {"event": "plan", **plan, "lambda": plan["ridge"], "batch": plan["batch_size"]}
         for i in range(len(self.history_.get("epoch", []))):
             yield {"event": "epoch", **{name: _plain(v[i]) for name, v in self.history_.items()}}
@@ -98,7 +145,9 @@ class ShowMixin:
             values = [float(v) for v in self.spectrum_]
             yield {"event": "spectrum", "values": values, "eigenpairs": len(values) - 1, "tail": values[-1]}
         if self.summary_:
-            summary = {name: _plain(value) for name, value in self.summary_.items()}
+            summary = _plain(self.summary_)
+            if search := summary.pop("search", None):
+                yield {"event": "table", **_candidates(search["tries"])}
             phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
             yield {"event": "summary", **summary, "phases": phases}
 

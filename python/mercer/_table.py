@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data frames: columns of words, dates and gaps become features as the library makes them of files."""
+"""Data frames: columns of text, dates and missing values become features as the library makes them of files."""
 
 from __future__ import annotations
 
-import ctypes as C
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,18 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context
+from ._context import Context, warn
 from ._model import Dataset, _texts
 
 EPOCH = np.datetime64("2000-01-01", "ns")
+LEAST_ROWS, MOST_WARNINGS = 32, 8  # as the library has them for the columns of a file
+
+# What to do in Python about an error of the library, by a part of its text.
+HINTS = (
+    ("is not a date, but", "pandas.to_datetime(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
+    ("is not a number, but", "pandas.to_numeric(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
+    ("whether the day or the month comes first", "pandas.to_datetime(X[{0}], dayfirst=True), or dayfirst=False"),
+)
 
 
 def as_frame(X: Any) -> Any:
@@ -37,7 +46,7 @@ def as_frame(X: Any) -> Any:
 
 
 def is_plain(frame: Any) -> bool:
-    """Whether all columns are numbers without gaps.
+    """Whether all columns are numbers without missing values.
 
     >>> import pandas
     >>> is_plain(pandas.DataFrame({"a": [1, 2]})), is_plain(pandas.DataFrame({"a": [1, None]}))
@@ -47,42 +56,112 @@ def is_plain(frame: Any) -> bool:
     return numbers and not frame.isna().to_numpy().any()
 
 
+def warn_plain(frame: Any) -> None:
+    """Warns about columns of a plain frame that count the rows, and about integers that double does not tell apart."""
+    counting = []
+    for j, name in enumerate(frame.columns):
+        values = frame.iloc[:, j].to_numpy()
+        if values.dtype.kind not in "iu":
+            continue
+        A.warn_merged(values, f"column {str(name)!r}")
+        if frame.shape[1] > 1 and _counts_rows(values):
+            counting.append(
+                f"column {str(name)!r}: {len(values)} different whole numbers in order; it looks like a row number; "
+                "if it is one, remove it"
+            )
+    warn(counting[:MOST_WARNINGS])
+
+
+def _counts_rows(values: Array) -> bool:
+    """Whether integers begin with 0 or 1 and increase about as fast as the rows."""
+    if len(values) < LEAST_ROWS or values[0] not in (0, 1) or values[-1] > 2 * len(values):
+        return False
+    return bool((values[1:] > values[:-1]).all())
+
+
 def _is_number(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "biuf" and "category" not in str(dtype)
 
 
-def _words(codes: Any, values: Any) -> dict[str, Any]:
-    return {"kind": "category", "codes": np.ascontiguousarray(codes, np.int32), "words": [str(v) for v in values]}
+def _words(kind: str, codes: Any, values: Any) -> dict[str, Any]:
+    return {"kind": kind, "codes": np.ascontiguousarray(codes, np.int32), "words": [str(v) for v in values]}
 
 
-def _column(values: Any) -> dict[str, Any]:
+def _days(moments: Any) -> dict[str, Any]:
+    if getattr(moments.dtype, "tz", None):
+        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
+    days = (moments.to_numpy("datetime64[ns]") - EPOCH) / np.timedelta64(1, "D")
+    return {"kind": "date", "values": np.ascontiguousarray(days, np.float64)}
+
+
+def _numbers(values: Any, name: str) -> dict[str, Any]:
+    if values.dtype.kind in "iu":
+        A.warn_merged(values.dropna().to_numpy(), f"column {name!r}")
+    kind = "boolean" if values.dtype.kind == "b" else "number"
+    return {"kind": kind, "values": np.ascontiguousarray(values.to_numpy(np.float64, na_value=np.nan))}
+
+
+def _objects(values: Any, name: str) -> dict[str, Any]:
+    """Text, or Python objects of whatever type."""
+    import pandas
+
+    inferred = pandas.api.types.infer_dtype(values, skipna=True) if values.dtype == object else "string"
+    if inferred in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):  # with missing values
+        floats = np.array([np.nan if gap else float(v) for v, gap in zip(values, values.isna(), strict=True)])
+        return {"kind": "boolean" if inferred == "boolean" else "number", "values": floats}
+    if inferred in ("date", "datetime", "datetime64"):
+        return _column(pandas.to_datetime(values), name)
+    if inferred in ("timedelta", "timedelta64"):
+        return _column(pandas.to_timedelta(values), name)
+    if inferred == "period":
+        starts = [None if gap else v.start_time for v, gap in zip(values, values.isna(), strict=True)]
+        return _days(pandas.to_datetime(starts).to_series())
+    try:
+        return _words("text", *pandas.factorize(values))
+    except TypeError:
+        kind = next(type(v).__name__ for v in values if getattr(type(v), "__hash__", None) is None)
+        message = f"X, column {name!r}: values of type {kind} are neither numbers nor text; make columns of them"
+        raise ValueError(message) from None
+
+
+def _column(values: Any, name: str) -> dict[str, Any]:
     """What the library gets to see of a column."""
     import pandas
 
     dtype = values.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
-        return _words(values.cat.codes, values.cat.categories)
-    if getattr(dtype, "kind", "O") == "M":
-        moments = values.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(dtype, "tz", None) else values
-        days = (moments.to_numpy("datetime64[ns]") - EPOCH) / np.timedelta64(1, "D")
-        return {"kind": "date", "values": np.ascontiguousarray(days, np.float64)}
-    if _is_number(dtype):
-        kind = "boolean" if dtype.kind == "b" else "number"
-        return {"kind": kind, "values": np.ascontiguousarray(values.to_numpy(np.float64, na_value=np.nan))}
-    inferred = pandas.api.types.infer_dtype(values, skipna=True) if dtype == object else "string"
-    if inferred in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):  # objects, with gaps
-        floats = np.array([np.nan if gap else float(v) for v, gap in zip(values, values.isna(), strict=True)])
-        return {"kind": "boolean" if inferred == "boolean" else "number", "values": floats}
-    if inferred in ("date", "datetime"):
-        return _column(pandas.to_datetime(values))
-    return _words(*pandas.factorize(values))
+        return _words("category", values.cat.codes, values.cat.categories)
+    if isinstance(dtype, pandas.PeriodDtype):  # the day on which it begins
+        return _days(values.dt.start_time)
+    kind = getattr(dtype, "kind", "O")
+    if kind == "M":
+        return _days(values)
+    if kind == "m":  # in days, as dates are
+        days = values.to_numpy("timedelta64[ns]") / np.timedelta64(1, "D")
+        return {"kind": "number", "values": np.ascontiguousarray(days, np.float64)}
+    return _numbers(values, name) if _is_number(dtype) else _objects(values, name)
 
 
-def _columns(table: Any) -> list[dict[str, Any]]:
-    """Of a frame, with names; of an array of numbers, without."""
+def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
+    """Of a frame, with names, which must differ if they are to be ``unique``; of an array of numbers, without."""
     if isinstance(table, np.ndarray):
         return [{"name": None, "kind": "number", "values": np.ascontiguousarray(c, np.float64)} for c in table.T]
-    return [{"name": str(name), **_column(table.iloc[:, j])} for j, name in enumerate(table.columns)]
+    names = [str(name) for name in table.columns]
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if unique and count > 1:
+        raise ValueError(f"X has {count} columns named {name!r}; rename or drop all but one")
+    return [{"name": name, **_column(table.iloc[:, j], name)} for j, name in enumerate(names)]
+
+
+def _explained(text: str) -> str:
+    """An error of the library in terms of a data frame."""
+    if text.startswith("columns: "):
+        text = text.removeprefix("columns: ")
+        return f"X {text}" if text.startswith("has ") else f"X: {text}"
+    place = re.match(r"column ('.*?')(,|:| )", text)
+    hint = next((hint for part, hint in HINTS if part in text), None)
+    code = f": {hint.format(place[1])}" if hint and place else ""
+    return f"X, {text}{code}" if text.startswith("column ") else f"X: {text}"
 
 
 def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Array, str | None, list[str] | None]:
@@ -93,7 +172,7 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     >>> X.tolist(), names
     ([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0]], ['a', 'a missing', 'b=x', 'b=y'])
     """
-    columns = _columns(table)
+    columns = _columns(table, unique=schema is None)
     structs = (L.mercer_table_column * len(columns))()
     for struct, column in zip(structs, columns):
         words = column.get("words", [])
@@ -103,6 +182,9 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
         struct.words = _texts(words, "words") if words else None
     data = Dataset.__new__(Dataset)
     given = None if schema is None else L.text(schema, "schema")
-    data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
+    try:
+        data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
+    except ValueError as error:
+        raise type(error)(_explained(str(error))) from None
     info = data.info()
     return data.read()[0], info["schema"], info["feature_names"]

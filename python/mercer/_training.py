@@ -17,7 +17,7 @@ from . import _library as L
 from ._arrays import Array
 from ._context import Context, Failure, fill, release_with, shared_context
 from ._kernels import Kernel
-from ._model import Dataset, Model, release
+from ._model import Dataset, Model, _encoded_otherwise, release
 
 Callback = Callable[[dict[str, Any]], Any]
 
@@ -202,8 +202,14 @@ class Trainer:
         return report_dict(report)
 
     def _take_names(self, data: Dataset) -> None:
-        """A model learns the names of its columns from the first dataset that has any; later ones must agree."""
-        known, found = self.model.feature_names, data.info()["feature_names"]
+        """A model learns the names and the schema of its columns from the first dataset; later ones must agree."""
+        info = data.info()
+        known, found = self.model.feature_names, info["feature_names"]
+        if _encoded_otherwise(info, self.model):
+            if self.model.schema is not None or known is not None or self.model.weights.any():
+                how = "columns=model.feature_names" if self.model.schema is None else "schema=model.schema"
+                raise ValueError(f"the dataset is encoded by another schema than the model's; open it with {how}")
+            self.model.schema = info["schema"]
         if known is None and found is not None and len(found) == self.model.centers.shape[1]:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:

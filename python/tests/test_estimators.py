@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -25,6 +26,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
+import mercer  # noqa: E402
 from mercer import Kernel, Model  # noqa: E402
 from mercer._show import Bar  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
@@ -247,6 +249,28 @@ def test_bad_parameters(parameters, error, waves):
         model.predict(waves[0])
 
 
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"patience": 3}, "patience needs validation or validation_fraction"),
+        ({"polish": 3, "solver": "direct"}, "solver direct "),
+        ({"tune": True, "criterion": "guess"}, "criterion 'guess' is not known"),
+        ({"centers": np.ones((4, 1))}, "centers: 1 features"),
+        ({"ridge": -1.0}, "ridge is -1"),
+        ({"batch_size": -5, "solver": "ep4"}, "batch_size is -5"),
+    ],
+)
+def test_messages_name_parameters_of_python(parameters, message, waves):
+    """Not the structs of C, their fields, or options of the program."""
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        mercer.KernelRegressor(**{"tune": "off", **parameters}).fit(*waves)
+
+
+def test_intervals_that_were_not_asked_for(waves):
+    with pytest.raises(ValueError, match="no rows were held out in training; fit with intervals=True"):
+        KernelRegressor().fit(*waves).predict_interval(waves[0])
+
+
 def test_a_fit_that_fails_leaves_the_last_one(blobs):
     X, y = blobs
     model = KernelClassifier(random_state=0).fit(X, y)
@@ -438,12 +462,39 @@ def test_plots(waves):
     model = KernelRegressor(solver="ep4", epochs=3).fit(*waves)
     assert len(model.plot_history().lines) == 1 and len(model.plot_spectrum().lines) == 1
     direct = KernelRegressor(solver="direct").fit(*waves)
-    with pytest.raises(ValueError, match="direct"):
-        direct.plot_spectrum()
-    with pytest.raises(ValueError, match="direct"):
-        direct.plot_history()
+    for axes in direct.plot_spectrum(), direct.plot_history():
+        assert not axes.lines and "solver direct" in axes.texts[0].get_text()
+    stream = KernelRegressor().partial_fit(*waves)
+    for axes in stream.plot_spectrum(), stream.plot_history():
+        assert "partial_fit" in axes.texts[0].get_text()
     with pytest.raises(NotFittedError):
         KernelRegressor().plot_history()
+
+
+@pytest.fixture(scope="module")
+def default_fits():
+    """A regressor and a classifier with no parameters but a seed, fitted to enough rows for a search."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+    regressor = mercer.KernelRegressor(random_state=0).fit(X, y)
+    assert regressor.summary_["search"]["best"]
+    return regressor, mercer.KernelClassifier(random_state=0).fit(X, y > 0)
+
+
+def test_plots_after_a_default_fit(default_fits):
+    pytest.importorskip("matplotlib")
+    for fitted in default_fits:
+        for plot in fitted.plot_history, fitted.plot_spectrum:
+            axes = plot()
+            assert axes.lines or "ep4" in axes.texts[0].get_text()
+
+
+def test_report_after_a_default_fit(default_fits, tmp_path):
+    for fitted in default_fits:
+        page = Path(fitted.report(tmp_path / "page.html")).read_text(encoding="utf-8")
+        assert "the best of each kernel and preprocessing" in page
+        assert fitted.summary_["search"]["best"]["kernel"] in page
 
 
 def test_report(waves, tmp_path):
@@ -451,5 +502,6 @@ def test_report(waves, tmp_path):
     page = Path(path).read_text(encoding="utf-8")
     assert page.startswith("<!") and "KernelRegressor" in page and "<script" not in page
     KernelRegressor().fit(*waves).report(tmp_path / "direct.html")
+    KernelRegressor(learn_features=2).fit(*waves).report(tmp_path / "features.html")
     with pytest.raises(OSError):
         KernelRegressor().fit(*waves).report(tmp_path / "no" / "folder.html")

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from mercer import Dataset, KernelClassifier, KernelRegressor
+from mercer import Dataset, KernelClassifier, KernelRegressor, MercerWarning, Model
 from mercer._context import Context
 from mercer._table import encode
 
@@ -64,7 +64,7 @@ def test_regression(frame):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), expected)
     with pytest.raises(ValueError, match="no column 'city', which the model was trained on"):
         model.predict(frame.drop(columns="city"))
-    with pytest.raises(ValueError, match="column 'area' is a category, but the model was trained on a number"):
+    with pytest.raises(ValueError, match="^X, column 'area', row 0: 'large' is not a number, which the model was trained on"):
         model.predict(frame.assign(area="large"))
 
 
@@ -75,6 +75,198 @@ def test_classes_and_new_levels(frame):
     new = frame.assign(city=frame["city"].replace("Rom", "Oslo"))
     assert model.predict(new).shape == (120,)
     assert model.predict_proba(new).shape == (120, 2)
+
+
+# ---- What is refused, and what is a warning ----
+
+
+def texts(recorded):
+    return [str(entry.message) for entry in recorded if issubclass(entry.category, MercerWarning)]
+
+
+def days(count, form="%Y-%m-%d"):
+    return list(pandas.date_range("2020-01-01", periods=count).strftime(form))
+
+
+def test_a_few_bad_cells():
+    """A column is not lost for them: the message has the row, and what to do in Python."""
+    when = days(400)
+    when[59] = "2020-02-30"
+    frame = pandas.DataFrame({"when": when, "a": np.arange(400) % 7 + 0.5})
+    message = (
+        r"^X, column 'when', row 59: '2020-02-30' is not a date, but 399 of 400 values are; make it a missing value, or make "
+        r"the column a category: pandas.to_datetime\(X\['when'\], errors='coerce'\), or X\['when'\].astype\('category'\)$"
+    )
+    with pytest.raises(ValueError, match=message):
+        KernelRegressor().fit(frame, np.arange(400.0))
+    _, schema, names = encode(Context(), frame.assign(when=pandas.to_datetime(frame["when"], errors="coerce")))
+    assert names == ["when", "when sine", "when cosine", "when missing", "a"]
+    _, schema, names = encode(Context(), frame.assign(when=frame["when"].astype("category")))
+    assert names[0] == "when=2020-01-01" and "other" in schema
+    rating = pandas.DataFrame({"rating": ["4", "5", "-", *["3"] * 97]})
+    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*pandas.to_numeric\(X\['rating'\]"):
+        encode(Context(), rating)
+
+
+def test_notations(tmp_path):
+    """Amounts and dates as text are read as in a file, in training and when predicting."""
+    amounts = [f"${500 + 7.25 * i:,.2f}" for i in range(300)]
+    frame = pandas.DataFrame({"amount": amounts, "when": days(300, "%d/%m/%Y"), "half": [f"{i / 2}" for i in range(300)]})
+    y = 500 + 7.25 * np.arange(300)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    X, schema, names = encode(Context(), frame)
+    assert names == ["amount", "when", "when sine", "when cosine", "half"]
+    np.testing.assert_array_equal(X[:, 0], y.astype(np.float32))
+    np.testing.assert_array_equal(X, Dataset(tmp_path / "t.csv", task="unlabelled").read()[0])
+    assert schema == Dataset(tmp_path / "t.csv", task="unlabelled").info()["schema"]
+    model = KernelRegressor(random_state=0, tune="off").fit(frame, y)
+    expected = model.predict(frame)
+    assert model.score(frame, y) > 0.99
+    np.testing.assert_array_equal(model.predict(frame.iloc[:12]), expected[:12])  # day or month? the model knows
+    numbers = frame.iloc[:12].assign(amount=y[:12])  # numbers are what they are
+    np.testing.assert_array_equal(model.predict(numbers), expected[:12])
+    with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' is not a number"):
+        model.predict(frame.assign(amount="€5"))
+    with pytest.raises(ValueError, match=r"^X, column 'when': dates such as '01/01/2020' do not show .*dayfirst=True"):
+        encode(Context(), frame.iloc[:12].assign(when=pandas.date_range("2020-01-01", periods=12, freq="MS").strftime("%d/%m/%Y")))
+
+
+def test_text_that_is_true_or_false():
+    frame = pandas.DataFrame({"ok": ["true", "False"] * 20, "a": np.arange(40) % 7})
+    X, schema, _ = encode(Context(), frame)
+    np.testing.assert_array_equal(encode(Context(), frame, schema)[0], X)
+
+
+def test_whole_numbers_as_text():
+    """The usual way to mark a category stays one, with a warning; codes with leading zeros have none."""
+    month, zips = [str(i % 12 + 1) for i in range(60)], ["00501", "10001"] * 30
+    frame = pandas.DataFrame({"month": month, "zip": zips, "kind": pandas.Categorical(month)})
+    with pytest.warns(MercerWarning) as recorded:
+        names = encode(Context(), frame)[2]
+    assert len(names) == 26
+    assert [text for text in texts(recorded)] == [
+        "column 'month' holds whole numbers as text, such as '1', and is used as a category; convert it to numbers, or to "
+        "categories to avoid this warning"
+    ]
+
+
+def test_durations_and_periods():
+    rng = np.random.default_rng(0)
+    hours = rng.integers(1, 100, 40)
+    took = pandas.Series(pandas.to_timedelta(hours, unit="h"))
+    took[3] = pandas.NaT
+    months = pandas.Series(pandas.period_range("2000-01", periods=40, freq="M"))
+    for frame in (
+        pandas.DataFrame({"took": took, "month": months}),
+        pandas.DataFrame({"took": took.astype(object), "month": months.astype(object)}),
+    ):
+        X, _, names = encode(Context(), frame)
+        assert names == ["took", "took missing", "month", "month sine", "month cosine"]
+        np.testing.assert_array_equal(X[4:, 0], (hours[4:] / 24).astype(np.float32))  # days
+        assert X[3, 1] == 1
+        assert X[:3, 2].tolist() == [0, 31, 60]  # days since 2000-01-01, when each begins
+
+
+def test_columns_that_are_not_used():
+    frame = pandas.DataFrame({"amount": [f"blue-{i}" for i in range(40)], "same": 7, "none": None, "city": ["Ulm", "Bonn"] * 20})
+    with pytest.warns(MercerWarning) as recorded:
+        KernelRegressor(random_state=0).fit(frame, np.arange(40) % 2)
+    assert texts(recorded)[:3] == [
+        "column 'amount' is not used: almost every value is a different text, such as 'blue-0'; if these are numbers or "
+        "dates, convert them; otherwise remove it, or make it a category",
+        "column 'same' is not used: it has one value, '7'",
+        "column 'none' is not used: it is empty",
+    ]
+    wide = pandas.DataFrame({f"c{i}": ["k"] * 40 for i in range(20)} | {"city": ["Ulm", "Bonn"] * 20})
+    with pytest.warns(MercerWarning) as recorded:
+        encode(Context(), wide)
+    assert len(texts(recorded)) == 9
+    assert texts(recorded)[-1].startswith("12 more columns are not used: 0 empty, 12 with one value")
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_row_numbers(plain):
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"id": np.arange(1, 61), "a": rng.normal(size=60), "b": rng.permutation(60)})
+    if not plain:
+        frame["city"] = ["Ulm", "Bonn"] * 30
+    with pytest.warns(MercerWarning) as recorded:
+        model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, frame["a"])
+    expected = "column 'id': 60 different whole numbers in order; it looks like a row number; if it is one, remove it"
+    assert [text for text in texts(recorded) if "in order" in text] == [expected]
+    assert model.n_features_in_ == len(frame.columns)  # it stays
+
+
+def test_integers_that_double_merges():
+    big = np.array([2**63 - 1 - i for i in range(50)])
+    expected = "50 different whole numbers, such as 9223372036854775807, become 1 in double"
+    y = np.arange(50.0)
+    for X, name in (
+        (np.stack([big, np.arange(50) % 7], axis=1), "X, column 0"),
+        (pandas.DataFrame({"k": big, "a": y % 7}), "column 'k'"),
+        (pandas.DataFrame({"k": big, "a": ["u", "v"] * 25}), "column 'k'"),
+    ):
+        with pytest.warns(MercerWarning) as recorded:
+            KernelRegressor(random_state=0, ridge=1e-3).fit(X, y)
+        assert any(text.startswith(f"{name}: {expected}") for text in texts(recorded)), texts(recorded)
+
+
+def test_unknown_categories_are_warnings(frame):
+    model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, target(frame))
+    new = frame.copy()
+    new.loc[4, "city"] = "Atlantis"
+    with pytest.warns(MercerWarning, match="column 'city': 1 cell has a category not seen in training \\('Atlantis'\\); it is treated as unknown"):
+        model.predict(new)
+    new.loc[6, "city"] = "Avalon"
+    with pytest.warns(MercerWarning, match="column 'city': 2 cells have a category not seen in training \\(such as 'Atlantis'\\)"):
+        model.predict(new)
+
+
+def test_columns_that_cannot_be_used(frame):
+    y = target(frame)
+    twice = pandas.concat([frame, frame[["city"]]], axis=1)
+    with pytest.raises(ValueError, match="^X has 2 columns named 'city'; rename or drop all but one"):
+        KernelRegressor().fit(twice, y)
+    with pytest.raises(ValueError, match="^X, column 'tags': values of type list are neither numbers nor text"):
+        KernelRegressor().fit(frame.assign(tags=[[1, 2]] * len(frame)), y)
+    model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y)
+    with pytest.raises(ValueError, match="^X: 2 columns are named 'city', the model was trained on 1"):
+        model.predict(twice)
+    with pytest.raises(ValueError, match="^X has no column 'city', which the model was trained on"):
+        model.predict(frame.drop(columns="city"))
+
+
+def test_a_loaded_model_takes_frames(frame, tmp_path):
+    y = np.where(frame["city"] == "Bonn", "yes", "no")
+    fitted = KernelClassifier(random_state=0, intervals=True).fit(frame, y)
+    fitted.model_.save(tmp_path / "model")
+    model = Model.load(tmp_path / "model")
+    shuffled = frame[["sold", "rooms", "area", "kind", "garden", "city"]].assign(extra=1)
+    for table in frame, shuffled:
+        assert [model.labels[k] for k in model.classify(table)] == list(fitted.predict(frame))
+        np.testing.assert_array_equal(model.probabilities(table), fitted.predict_proba(frame))
+        np.testing.assert_array_equal(model.class_sets(table, 0.8), fitted.predict_set(frame, 0.8))
+        assert model.gradients(table).shape == (120, 2, len(model.feature_names))
+    encoded = encode(Context(), frame, model.schema)[0]
+    np.testing.assert_array_equal(model.predict(encoded), model.predict(frame))
+    with pytest.raises(ValueError, match="no column 'city'"):
+        model.predict(frame.drop(columns="city"))
+
+
+def test_a_loaded_model_finds_columns_of_numbers_by_name(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pandas.DataFrame(rng.normal(size=(100, 3)), columns=["a", "b", "c"])
+    fitted = KernelRegressor(random_state=0, intervals=True).fit(table, table["a"] - 2 * table["c"])
+    fitted.model_.save(tmp_path / "model")
+    model = Model.load(tmp_path / "model")
+    assert model.schema is None
+    for other in table, table[["c", "a", "b"]], table.assign(d=0.0), table.to_numpy():
+        np.testing.assert_array_equal(model.predict(other)[:, 0], fitted.predict(table))
+    low, high = fitted.predict_interval(table)
+    radius = model.interval()
+    np.testing.assert_array_equal(model.predict(table[["b", "a", "c"]])[:, 0] - radius, low)
+    with pytest.raises(ValueError, match="'b'"):
+        model.predict(table[["a", "c"]])
 
 
 def test_arrays_with_gaps():

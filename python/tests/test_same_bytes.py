@@ -89,9 +89,9 @@ def test_same_bytes(dtype, classes, how, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
     parameters, options, fields, train = how
-    # The estimator calibrates its probabilities: the others are asked to.
+    # The estimator and the program calibrate probabilities by default; the library has to be told.
     calibrate = {"calibrate": L.ON} if classes else {}
-    program = of_program(tmp_path, classes, [*options, *(["--calibrate", "on"] if classes else [])])
+    program = of_program(tmp_path, classes, options)
     task = "classification" if classes else "regression"
     data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task=task)
     assert of_library(tmp_path, data, fields, train, **calibrate) == program

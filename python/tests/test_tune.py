@@ -82,7 +82,7 @@ def test_groups_and_times():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"tune": -1}, "tune is -1"), ({"tune": "yes"}, "tune is 'yes'"), ({"tune": True, "criterion": "guess"}, "tune_criterion"),
+    [({"tune": -1}, "tune is -1"), ({"tune": "yes"}, "tune is 'yes'"), ({"tune": True, "criterion": "guess"}, "criterion"),
      ({"tune": True, "bandwidth": 2.0}, "bandwidth"), ({"tune": True, "kernels": ["ntk"]}, "ntk")],
 )
 def test_refusals(options, words):

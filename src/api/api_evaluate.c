@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
 #include "data/dataset.h"
 #include "model/model.h"
@@ -71,9 +72,9 @@ static mercer_status check_options(mercer_context *context, const mercer_evaluat
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: outputs %lld, rows %lld, memory %lld: at least 1, 1 and 0 are needed",
                         (long long)options->outputs, (long long)options->rows, (long long)options->memory);
-    if (!(options->temperature >= 0) || !isfinite(options->temperature))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be finite and above 0",
-                        options->temperature);
+    if (options->temperature != 0 && !mrc_in_range(options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be in %g .. %g",
+                        options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
     for (int64_t j = 0; options->class_shift && j < options->outputs; j++)
         if (!isfinite(options->class_shift[j]))
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: class_shift[%lld] is not finite", (long long)j);
@@ -194,11 +195,10 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     mercer_context *context = model->context;
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
-    if (data->features != mrc_model_features(model) || data->outputs != model->weights.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "data: %lld features and %lld outputs, but the model has %lld and %lld",
-                        (long long)data->features, (long long)data->outputs, (long long)mrc_model_features(model),
-                        (long long)model->weights.cols);
+    MRC_TRY(mrc_check_model_dataset(model, data));
+    if (data->outputs != model->weights.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
+                        (long long)data->outputs, (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
     if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
     if (!ours.class_shift) ours.class_shift = mercer_model_class_shift(model);

@@ -4,7 +4,9 @@
 
 #include "api/api_options.h"
 #include "core/matrix.h"
+#include "data/dataset.h"
 #include "fit/tuned/tuned.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,6 +60,7 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_fit_options), theirs, "options"));
     MRC_TRY(mrc_read_struct(context, train, MRC_STRUCT(mercer_train_options), ours->train, "options: train"));
     MRC_TRY(check_numbers(context, ours));
+    MRC_TRY(mrc_plan_check_options(context, train)); /* here, not after a search */
     MRC_TRY(check_together(context, ours, train));
     MRC_TRY(check_transform(context, ours->target_transform));
     if (mrc_fit_weighs_classes(ours) && strcmp(ours->class_weight, "balanced") != 0 && !strchr(ours->class_weight, '='))
@@ -82,6 +85,26 @@ mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options
     return read_options(context, &ours, &train, options);
 }
 
+/* Validation data and given centers must be read as the data are; classes of a given model must be those of the data.
+   Its columns are compared later, together with those of a checkpoint. */
+static mercer_status check_datasets(mercer_context *context, const mercer_dataset *data,
+                                    const mercer_fit_options *options)
+{
+    mrc_sample_form form = {.whose = "the training set",
+                            .schema = data->schema,
+                            .feature_names = data->feature_names,
+                            .labels = data->label_names,
+                            .features = data->features,
+                            .outputs = data->outputs};
+    if (options->validation) MRC_TRY(mrc_dataset_check_form(context, options->validation, "validation data", &form));
+    if (options->given_centers)
+        MRC_TRY(mrc_dataset_check_form(context, options->given_centers, "given_centers", &form));
+    if (!options->model) return MERCER_OK;
+    form.whose = "the model", form.feature_names = NULL;
+    form.labels = mercer_model_labels(options->model, &form.outputs);
+    return mrc_dataset_check_form(context, data, "data", &form);
+}
+
 /* ---- Steps --------------------------------------------------------------------------------------------------- */
 
 mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
@@ -96,6 +119,7 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     MRC_TRY(read_options(context, &ours, &train, options));
     if (train.patience > 0 && !ours.validation && ours.validation_fraction == 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation or validation_fraction");
+    MRC_TRY(check_datasets(context, data, &ours));
     return mrc_fitting_open(out, context, data, &ours, &train);
 }
 

@@ -190,17 +190,9 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
     return MERCER_OK;
 }
 
-static mercer_status check_data(const mercer_model *model, const mercer_dataset *data)
-{
-    if (data->features != mrc_model_features(model))
-        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld features, but the model has %lld",
-                        (long long)data->features, (long long)mrc_model_features(model));
-    return MERCER_OK;
-}
-
 static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
 {
-    MRC_TRY(check_data(model, data));
+    MRC_TRY(mrc_check_model_dataset(model, data));
     if (data->task == MERCER_TASK_UNLABELLED)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
     if (data->outputs == model->weights.cols) return MERCER_OK;
@@ -351,7 +343,7 @@ mercer_status mercer_partial_dependence(mercer_model *model, const mercer_datase
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", !data ? "data" : values ? "count" : "values");
     MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "F", F, F->rows, model->weights.cols));
-    MRC_TRY(check_data(model, data));
+    MRC_TRY(mrc_check_model_dataset(model, data));
     MRC_TRY(open_columns(&all, model));
     if (column < 0 || column >= all.count)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs with struct_size; sizes as text. */
+/* Structs with struct_size; sizes as text; whether a dataset fits a model. */
 #include "api/api_options.h"
 
 #include "core/matrix.h"
 #include "core/spec.h"
+#include "data/dataset.h"
+#include "model/model.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -96,4 +98,16 @@ mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const 
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "'%s' is not a size such as 500MB, 8G or 16GiB", text);
     *bytes = (int64_t)value;
     return MERCER_OK;
+}
+
+mercer_status mrc_check_model_dataset(const mercer_model *model, const mercer_dataset *data)
+{
+    bool classes = model->labels && model->label_count == model->weights.cols;
+    const mrc_sample_form form = {.whose = "the model",
+                                  .schema = model->schema,
+                                  .feature_names = model->feature_names,
+                                  .labels = classes ? model->labels : NULL,
+                                  .features = mrc_model_features(model),
+                                  .outputs = model->weights.cols};
+    return mrc_dataset_check_form(model->context, data, "data", &form);
 }

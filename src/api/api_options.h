@@ -36,4 +36,8 @@ mercer_status mrc_check_bounds(mercer_context *context, const mrc_bound *bounds,
 /* The caller's shape, checked; types that it leaves open are chosen. */
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
 
+/* MERCER_ERROR_MISMATCH if the samples were read with another schema, other columns or other classes than the model's,
+   MERCER_ERROR_SHAPE if they have another number of features. */
+mercer_status mrc_check_model_dataset(const mercer_model *model, const mercer_dataset *data);
+
 #endif

@@ -65,8 +65,7 @@ void mrc_warn(mercer_context *context, const char *field, const char *format, ..
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (is_recorded(context, text)) return;
-    if (context->warning_count < MRC_WARNINGS) {
+    if (!is_recorded(context, text) && context->warning_count < MRC_WARNINGS) {
         mrc_warning *warning = &context->warnings[context->warning_count++];
         snprintf(warning->field, sizeof warning->field, "%s", field);
         memcpy(warning->text, text, sizeof text);

@@ -63,6 +63,25 @@ mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *con
     return MERCER_OK;
 }
 
+static int compare_texts(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+mercer_status mrc_find_repeated(mercer_context *context, const char *const *texts, int64_t count, const char **repeated)
+{
+    const char **sorted = NULL;
+    *repeated = NULL;
+    if (count < 2) return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &sorted, count, sizeof *sorted, "names"));
+    memcpy((void *)sorted, texts, (size_t)count * sizeof *sorted);
+    qsort((void *)sorted, (size_t)count, sizeof *sorted, compare_texts);
+    for (int64_t i = 1; i < count && !*repeated; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) *repeated = sorted[i];
+    mrc_free(context, (void *)sorted);
+    return MERCER_OK;
+}
+
 void mrc_count_bytes(mercer_context *context, int64_t bytes)
 {
     context->bytes_now += bytes;

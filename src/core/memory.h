@@ -102,6 +102,9 @@ static inline void mrc_scope_keep(mrc_scope *scope)
 
 /* Texts as a list in one block of memory: pointers first, then the texts. `out` is the address of a pointer. */
 mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *const *texts, int64_t count);
+/* Sets *repeated to a text that occurs more than once in the list, or to NULL. Costs a sort. */
+mercer_status mrc_find_repeated(mercer_context *context, const char *const *texts, int64_t count,
+                                const char **repeated);
 
 /* Counts bytes of the context that lie on a device: allocated if positive, released if negative. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);

@@ -98,7 +98,7 @@ void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size
         return;
     }
     char upper[48] = "";
-    if (parameter->high < 1e100) snprintf(upper, sizeof upper, " and <= %g", parameter->high);
+    if (parameter->high < 1e300) snprintf(upper, sizeof upper, " and <= %g", parameter->high);
     snprintf(text, size, "%s %g%s%s", parameter->low_included ? ">=" : ">", parameter->low, upper,
              parameter->kind == MRC_WHOLE ? ", whole" : "");
 }

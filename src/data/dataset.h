@@ -116,6 +116,20 @@ mercer_status mrc_dataset_copy_names(mercer_dataset *dataset, const char *const 
 /* A copy of a schema's text; NULL: none. */
 mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text);
 
+/* What samples must agree in to have the same features and classes. */
+typedef struct mrc_sample_form {
+    const char *whose;                /* in messages: "the model" */
+    const char *schema;               /* NULL: none */
+    const char *const *feature_names; /* (features), or NULL: columns go by position */
+    const char *const *labels;        /* (outputs) names of classes, or NULL */
+    int64_t features, outputs;
+} mrc_sample_form;
+/* MERCER_ERROR_MISMATCH unless the dataset, `what` in messages, has the schema, the column names and the classes of the
+   form, as far as both have them; MERCER_ERROR_SHAPE for another number of features. Samples that are not read from a
+   table have features already and need no schema. */
+mercer_status mrc_dataset_check_form(mercer_context *context, const mercer_dataset *data, const char *what,
+                                     const mrc_sample_form *form);
+
 /* What a file is written as. */
 typedef enum mrc_write_form { MRC_WRITE_NPY, MRC_WRITE_CSV, MRC_WRITE_TSV } mrc_write_form;
 typedef struct mrc_dataset_file {

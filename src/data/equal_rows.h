@@ -4,9 +4,9 @@
  * held-out error too small, so all splits work on units: the rows of a group where the data have groups, else the rows
  * with equal features.
  *
- * Rows are equal if their features (and targets and keys, where asked for) have the same values; -0 equals 0. They are compared
- * by 128-bit hashes: for n rows the probability that two different ones are taken for equal is below n^2 / 2^128, which
- * is 10^-22 for 10^8 rows. Cost: one read of the rows, a sort of n hashes, 24 bytes per row.
+ * Rows are equal if their features (and targets and keys, where asked for) have the same values; -0 equals 0. They are
+ * compared by 128-bit hashes: for n rows the probability that two different ones are taken for equal is below n^2 /
+ * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, a sort of n hashes, 24 bytes per row.
  */
 #ifndef MRC_DATA_EQUAL_ROWS_H
 #define MRC_DATA_EQUAL_ROWS_H
@@ -23,7 +23,7 @@ mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int
                             int64_t *units);
 
 /* A permutation of all rows that depends on their content only, not on their order: ascending hashes of features,
-   targets and keys; equal rows are adjacent. order (rows); start (rows + 1): where each of the *distinct runs begins. */
+   targets and keys; equal rows are adjacent. order (rows); start (rows + 1): where each of *distinct runs begins. */
 mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, int64_t *start, int64_t *distinct);
 
 #endif

@@ -47,6 +47,11 @@ static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
     MRC_TRY(mrc_budget_take(self->context, &self->budget, files->name, self->slice.rows * MRC_TARGET_BYTES));
     MRC_TRY(mrc_targets_open(&targets, self->context, files->name, origin, self->slice.rows));
     MRC_TRY(collect_files(&targets, files, &self->slice));
+    const mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
+    if (mrc_targets_find_notation(&targets, &wish)) {
+        mrc_targets_clear(&targets);
+        MRC_TRY(collect_files(&targets, files, &self->slice));
+    }
     return mrc_opening_settle(self, &targets);
 }
 

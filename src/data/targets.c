@@ -16,6 +16,8 @@
 #include <xxhash.h>
 
 enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
+/* One target in 20 is few; from 50 rows on more names than half of the rows are not classes. */
+enum { FEW_NAMES = 20, NAMED_ROWS = 50 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
 
@@ -152,12 +154,24 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add(self, text, length, NAN, place);
 }
 
+/* A number in the notation that was found. The notation fits all texts that were told apart. */
+static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
+{
+    char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
+    double value = 0;
+    if (mrc_read_amount(&self->notation, text, text + length, &value)) return mrc_targets_number(self, value, place);
+    return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: target '%s' is not a number such as %s, as others are",
+                    self->path, place_text(self, place, where), mrc_excerpt(excerpt, text, length),
+                    mrc_notation_text(&self->notation, notation));
+}
+
 mercer_status mrc_targets_text(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64];
     double value = 0;
     while (length > 0 && (*text == ' ' || *text == '\t')) text++, length--;
     while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t')) length--;
+    if (mrc_notation_is_set(&self->notation)) return add_amount(self, text, length, place);
     mrc_number kind = mrc_read_number(text, text + length, &value);
     if (kind == MRC_NUMBER) return mrc_targets_number(self, value, place);
     if (kind == MRC_NUMBER_INFINITE) return mrc_targets_number(self, INFINITY, place);
@@ -307,6 +321,14 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
+/* ---- What they are ------------------------------------------------------------------------------------------- */
+
+/* Whether numbers that were written as text are few and occur often enough to be classes. */
+static bool are_few(const mrc_targets *self)
+{
+    return self->count <= MRC_AUTO_CLASSES && self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
+}
+
 /* What they are if the caller does not say. Few whole numbers in text may be measurements: classes occur repeatedly. */
 static bool look_like_classes(const mrc_targets *self)
 {
@@ -315,10 +337,70 @@ static bool look_like_classes(const mrc_targets *self)
     switch (self->origin) {
         case MRC_TARGETS_LABELS: return true;
         case MRC_TARGETS_INTEGER: return few;
-        case MRC_TARGETS_TEXT: return few && self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
+        case MRC_TARGETS_TEXT: return few && are_few(self) && !mrc_notation_is_set(&self->notation);
         case MRC_TARGETS_REAL: return false;
     }
     return false;
+}
+
+bool mrc_targets_find_notation(mrc_targets *self, const mrc_target_wish *wish)
+{
+    mrc_readings common = mrc_readings_numbers;
+    bool date, ambiguous, whole = true;
+    if (self->text_place < 0 || mrc_notation_is_set(&self->notation) || wish->labels) return false;
+    if (wish->task == MERCER_TASK_CLASSIFICATION) return false;
+    for (int64_t i = 0; i < self->count; i++) {
+        const char *text = self->texts + self->found[i].text;
+        if (self->found[i].text >= 0) common &= mrc_readings_of(text, text + strlen(text), self->separator);
+    }
+    if (!mrc_readings_choose(common, self->separator, MRC_ORDER_UNKNOWN, &self->notation, &date, &ambiguous))
+        return false;
+    for (int64_t i = 0; i < self->count; i++) {
+        const char *text = self->texts + self->found[i].text;
+        double value = self->found[i].value;
+        if (self->found[i].text >= 0) mrc_read_amount(&self->notation, text, text + strlen(text), &value);
+        whole = whole && value == floor(value);
+    }
+    if (wish->task == MERCER_TASK_AUTO && whole && !self->too_many && are_few(self))
+        self->notation = (mrc_notation){0}; /* "10%" and "20%" are classes, as 10 and 20 are */
+    return mrc_notation_is_set(&self->notation);
+}
+
+/* Refuses a few names among many different numbers. */
+static mercer_status refuse_few_names(const mrc_targets *self)
+{
+    char where[64], excerpt[MRC_EXCERPT_CHARS];
+    const char *text = self->texts + self->text_first;
+    int64_t names = 0, numbers = 0;
+    bool whole = true;
+    for (int64_t i = 0; i < self->count; i++) {
+        if (self->found[i].text >= 0) continue;
+        numbers++;
+        whole = whole && self->found[i].value == floor(self->found[i].value);
+    }
+    for (int64_t i = 0; i < self->rows; i++) names += self->found[self->classes[i]].text >= 0;
+    if (names * FEW_NAMES >= self->rows || (whole && numbers <= MRC_AUTO_CLASSES)) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_DATA,
+                    "%s: %s: target '%s' is not a number, but %lld of %lld are; if it means \"no value\", add "
+                    "--missing='%s'; if these are classes, add --task classification",
+                    self->text_path, place_text(self, self->text_place, where),
+                    mrc_excerpt(excerpt, text, (int64_t)strlen(text)), (long long)(self->rows - names),
+                    (long long)self->rows, excerpt);
+}
+
+/* Refuses names that are hardly classes. */
+static mercer_status check_names(const mrc_targets *self)
+{
+    char excerpt[MRC_EXCERPT_CHARS];
+    const char *text = self->texts + self->text_first;
+    if (self->text_place < 0 || self->too_many) return MERCER_OK;
+    MRC_TRY(refuse_few_names(self));
+    if (self->rows < NAMED_ROWS || 2 * self->count <= self->rows) return MERCER_OK;
+    return mrc_fail(
+        self->context, MERCER_ERROR_DATA,
+        "%s: the target has %lld different texts in %lld rows, such as '%s'; if these are numbers, write them "
+        "as 1234.5; if they are classes, add --task classification",
+        self->path, (long long)self->count, (long long)self->rows, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
 }
 
 mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
@@ -327,6 +409,7 @@ mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish,
     dataset->distinct = self->whole && !self->too_many && self->text_place < 0 ? self->count : 0;
     if (wish->task == MERCER_TASK_AUTO && !wish->labels) {
         classes = look_like_classes(self);
+        MRC_TRY(check_names(self));
         mrc_log(self->context, MERCER_LOG_INFO, "%s: the targets are taken for %s", self->path,
                 classes ? "classes" : "values");
     }

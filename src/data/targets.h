@@ -6,11 +6,16 @@
  * they are whole numbers of which at most 20 differ (in text also: each occurs three times on average, or only 2
  * differ), and values otherwise. Numbers that are equal are the same class, however they are written; names of classes
  * that are all numbers are sorted by value, others by their bytes.
+ *
+ * Texts that are all numbers in one notation (data/table/notation.h) are values: mrc_targets_find_notation finds it
+ * when all have been read, and they are read once more. So many different names that they are hardly classes are an
+ * error, unless the caller asked for classes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H
 
 #include "data/dataset.h"
+#include "data/table/notation.h"
 
 #include <stdbool.h>
 
@@ -47,6 +52,8 @@ typedef struct mrc_targets {
     const char *text_path; /* where the first name is */
     int64_t text_place;    /* of the first name; -1: only numbers */
     int64_t text_first;    /* that name's place in `texts` */
+    char separator;        /* of the fields of the table; 0: none */
+    mrc_notation notation; /* of all texts; all zero: plain numbers and names */
 } mrc_targets;
 
 /* What the caller asked for. */
@@ -61,13 +68,15 @@ typedef struct mrc_target_wish {
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room);
 void mrc_targets_close(mrc_targets *targets);
-/* As it was when it was opened. */
+/* Forgets all targets; the notation stays. */
 void mrc_targets_clear(mrc_targets *targets);
 mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t place);
 /* One that was there before and is classes[row] of that one; they are not too many. */
 mercer_status mrc_targets_again(mrc_targets *targets, int32_t entry);
 /* A number or a name. */
 mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);
+/* Finds the notation of texts that are all numbers; true if there is one, and the targets must be read again. */
+bool mrc_targets_find_notation(mrc_targets *targets, const mrc_target_wish *wish);
 /* Decides what they are and sets task, outputs and labels with their names, or y, of the dataset. */
 mercer_status mrc_targets_settle(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
 

@@ -6,6 +6,7 @@
 #include "export/c99_job.h"
 #include "export/source_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,11 +20,17 @@ const char *mrc_c99_type(mercer_dtype dtype)
 void mrc_c99_number(mrc_c99_job *job, double value, bool single)
 {
     char text[NUMBER_CHARS];
+    if (single) value = (double)(float)value;
+    /* Norms of very large centers overflow; C99 has macros, but no digits, for what they become. */
+    if (!isfinite(value)) {
+        mrc_output_text(&job->out, isnan(value) ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
+        return;
+    }
     if (single)
         mrc_print_single((float)value, text, sizeof text);
     else
         mrc_print_number(value, text, sizeof text);
-    mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".en") ? "" : ".0", single ? "f" : "");
+    mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", single ? "f" : "");
 }
 
 void mrc_c99_own(mrc_c99_job *job, const char *name)
@@ -179,13 +186,42 @@ static void put_gaps(mrc_c99_job *job)
     mrc_c99_function(job, "c99_parts.h", "fill_from_others");
 }
 
+/* How numbers and dates of each column are written. */
+static void put_notations(mrc_c99_job *job)
+{
+    static const char *const functions[] = {"space_bytes", "unit_sign",       "pass_unit", "copy_digits",
+                                            "copy_whole",  "mrc_amount_text", "unit_fits", NULL};
+    const mrc_schema *schema = job->schema;
+    mrc_output_text(
+        &job->out,
+        "enum { MRC_UNITS = %d, MRC_PERCENT = %d, MRC_AMOUNT_CHARS = %d };\n\n"
+        "/* Order of a date, or decimal mark and unit of a number; 0 for plain decimals and ISO dates. */\n"
+        "typedef struct notation {\n    const char *date;\n    char decimal;\n    int unit;\n} notation;\n\n"
+        "static const notation notations[COLUMNS] = {\n",
+        MRC_UNITS, MRC_PERCENT, MRC_AMOUNT_CHARS);
+    for (int64_t i = 0; i < schema->count; i++) {
+        const mrc_notation *notation = &schema->columns[i].notation;
+        if (schema->columns[i].kind == MRC_KIND_DROP) continue;
+        mrc_output_text(&job->out, "    {");
+        if (notation->date)
+            mrc_c99_text(job, notation->date);
+        else
+            mrc_output_text(&job->out, "0");
+        mrc_output_text(&job->out, ", %d, %d},\n", notation->decimal, notation->unit);
+    }
+    mrc_output_text(&job->out, "};\n\n");
+    mrc_c99_function(job, "date.c", "mrc_read_date_in");
+    for (int i = 0; functions[i]; i++) mrc_c99_function(job, "notation.c", functions[i]);
+    mrc_c99_function(job, "c99_parts.h", "read_noted");
+}
+
 void mrc_c99_schema(mrc_c99_job *job)
 {
-    static const char *const dates[] = {"day_number", "is_leap",   "days_of_month", "take_digits",     "take_sign",
-                                        "take_time",  "take_zone", "mrc_read_date", "mrc_date_season", NULL};
-    static const char *const cells[] = {
-        "is_space",          "small_letter", "same_word",   "is_missing",      "read_decimal",
-        "is_missing_number", "read_value",   "encode_word", "fill_with_means", NULL};
+    static const char *const dates[] = {"day_number", "is_leap",   "days_of_month", "take_digits",   "take_sign",
+                                        "take_time",  "take_zone", "finish_date",   "mrc_read_date", "mrc_date_season",
+                                        NULL};
+    static const char *const cells[] = {"is_space",     "small_letter",      "same_word",  "is_missing",
+                                        "read_decimal", "is_missing_number", "read_plain", NULL};
     const mrc_schema *schema = job->schema;
     int64_t used = 0;
     mrc_output_text(&job->out,
@@ -209,6 +245,11 @@ void mrc_c99_schema(mrc_c99_job *job)
     put_column_names(job);
     for (int i = 0; dates[i]; i++) mrc_c99_function(job, "date.c", dates[i]);
     for (int i = 0; cells[i]; i++) mrc_c99_function(job, "c99_parts.h", cells[i]);
+    if (schema->noted) put_notations(job);
+    mrc_output_text(&job->out, "#define READ %s\n\n", schema->noted ? "read_noted" : "read_plain");
+    mrc_c99_function(job, "c99_parts.h", "read_value");
+    mrc_c99_function(job, "c99_parts.h", "encode_word");
+    mrc_c99_function(job, "c99_parts.h", "fill_with_means");
     if (schema->gaps.count > 0) put_gaps(job);
     mrc_output_text(&job->out, "#define FILL %s\n\n", schema->gaps.count > 0 ? "fill_from_others" : "fill_with_means");
     mrc_c99_function(job, "c99_parts.h", "encode_value");

@@ -249,19 +249,37 @@ static int is_missing_number(double value)
     return 0;
 }
 
+/* A decimal number or an ISO date, */
+static int read_plain(int c, const char *text, const char *end, double *value)
+{
+    return columns[c].kind == COLUMN_DATE ? mrc_read_date(text, end, value) : read_decimal(text, end, value);
+}
+
+/* or one in the notation of its column. */
+static int read_noted(int c, const char *text, const char *end, double *value)
+{
+    char plain[MRC_AMOUNT_CHARS];
+    int unit;
+    if (!notations[c].date && !notations[c].decimal) return read_plain(c, text, end, value);
+    if (notations[c].date) return mrc_read_date_in(notations[c].date, text, end, value);
+    unit = mrc_amount_text(text, end, notations[c].decimal, plain);
+    return unit >= 0 && unit_fits(unit, notations[c].unit) && read_decimal(plain, plain + strlen(plain), value);
+}
+
 /* A cell as a float, NAN if it is missing; 0: it is nothing of the kind. */
-static int read_value(int kind, double origin, const char *text, const char *end, float *cell)
+static int read_value(int c, const char *text, const char *end, float *cell)
 {
     double value;
+    int kind = columns[c].kind;
     size_t length = (size_t)(end - text);
     *cell = NAN;
     if (kind == COLUMN_BOOLEAN && (same_word("true", text, length) || same_word("false", text, length))) {
         *cell = length == 4 ? 1 : 0;
         return 1;
     }
-    if (kind == COLUMN_DATE ? mrc_read_date(text, end, &value) : read_decimal(text, end, &value)) {
+    if (READ(c, text, end, &value)) {
         if (kind != COLUMN_DATE && is_missing_number(value)) return 1;
-        *cell = (float)(value - origin);
+        *cell = (float)(value - columns[c].origin);
         return !isinf(*cell);
     }
     return is_missing(text, length);
@@ -333,7 +351,7 @@ static int encode_cells(const char *const *cells, double *x)
             encode_word(&columns[c], text, (size_t)(end - text), x + columns[c].first);
             continue;
         }
-        if (!read_value(columns[c].kind, columns[c].origin, text, end, &numbers[c])) return c + 1;
+        if (!read_value(c, text, end, &numbers[c])) return c + 1;
     }
     FILL(numbers, values);
     for (int c = 0; c < COLUMNS; c++)

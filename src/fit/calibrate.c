@@ -4,9 +4,10 @@
  *
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
- * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that the model has not seen. The loss is a smooth function of
- * one number, convex in 1 / T; a golden-section search over log T finds it. One number cannot change which class is the
- * likeliest, and some hundred samples determine it. Cost: some 25 passes over the scores (n, c).
+ * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that
+ * the model has not seen. The loss is a smooth function of one number, convex in 1 / T; a golden-section search over
+ * log T finds it. One number cannot change which class is the likeliest, and some hundred samples determine it. Cost:
+ * some 25 passes over the scores (n, c).
  *
  * Samples come from the validation set. Without one, every sample is scored by one of three models that were trained on
  * two thirds of the samples each: units (data/equal_rows.h) in the same third, classes spread evenly.
@@ -18,6 +19,7 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "data/equal_rows.h"
+#include "fit/tuned/tuned.h"
 
 #include <math.h>
 #include <string.h>
@@ -183,6 +185,18 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
+/* Sets a bandwidth that was not given to that of the model, which a resumed run has from its checkpoint. */
+static mercer_status take_bandwidth(const mercer_fitting *fitting, mercer_fit_options *options)
+{
+    mercer_kernel kernel;
+    const mercer_kernel *before = mercer_preprocess_kernel(fitting->applied);
+    bool open;
+    if (options->bandwidth > 0) return MERCER_OK;
+    MRC_TRY(mrc_fit_parse_kernel(options, fitting->context, 1, &kernel, &open));
+    if (open) options->bandwidth = before ? before->bandwidth : fitting->kernel.bandwidth;
+    return MERCER_OK;
+}
+
 /* Scores of the fold's samples by a fit to all others. rows: room for their numbers. */
 static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64_t *rows, const mercer_matrix *scores)
 {
@@ -194,10 +208,13 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     mercer_fit_options options = fitting->options;
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
     options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
-    options.checkpoint = NULL, options.average_models = 0;
+    options.checkpoint = NULL;
+    mrc_fit_without_search(&options);
+    if (fitting->no_ridge) train.lambda = -1;
     options.class_weight = options.calibrate_to = NULL; /* the samples have them */
-    options.centers = mrc_min(options.centers, n - (end - begin));
-    if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
+    MRC_TRY(take_bandwidth(fitting, &options));
+    bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
+    if (!augmented) options.centers = mrc_min(options.centers, n - (end - begin)); /* a fold has fewer rows */
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
     mercer_matrix x = mrc_rows(&sorted->x, begin, end - begin), f = mrc_rows(scores, begin, end - begin);
@@ -206,7 +223,7 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     return end > begin ? mercer_model_predict(model, &f, &x) : MERCER_OK;
 }
 
-static mercer_status cross_validate(mercer_fitting *self)
+static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
 {
     int64_t n = self->data->rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *sorted = NULL;
@@ -220,7 +237,27 @@ static mercer_status cross_validate(mercer_fitting *self)
     MRC_TRY(mrc_dataset_take(&sorted, self->data, all.order, n));
     for (; possible && all.number < FOLDS && !all.stopped; all.number++)
         MRC_TRY(score_fold(&all, sorted, all.order + n, &scores));
+    *stopped = all.stopped;
     return possible && !all.stopped ? find_temperature(self, sorted, &scores) : MERCER_OK;
+}
+
+/* Whether the temperature is found by cross-validation, which depends on the options only and not on the training. */
+static bool is_cross_validated(const mercer_fitting *self)
+{
+    bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
+    return classes && self->options.calibrate == MERCER_ON && !self->validation && !self->options.comm &&
+           self->data->labels;
+}
+
+mercer_status mrc_fit_calibrate_first(mercer_fitting *self)
+{
+    bool stopped = false;
+    int known;
+    mercer_model_temperature(self->model, &known);
+    if (!self->train.checkpoint || !is_cross_validated(self) || known) return MERCER_OK;
+    MRC_TRY(cross_validate(self, &stopped));
+    if (!stopped) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the calibration");
 }
 
 mercer_status mrc_fit_calibrate(mercer_fitting *self)
@@ -231,9 +268,10 @@ mercer_status mrc_fit_calibrate(mercer_fitting *self)
     if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
     if (classes) MRC_TRY(shift_classes(self)); /* also where no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
-    if (!temperature || options->calibrate != MERCER_ON) return MERCER_OK;
+    if (!is_cross_validated(self)) return MERCER_OK;
     int known;
+    bool stopped;
     double before = mercer_model_temperature(self->model, &known);
-    if (known) self->report.temperature = before; /* of a model that is trained further: fitting.c */
-    return known || options->comm || !self->data->labels ? MERCER_OK : cross_validate(self);
+    if (known) self->report.temperature = before; /* found before training, or that of a model trained further */
+    return known ? MERCER_OK : cross_validate(self, &stopped);
 }

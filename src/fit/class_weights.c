@@ -8,9 +8,9 @@
  * so the sum of all weights stays what it is. Otherwise they are given by name, "a=2,b=1", and 1 for classes that are
  * not named. A name is the longest that fits, so it may have commas and equals signs in it.
  *
- * A model of weighted classes estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are those of
- * the population, p(k | x), unless the caller asks for the weighted ones: the scores f of class k are shifted by
- * -T log w_k before the softmax, and T is found with the weights as they were before.
+ * A model of weighted classes estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are those
+ * of the population, p(k | x), unless the caller asks for the weighted ones: the scores f of class k are shifted by -T
+ * log w_k before the softmax, and T is found with the weights as they were before.
  */
 #include "fit/fitting.h"
 

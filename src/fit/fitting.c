@@ -219,10 +219,10 @@ static void tell_again(const mercer_fitting *self, mercer_plan *plan)
 }
 
 /* Of a model that is trained further, intervals and the temperature are those of other weights. Without rows to find
-   another temperature on, the old one is the better guess than none. */
+   another temperature on, the old one is the better guess than none; that of a checkpoint is the run's own. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
-    if (self->validation || !self->model_borrowed) {
+    if (self->validation || !(self->model_borrowed || self->options.checkpoint)) {
         MRC_TRY(mercer_model_set_temperature(self->model, 0));
         MRC_TRY(mercer_model_set_class_shift(self->model, NULL));
     }
@@ -234,6 +234,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(forget_calibration(self));
+    MRC_TRY(mrc_fit_calibrate_first(self));
     MRC_TRY(mrc_fit_train_members(self));
     mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
     self->model->beside = NULL, self->model->beside_count = 0;

@@ -2,8 +2,7 @@
 /*
  * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
  *
- *   class_weights.c   weights of classes
- *   samples.c      equal samples merged, rows held back
+ *   samples.c      equal samples merged, rows held out; class_weights.c: weights of classes
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
  *   tuned/         a search (src/tune), and what becomes of it
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
@@ -185,8 +184,12 @@ mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* The same for one of several: that it does not fit is no failure. */
 bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
-/* calibrate.c */
+/* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
+/* After a search, rounds of learning features or a choice of the ridge, finds a temperature that is cross-validated
+   before a training that writes checkpoints, so that they hold it: a resumed run knows the model but not the options
+   found. */
+mercer_status mrc_fit_calibrate_first(mercer_fitting *self);
 /* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights, const double *log_factors);

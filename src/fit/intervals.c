@@ -46,8 +46,8 @@ static double score_of(const mercer_fitting *self, const mercer_dataset *of, con
     return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
 }
 
-/* *count: rows that count. *effective: the number of equally weighted, independent rows that they stand for; the rows of
-   a group stand for one. */
+/* *count: rows that count. *effective: the number of equally weighted, independent rows that they stand for; the rows
+   of a group stand for one. */
 static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
 {
     double sum = 0, squares = 0;

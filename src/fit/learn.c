@@ -23,6 +23,7 @@
 #include "core/numbers/random.h"
 #include "features/agop.h"
 #include "features/metric.h"
+#include "fit/tuned/tuned.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -135,7 +136,7 @@ static void set_options(learner *self)
     self->train.patience = 0, self->train.polish = 0, self->train.checkpoint = NULL;
     self->train.progress = watch_round, self->train.progress_user = self;
     options->train = &self->train;
-    options->learn_features = 0;
+    mrc_fit_without_search(options);
     options->checkpoint = NULL, options->progress = NULL;
     options->calibrate = options->intervals = MERCER_OFF, options->merge = MERCER_OFF;
     options->class_weight = options->calibrate_to = NULL; /* the samples have them */
@@ -199,7 +200,7 @@ static mercer_status set_bandwidth(learner *self)
     MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, self->fitting->memory, &unit));
     MRC_TRY(choose(self, preprocess, unit));
     self->kernel.bandwidth = self->choice.bandwidth;
-    self->train.lambda = self->choice.ridge * mrc_fit_count_samples(self->data);
+    self->train.lambda = self->choice.ridge > 0 ? self->choice.ridge * mrc_fit_count_samples(self->data) : -1;
     self->options.kernel = NULL, self->options.bandwidth = 0;
     self->options.kernel_function = &self->kernel;
     return MERCER_OK;
@@ -417,7 +418,7 @@ static mercer_status run_rounds(learner *self)
     self->given = !open || bandwidth > 0;
     self->bandwidth = self->kernel.bandwidth;
     double lambda = fitting->train.lambda;
-    self->ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(fitting->data), 1) : -1;
+    self->ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(fitting->data), 1) : fitting->no_ridge ? 0 : -1;
     set_options(self);
     MRC_TRY(open_sample(self));
     MRC_TRY(mrc_alloc(fitting->context, &self->memory, 2, self->most * (int64_t)sizeof(double), "metrics"));

@@ -15,9 +15,9 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 #include "model/tensor_file.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { NUMBERS = 7 };
@@ -57,6 +57,14 @@ static mercer_status read_matrix(mercer_context *context, const char *path, cons
     return MERCER_OK;
 }
 
+static mercer_status check_scalar(mercer_context *context, const char *path, const char *name, double value, double low,
+                                  double high)
+{
+    if (mrc_in_range(value, low, high)) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the %s of its rounds of learning is %g, it must be in %g .. %g",
+                    path, name, value, low, high);
+}
+
 static mercer_status read_rounds(mercer_context *context, const char *path, const mrc_tensor_file *file, const char *of,
                                  int64_t d, double *now, double *best, mrc_rounds *out)
 {
@@ -72,8 +80,11 @@ static mercer_status read_rounds(mercer_context *context, const char *path, cons
                  errors.dtype == MERCER_F64 && errors.rows == 1;
     const double *n = whole ? numbers.data : NULL;
     whole = whole && n[0] == (double)errors.cols && errors.cols >= 1 && errors.cols <= MERCER_ROUNDS + 1 && n[2] >= 0 &&
-            n[2] < n[0] && n[3] > 0 && isfinite(n[3]) && n[4] >= 0 && isfinite(n[4]);
+            n[2] < n[0];
     if (!whole) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: its rounds of learning cannot be read", path);
+    MRC_TRY(check_scalar(context, path, "bandwidth", n[3], MRC_BANDWIDTH_LEAST, MRC_BANDWIDTH_MOST));
+    MRC_TRY(check_scalar(context, path, "ridge", n[4], 0, MRC_RIDGE_MOST));
+    MRC_TRY(check_scalar(context, path, "median distance", n[6], 0, MRC_BANDWIDTH_MOST));
     *out = (mrc_rounds){.next = (int64_t)n[0],
                         .done = n[1] != 0,
                         .best_round = (int64_t)n[2],

@@ -10,8 +10,8 @@
  *
  * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (tune/split.c). More
  * centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is taken.
- * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps the
- * ridge that its note names.
+ * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
+ * the ridge that its note names.
  *
  * Cost: n p^2 flops and p^3 / 3 for each ridge and fold, below 0.3 s on two cores.
  */
@@ -133,7 +133,7 @@ static mercer_status search(ridge_search *self, double *ridge)
 
 void mrc_fit_read_ridge(mercer_fitting *self)
 {
-    self->no_ridge = self->train.lambda < 0;
+    self->no_ridge = self->train.lambda == -1;
     if (self->no_ridge) self->train.lambda = 0;
 }
 

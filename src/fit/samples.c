@@ -3,12 +3,12 @@
  * Which samples are trained on: equal ones are merged, some are held out.
  *
  * Merging: a sample of weight 2 and a row that occurs twice must give the same model. So samples with equal features,
- * targets and keys become one with the sum of their weights, those of weight 0 are dropped, and the rest is brought into
- * an order that depends on content only: the fit is then a function of the weighted set of samples, not of how the set
- * was written down. Samples that all differ, without weights, keep their order.
+ * targets and keys become one with the sum of their weights, those of weight 0 are dropped, and the rest is brought
+ * into an order that depends on content only: the fit is then a function of the weighted set of samples, not of how
+ * the set was written down. Samples that all differ, without weights, keep their order.
  *
- * Holding out: whole units (data/equal_rows.h) are drawn in random order until enough rows are held out; with times, the
- * latest rows are. A class keeps at least one unit to train on.
+ * Holding out: whole units (data/equal_rows.h) are drawn in random order until enough rows are held out; with times,
+ * the latest rows are. A class keeps at least one unit to train on.
  *
  * Cost: a read of the rows and a sort of n hashes (merging); the same and a copy of the rows (holding out), unless they
  * are too large for that: see hold_out.
@@ -86,7 +86,8 @@ bool mrc_fit_merges(const mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
     int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
-    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && !mrc_dataset_is_mapped(data);
+    int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
+    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
 }
 
 static mercer_status merge_samples(mercer_fitting *self)

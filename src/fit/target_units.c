@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the search,
- * by training and, through the model, by prediction.
+ * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the
+ * search, by training and, through the model, by prediction.
  *
  *   none, center, standardise   nothing; minus the mean; the same, divided by the deviation
- *   log    g(y) = log(y + shift), standardised: the shift is 0 if all targets are above 0, and 1 if the smallest is 0; a
- *          target below 0 is an error
+ *   log    g(y) = log(y + shift), standardised: the shift is 0 if all targets are above 0, and 1 if the smallest is
+ *          0; a target below 0 is an error
  *   rank   of sorted targets, equal ones together, the rank of a value is (weight below it + half of its own) / W; at
  *          most 1,000 of the values are kept, spread evenly, the smallest and the largest among them
  *
@@ -102,8 +102,9 @@ static int64_t rank_values(mrc_weighted *list, int64_t count)
     mrc_weighted_sort(list, count);
     for (int64_t i = 0; i < count; i++) all += list[i].weight;
     for (int64_t i = 0, next; i < count; i = next) {
-        double own = 0;
-        for (next = i; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
+        double own = list[i].weight;
+        /* From i + 1: a NaN is not equal to itself. */
+        for (next = i + 1; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
         list[distinct++] = (mrc_weighted){list[i].value, (below + own / 2) / all};
         below += own;
     }

@@ -68,6 +68,7 @@
 
 #include "mercer/advanced.h"
 
+#include "core/numbers/bounds.h"
 #include "core/numbers/host_device.h"
 
 #include <math.h>
@@ -255,14 +256,15 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 /* Parameters are fields of mercer_kernel: name, kind, required, whether the least value is valid, least, largest, and
    the value if it is not given (mrc_parameter in core/spec.h). */
 #define MRC_PARAMETER(field, ...) {#field, offsetof(mercer_kernel, field), __VA_ARGS__}
-#define MRC_BANDWIDTH MRC_PARAMETER(bandwidth, MRC_REAL, true, false, 0, 1e300, 0)
-#define MRC_GAMMA     MRC_PARAMETER(gamma, MRC_REAL, true, false, 0, 2, 0)
-#define MRC_GAMMA_L1  MRC_PARAMETER(gamma, MRC_REAL, true, false, 0, 1, 0)
-#define MRC_P         MRC_PARAMETER(p, MRC_REAL, true, false, 0, 2, 0)
-#define MRC_Q         MRC_PARAMETER(q, MRC_REAL, true, false, 0, 2, 0) /* and at most p: mrc_kernel_check */
-#define MRC_ALPHA     MRC_PARAMETER(alpha, MRC_REAL, false, false, 0, 1e100, 1)
+#define MRC_BANDWIDTH \
+    MRC_PARAMETER(bandwidth, MRC_REAL, true, true, MRC_BANDWIDTH_LEAST, MRC_BANDWIDTH_MOST, 0)
+#define MRC_GAMMA     MRC_PARAMETER(gamma, MRC_REAL, true, true, MRC_EXPONENT_LEAST, 2, 0)
+#define MRC_GAMMA_L1  MRC_PARAMETER(gamma, MRC_REAL, true, true, MRC_EXPONENT_LEAST, 1, 0)
+#define MRC_P         MRC_PARAMETER(p, MRC_REAL, true, true, MRC_EXPONENT_LEAST, 2, 0)
+#define MRC_Q         MRC_PARAMETER(q, MRC_REAL, true, true, MRC_EXPONENT_LEAST, 2, 0) /* at most p: mrc_kernel_check */
+#define MRC_ALPHA     MRC_PARAMETER(alpha, MRC_REAL, false, true, 1e-6, 1e6, 1)
 #define MRC_DEGREE    MRC_PARAMETER(degree, MRC_WHOLE, false, true, 1, 64, 3)
-#define MRC_SCALE     MRC_PARAMETER(scale, MRC_REAL, false, false, 0, 1e100, 1)
+#define MRC_SCALE     MRC_PARAMETER(scale, MRC_REAL, false, true, 1e-100, 1e100, 1)
 #define MRC_OFFSET    MRC_PARAMETER(offset, MRC_REAL, false, true, 0, 1e100, 1)
 #define MRC_DEPTH     MRC_PARAMETER(depth, MRC_WHOLE, false, true, 1, 64, 1)
 #define MRC_BIAS      MRC_PARAMETER(bias, MRC_REAL, false, true, 0, 1e100, 0)

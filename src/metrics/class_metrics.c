@@ -22,9 +22,11 @@
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
 
-/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). Of the likeliest class the sum over the
-   others is taken anew, since 1 - p loses its digits. */
-static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double sum, int64_t best,
+/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). The sum over the other classes is
+   computed separately for the likeliest class, since 1 - p loses its digits. log_sum: log sum exp((f - f_best) / T).
+   Scores enter as differences to the largest one: f / T may overflow, and infinity minus infinity is NaN, which has no
+   rank. */
+static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double log_sum, int64_t best,
                          double *margins)
 {
     double t = self->options.temperature, second = -(double)INFINITY, rest = 0;
@@ -33,7 +35,7 @@ static void find_margins(const mercer_evaluation *self, const double *f, const d
         if (j != best && f[j] > second) second = f[j];
     for (int64_t j = 0; j < c; j++)
         if (j != best) rest += exp((f[j] - second) / t);
-    for (int64_t j = 0; j < c; j++) margins[j] = f[j] / t - (sum + log1p(-p[j]));
+    for (int64_t j = 0; j < c; j++) margins[j] = (f[j] - f[best]) / t - (log_sum + log1p(-p[j]));
     margins[best] = c > 1 ? (f[best] - second) / t - log(rest) : 0;
     if (c == 2) margins[0] = (f[0] - f[1]) / t, margins[1] = -margins[0];
 }
@@ -52,7 +54,7 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
     double *p = self->row + c, *g = self->shifted, error = 0, brier = 0; /* y has no use for its place */
     const double *shift = self->options.class_shift;
     for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
-    double sum = mrc_softmax(p, g, c, self->options.temperature);
+    double log_sum = mrc_softmax(p, g, c, self->options.temperature);
     for (int64_t j = 0; j < c; j++) {
         double truth = j == label ? 1 : 0;
         error += (f[j] - truth) * (f[j] - truth);
@@ -60,14 +62,14 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
         if (f[j] > f[best]) best = j;
         if (g[j] > g[likeliest]) likeliest = j;
     }
-    find_margins(self, g, p, sum, likeliest, margins);
+    find_margins(self, g, p, log_sum, likeliest, margins);
     if (!(weight > 0)) return;
     self->squared_error += weight * error;
-    self->log_loss += weight * (sum - g[label] / self->options.temperature);
+    self->log_loss += weight * (log_sum - (g[label] - g[likeliest]) / self->options.temperature);
     self->brier += weight * (c == 2 ? brier / 2 : brier);
     self->confusion[label * c + best] += weight;
-    double sure = p[likeliest];
-    mrc_confidence_bin *bin = &self->bins[mrc_min(MRC_CALIBRATION_BINS - 1, (int64_t)(sure * MRC_CALIBRATION_BINS))];
+    double sure = p[likeliest], place = sure * MRC_CALIBRATION_BINS; /* beyond the last for 1, and nowhere for NaN */
+    mrc_confidence_bin *bin = &self->bins[place < MRC_CALIBRATION_BINS ? (int64_t)place : MRC_CALIBRATION_BINS - 1];
     bin->weight += weight;
     bin->confidence += weight * sure;
     bin->right += likeliest == label ? weight : 0;
@@ -99,21 +101,24 @@ static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked 
     return MERCER_OK;
 }
 
-/* NaN if one side has no weight. */
+/* NaN if one side has no weight, or a score is NaN, which has no rank. */
 static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *out)
 {
     ranked *list;
     double below = 0, pairs = 0, all = 0;
+    bool ranked_all = true;
     MRC_TRY(rank_rows(self, j, &list));
     for (int64_t i = 0, next; i < self->kept; i = next) {
-        double own = 0, other = 0;
-        for (next = i; next < self->kept && list[next].score == list[i].score; next++)
+        double own = list[i].own, other = list[i].other;
+        ranked_all = ranked_all && !isnan(list[i].score);
+        /* From i + 1: a NaN is not equal to itself, and a group must not be empty. */
+        for (next = i + 1; next < self->kept && list[next].score == list[i].score; next++)
             own += list[next].own, other += list[next].other;
         pairs += own * (below + other / 2);
         below += other, all += own;
     }
     mrc_free(self->context, list);
-    *out = below > 0 && all > 0 ? pairs / (below * all) : (double)NAN;
+    *out = ranked_all && below > 0 && all > 0 ? pairs / (below * all) : (double)NAN;
     return MERCER_OK;
 }
 

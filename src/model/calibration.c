@@ -14,19 +14,21 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Scores are about 0 and 1, temperatures at most 10, and weights of classes within 1e+-300. */
 #define MOST_SHIFT 1e4
+#define ROUNDING   1e-6 /* by which a sum of probabilities may exceed 1 */
 
 mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    if (!(temperature >= 0) || !isfinite(temperature))
-        return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g, it must be finite and above 0 (0: none)",
-                        temperature);
+    if (temperature != 0 && !mrc_in_range(temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g, it must be in %g .. %g (0: none)",
+                        temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
     model->calibration.temperature = temperature;
     return MERCER_OK;
 }
@@ -73,13 +75,16 @@ static mercer_status check_scores(const mercer_model *model, const mercer_matrix
         return mrc_fail(context, MERCER_ERROR_SHAPE, "scores: %lld x %lld; a list for each of %lld is needed",
                         (long long)scores->rows, (long long)scores->cols,
                         (long long)(classes ? 1 : model->weights.cols));
-    if (!(rows >= 1) || !isfinite(rows))
-        return mrc_fail(context, MERCER_ERROR_DATA, "rows is %g, it must be at least 1", rows);
+    if (!mrc_in_range(rows, 1, MRC_INTERVAL_ROWS_MOST))
+        return mrc_fail(context, MERCER_ERROR_DATA, "rows is %g, it must be in 1 .. %g", rows, MRC_INTERVAL_ROWS_MOST);
     for (int64_t i = 0; i < scores->rows; i++)
         for (int64_t k = 0; k < scores->cols; k++)
             if (mrc_load(scores, i, k) < (k > 0 ? mrc_load(scores, i, k - 1) : 0))
                 return mrc_fail(context, MERCER_ERROR_DATA, "scores: list %lld (from 0) is not ascending from 0",
                                 (long long)i);
+    if (classes && mrc_load(scores, 0, scores->cols - 1) > 1 + ROUNDING)
+        return mrc_fail(context, MERCER_ERROR_DATA, "scores: %g is not a probability",
+                        mrc_load(scores, 0, scores->cols - 1));
     return MERCER_OK;
 }
 
@@ -112,7 +117,7 @@ mercer_status mercer_model_interval(const mercer_model *model, double *radius, d
     if (!own->scores)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
                         "the model has no intervals: it was trained without rows held back for them");
-    double place = ceil(level * (1 + 1 / own->rows) * (double)own->count - rounding);
+    double place = fmax(1, ceil(level * (1 + 1 / own->rows) * (double)own->count - rounding));
     if (place > (double)own->count)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
                         "level is %g, but %.6g rows were held back: at most %.6g can be told from them", level,

@@ -82,6 +82,15 @@ static mercer_status check_names(const mercer_model *model, const char *const *n
     return MERCER_OK;
 }
 
+/* Predictions name a class by its label only. */
+static mercer_status check_distinct(const mercer_model *model, const char *const *labels, int64_t count)
+{
+    const char *repeated;
+    MRC_TRY(mrc_find_repeated(model->context, labels, count, &repeated));
+    if (!repeated) return MERCER_OK;
+    return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels: '%s' occurs more than once", repeated);
+}
+
 /* Replaces a list of names by a copy of another, all of them `what`; nothing changes if that fails. */
 static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count,
                                    const char *what)
@@ -101,6 +110,8 @@ mercer_status mercer_model_set_labels(mercer_model *model, const char *const *la
     if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
                         (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
+    MRC_TRY(check_names(model, labels, count, "label"));
+    MRC_TRY(check_distinct(model, labels, count));
     MRC_TRY(replace_names(model, &model->labels, labels, count, "label"));
     model->label_count = count;
     return MERCER_OK;
@@ -156,12 +167,13 @@ mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (schema) MRC_TRY(mrc_schema_read(&parsed, model->context, schema));
     int64_t features = parsed ? parsed->features : mrc_model_features(model);
-    bool fills = parsed && parsed->gaps.count > 0;
+    bool fills = parsed && parsed->gaps.count > 0, noted = parsed && parsed->noted;
     mrc_schema_free(parsed);
     if (features != mrc_model_features(model))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: it makes %lld features, the model has %lld",
                         (long long)features, (long long)mrc_model_features(model));
     MRC_TRY(replace_text(model, &model->schema, schema, "schema"));
     model->fills_gaps = fills;
+    model->reads_notations = noted;
     return MERCER_OK;
 }

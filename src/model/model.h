@@ -60,9 +60,10 @@ struct mercer_model {
     const char **feature_names; /* (d) names of the columns of samples; NULL: columns go by position */
     const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
     int64_t target_count;
-    char *note;      /* owned; NULL: none */
-    char *schema;    /* owned; of the table that samples are made of (data/schema); NULL: none */
-    bool fills_gaps; /* the schema has a matrix for it */
+    char *note;           /* owned; NULL: none */
+    char *schema;         /* owned; of the table that samples are made of (data/schema); NULL: none */
+    bool fills_gaps;      /* the schema has a matrix for it */
+    bool reads_notations; /* the schema has a column with a notation */
     mrc_calibration calibration;
     mrc_placed placed; /* owned; see mrc_model_place */
     mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */

@@ -180,6 +180,7 @@ static void collect_common(const mercer_model *model, contents *out)
 static const char *format_version(const mercer_model *model)
 {
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
+    if (model->schema && model->reads_notations) return MRC_MODEL_FORMAT_NOTATIONS;
     if (model->next) return MRC_MODEL_FORMAT_MEMBERS;
     if (model->schema) return model->fills_gaps ? MRC_MODEL_FORMAT_GAPS : MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;

@@ -8,14 +8,16 @@
 
 #define MRC_MODEL_FORMAT "mercer-model"
 /* The least version that says all a reader must know to predict: a model without units of its targets, without a
-   metric, without a transform of its targets, without a schema and without members is a file of version 1. */
-#define MRC_MODEL_FORMAT_PLAIN   "1"
-#define MRC_MODEL_FORMAT_UNITS   "2"
-#define MRC_MODEL_FORMAT_METRIC  "3" /* or a transform */
-#define MRC_MODEL_FORMAT_SCHEMA  "4"
-#define MRC_MODEL_FORMAT_GAPS    "5" /* a schema that says how gaps are filled */
-#define MRC_MODEL_FORMAT_MEMBERS "6"
-#define MRC_MODEL_FORMAT_SHIFT   "7" /* shifts of classes in probabilities */
+   metric, without a transform of its targets, without a schema and without members is a file of version 1. A reader
+   that does not know notations would take "1.234" for 1.234 where it is 1234. */
+#define MRC_MODEL_FORMAT_PLAIN     "1"
+#define MRC_MODEL_FORMAT_UNITS     "2"
+#define MRC_MODEL_FORMAT_METRIC    "3" /* or a transform */
+#define MRC_MODEL_FORMAT_SCHEMA    "4"
+#define MRC_MODEL_FORMAT_GAPS      "5" /* a schema that says how gaps are filled */
+#define MRC_MODEL_FORMAT_MEMBERS   "6"
+#define MRC_MODEL_FORMAT_NOTATIONS "7" /* a schema with notations of numbers or dates */
+#define MRC_MODEL_FORMAT_SHIFT     "8" /* shifts of classes in probabilities */
 
 /* What stands before the names of the tensors and texts of a member but the first: "member1.", ... */
 enum { MRC_MEMBER_CHARS = 32 };

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 #include "core/spec.h"
 #include "kernels/kernel.h"
 #include "model/tensor_format.h"
@@ -42,10 +43,10 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, SHIFT, VERSIONS };
-static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,  MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
-                                       MRC_MODEL_FORMAT_SHIFT};
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, VERSIONS };
+static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
+                                       MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
+                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -134,6 +135,19 @@ static mercer_status read_units(const model_reader *self)
     return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
 }
 
+static mercer_status check_metric(const model_reader *self, const mercer_matrix *map)
+{
+    for (int64_t i = 0; i < map->rows * map->cols; i++) {
+        double value = mrc_load(map, i / map->cols, i % map->cols);
+        if (!mrc_in_range(value, -MRC_METRIC_MOST, MRC_METRIC_MOST))
+            return mrc_fail(
+                self->context, MERCER_ERROR_FORMAT,
+                "%s: an entry of its metric is %g, it must be in -%g .. %g; make the file again with Mercer",
+                self->path, value, MRC_METRIC_MOST, MRC_METRIC_MOST);
+    }
+    return MERCER_OK;
+}
+
 /* The map of a metric, or no data; *features: columns that samples have. A reader that does not know it would predict
    something else: in a file of an older version it is an error. */
 static mercer_status find_metric(const model_reader *self, mercer_matrix *out, int64_t *features)
@@ -145,6 +159,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not know");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
     if (out->rows < 1) return wrong(self, "its metric is empty");
+    MRC_TRY(check_metric(self, out));
     if (out->rows > 1) *features = out->rows;
     return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
 }
@@ -164,6 +179,31 @@ static mercer_status read_curve(const model_reader *self)
     return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
+/* Shifts are any numbers, factors inverses of widths: a constant feature has 0. */
+static mercer_status check_factors(const model_reader *self, const mercer_matrix *factor)
+{
+    for (int64_t j = 0; j < factor->cols; j++)
+        if (mrc_load(factor, 0, j) < 0)
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                            "%s: preprocess.factor of feature %lld (from 0) is %g, it must not be negative; make the "
+                            "file again with Mercer",
+                            self->path, (long long)j, mrc_load(factor, 0, j));
+    return MERCER_OK;
+}
+
+/* Quantiles of a feature may be equal, where values of the samples repeat, but they never descend. */
+static mercer_status check_knots(const model_reader *self, const mercer_matrix *knots)
+{
+    for (int64_t j = 0; j < knots->rows; j++)
+        for (int64_t k = 1; k < knots->cols; k++)
+            if (mrc_load(knots, j, k) < mrc_load(knots, j, k - 1))
+                return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                                "%s: preprocess.quantiles of feature %lld (from 0) descend at entry %lld; make the "
+                                "file again with Mercer",
+                                self->path, (long long)j, (long long)k);
+    return MERCER_OK;
+}
+
 /* Those whose numbers are tensors are made of them, the others of their text. */
 static mercer_status make_preprocess(const model_reader *self, const char *spec, int64_t d)
 {
@@ -176,6 +216,8 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.factor", 1, d, MRC_ACCEPT_F64, &factor));
     if (rank) MRC_TRY(read_tensor(self, "preprocess.quantiles", d, MRC_RANK_KNOTS, MRC_ACCEPT_F64, &knots));
+    MRC_TRY(check_factors(self, &factor));
+    MRC_TRY(check_knots(self, &knots));
     MRC_TRY(mrc_preprocess_create(out, self->context, kind, 0, d, shift.data, factor.data));
     return rank ? mrc_preprocess_set_knots(*out, knots.data) : MERCER_OK;
 }
@@ -233,11 +275,15 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
     return take_names(self, key, array, set);
 }
 
-/* A number in the metadata; false if there is none, or it is no number. */
-static bool read_number(const model_reader *self, const char *key, double *out)
+/* Reads a number of the metadata, which must be present and in the range. */
+static mercer_status read_scalar(const model_reader *self, const char *key, double low, double high, double *out)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);
-    return text && mrc_scan_number(text, out);
+    if (text && mrc_scan_number(text, out) && mrc_in_range(*out, low, high)) return MERCER_OK;
+    return inside(self, key,
+                  mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                           "'%.40s' is not a number in %g .. %g; make the file again with Mercer", text ? text : "",
+                           low, high));
 }
 
 /* What older files do not have, and predictions do not need. */
@@ -247,7 +293,7 @@ static mercer_status read_calibration(const model_reader *self)
     double value;
     const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
     if (mrc_tensor_file_metadata(self->file, "temperature")) {
-        if (!read_number(self, "temperature", &value)) return wrong(self, "its temperature is no number");
+        MRC_TRY(read_scalar(self, "temperature", MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST, &value));
         MRC_TRY(inside(self, "temperature", mercer_model_set_temperature(self->model, value)));
     }
     if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
@@ -258,7 +304,7 @@ static mercer_status read_calibration(const model_reader *self)
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
         return wrong(self, "its intervals are neither of values nor of classes");
-    if (!read_number(self, "interval_rows", &value)) return wrong(self, "its interval_rows are no number");
+    MRC_TRY(read_scalar(self, "interval_rows", 1, MRC_INTERVAL_ROWS_MOST, &value));
     MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
     mercer_task task = strcmp(kind, "classes") == 0 ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
     return inside(self, "intervals", mercer_model_set_intervals(self->model, &scores, value, task));
@@ -273,6 +319,8 @@ static mercer_status read_schema(const model_reader *self)
     MRC_TRY(inside(self, "schema", mercer_model_set_schema(self->model, schema)));
     if (self->model->fills_gaps && version_of(self) < GAPS)
         return wrong(self, "its schema fills gaps, which its format_version does not know");
+    if (self->model->reads_notations && version_of(self) < NOTATIONS)
+        return wrong(self, "its schema has notations, which its format_version does not know");
     return MERCER_OK;
 }
 

@@ -56,8 +56,8 @@ typedef struct mrc_useless {
 /* The next one from *next (0 at first) on; false if there is none. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
-/* Return why a fit does not begin with a hyperparameter search, where that is left to the plan; NULL: it does. rows: those
-   of the data before any were held out. */
+/* Return why a fit does not begin with a hyperparameter search, where that is left to the plan; NULL: it does. rows:
+   those of the data before any were held out. */
 const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t rows,
                              int64_t memory);
 /* The option that was given and leaves only the ridge to be searched for, or NULL. */

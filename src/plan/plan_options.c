@@ -111,7 +111,7 @@ static mercer_status check_value(mercer_context *context, const mercer_option *o
     if (option->type == MERCER_OPTION_SWITCH && !(value >= MERCER_AUTO && value <= MERCER_OFF))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
                         option->name, value);
-    if (!(value >= least) || isinf(value))
+    if (!(value >= 0 || value == least) || isinf(value))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g", option->name, value,
                         least);
     if (option->limit > 0 && value >= option->limit)

@@ -4,6 +4,8 @@
 
 #include "solvers/iteration/temporary_centers.h"
 
+#include <math.h>
+
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
 {
     mercer_matrix kept = *value;
@@ -35,27 +37,14 @@ void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_ma
     mrc_temporary_centers_rows(temporary, &added->first, &rows);
 }
 
-static void add(mrc_state *state, mrc_state_number number)
+void mrc_state_add_numbers(mrc_state *state, const mrc_state_number *numbers, int count)
 {
-    if (state->number_count == MRC_STATE_NUMBERS)
-        state->overflow = true;
-    else
-        state->numbers[state->number_count++] = number;
-}
-
-void mrc_state_add_whole(mrc_state *state, int64_t *value)
-{
-    add(state, (mrc_state_number){.whole = value});
-}
-
-void mrc_state_add_real(mrc_state *state, double *value)
-{
-    add(state, (mrc_state_number){.real = value});
-}
-
-void mrc_state_add_flag(mrc_state *state, bool *value)
-{
-    add(state, (mrc_state_number){.flag = value});
+    for (int i = 0; i < count; i++) {
+        if (state->number_count == MRC_STATE_NUMBERS)
+            state->overflow = true;
+        else
+            state->numbers[state->number_count++] = numbers[i];
+    }
 }
 
 void mrc_state_read_numbers(const mrc_state *state, double *values)
@@ -66,9 +55,20 @@ void mrc_state_read_numbers(const mrc_state *state, double *values)
     }
 }
 
-void mrc_state_write_numbers(mrc_state *state, const double *values)
+static bool is_valid(const mrc_state_number *number, double value)
 {
-    for (int i = 0; i < state->number_count; i++) {
+    const double most_whole = 9e15; /* whole numbers are exact in a double up to here */
+    if (number->flag) return value == 0 || value == 1;
+    if (number->whole) return value >= 0 && value <= most_whole && value == floor(value);
+    return (value >= number->low && value <= number->high) || (number->unknown && isnan(value));
+}
+
+void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_state_number **wrong)
+{
+    *wrong = NULL;
+    for (int i = 0; i < state->number_count && !*wrong; i++)
+        if (!is_valid(&state->numbers[i], values[i])) *wrong = &state->numbers[i];
+    for (int i = 0; i < state->number_count && !*wrong; i++) {
         mrc_state_number *number = &state->numbers[i];
         if (number->whole) *number->whole = (int64_t)values[i];
         if (number->real) *number->real = values[i];

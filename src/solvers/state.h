@@ -14,11 +14,14 @@ struct mrc_temporary_centers;
 
 enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_PLAN = 512 };
 
-/* Exactly one of the pointers is set. */
+/* A number of a training, and the values of it that a file may hold. Exactly one of the pointers is set. */
 typedef struct mrc_state_number {
-    int64_t *whole;
-    double *real;
+    const char *name; /* for messages */
+    int64_t *whole;   /* 0 or more */
+    double *real;     /* low .. high */
     bool *flag;
+    double low, high;
+    bool unknown; /* NaN is valid too: it was not measured */
 } mrc_state_number;
 
 typedef struct mrc_state_matrix {
@@ -42,13 +45,12 @@ void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix
 /* Points or weights of temporary centers: those of this rank that are in use. */
 void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value,
                              const struct mrc_temporary_centers *temporary);
-void mrc_state_add_whole(mrc_state *state, int64_t *value);
-void mrc_state_add_real(mrc_state *state, double *value);
-void mrc_state_add_flag(mrc_state *state, bool *value);
+void mrc_state_add_numbers(mrc_state *state, const mrc_state_number *numbers, int count);
 
 /* The numbers in the order of the list, as doubles (whole numbers stay below 2^53). */
 void mrc_state_read_numbers(const mrc_state *state, double *values);
-void mrc_state_write_numbers(mrc_state *state, const double *values);
+/* Changes nothing if a value is not one that its number may have: *wrong is the first such number, otherwise NULL. */
+void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_state_number **wrong);
 
 /* Where states are kept: given to the trainer from outside, because the algorithms know no files. */
 typedef struct mrc_keeper {

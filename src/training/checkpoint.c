@@ -10,7 +10,6 @@
 #include "core/memory.h"
 #include "model/model_file.h"
 
-#include <math.h>
 #include <string.h>
 
 struct mrc_checkpoint {
@@ -82,19 +81,17 @@ static mercer_status load_numbers(void *user, mrc_state *state)
 {
     mrc_checkpoint *self = user;
     mercer_matrix found;
+    const mrc_state_number *wrong;
     double numbers[MRC_STATE_NUMBERS];
     if (!mrc_tensor_file_find(self->file, "state.numbers", &found) || found.dtype != MERCER_F64 || found.rows != 1 ||
         found.cols != state->number_count)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "the checkpoint's numbers are not those of this solver in this version");
-    for (int64_t i = 0; i < found.cols; i++) {
-        numbers[i] = mrc_load(&found, 0, i);
-        if (state->numbers[i].whole && !(fabs(numbers[i]) < 9e15))
-            return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's number %lld is %g", (long long)i,
-                            numbers[i]);
-    }
-    mrc_state_write_numbers(state, numbers);
-    return MERCER_OK;
+    for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
+    mrc_state_write_numbers(state, numbers, &wrong);
+    if (!wrong) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which no training writes",
+                    wrong->name, numbers[wrong - state->numbers]);
 }
 
 static mercer_status load_matrices(void *user, mrc_state *state)

@@ -11,14 +11,18 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
+#include "core/numbers/bounds.h"
 #include "data/files/input.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define KEEP_SECONDS 600.0
+#define MOST_SECONDS 1e10 /* of a training: 300 years */
+#define MOST_THREADS 1000000
 #define ROUNDED      " arithmetic fast" /* behind the plan, if it took half precision of its own accord */
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
@@ -52,16 +56,34 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
 {
     mrc_job *job = &self->job;
     mercer_report *report = &job->report;
-    int64_t *const whole[] = {&job->epoch,       &job->pass_rows,   &job->samples,  &self->since_best,
-                              &job->totals.rows, &report->halvings, &report->epochs};
-    double *const real[] = {
-        &self->kept_seconds,         &self->best_score,       &job->watchdog.loss,        &job->watchdog.target,
-        &job->watchdog.best,         &job->watchdog.seen,     &job->totals.squared_error, &job->totals.squared_target,
-        &job->totals.weighted_error, &job->totals.right,      &job->totals.weight,        &job->stream.heaviest,
-        &report->train_loss,         &report->train_accuracy, &report->validation_loss,   &report->validation_accuracy};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
-    mrc_state_add_flag(state, &job->have_best);
+    const double any = (double)INFINITY; /* losses may have overflowed before the steps were halved */
+    const double most = 1 + 1e-9;        /* of an accuracy, rounded */
+    const mrc_state_number numbers[] = {
+        {"epoch", .whole = &job->epoch},
+        {"pass_rows", .whole = &job->pass_rows},
+        {"samples", .whole = &job->samples},
+        {"since_best", .whole = &self->since_best},
+        {"totals.rows", .whole = &job->totals.rows},
+        {"halvings", .whole = &report->halvings},
+        {"epochs", .whole = &report->epochs},
+        {"seconds", .real = &self->kept_seconds, .high = MOST_SECONDS},
+        {"best_score", .real = &self->best_score, .low = -any, .high = most, .unknown = true},
+        {"watchdog.loss", .real = &job->watchdog.loss, .high = any, .unknown = true},
+        {"watchdog.target", .real = &job->watchdog.target, .high = any, .unknown = true},
+        {"watchdog.best", .real = &job->watchdog.best, .high = any, .unknown = true},
+        {"watchdog.seen", .real = &job->watchdog.seen, .high = MRC_ROWS_MOST},
+        {"totals.squared_error", .real = &job->totals.squared_error, .high = any, .unknown = true},
+        {"totals.squared_target", .real = &job->totals.squared_target, .high = any, .unknown = true},
+        {"totals.weighted_error", .real = &job->totals.weighted_error, .high = any, .unknown = true},
+        {"totals.right", .real = &job->totals.right, .high = DBL_MAX},
+        {"totals.weight", .real = &job->totals.weight, .high = DBL_MAX},
+        {"heaviest", .real = &job->stream.heaviest, .high = DBL_MAX},
+        {"train_loss", .real = &report->train_loss, .high = any, .unknown = true},
+        {"train_accuracy", .real = &report->train_accuracy, .high = most, .unknown = true},
+        {"validation_loss", .real = &report->validation_loss, .high = any, .unknown = true},
+        {"validation_accuracy", .real = &report->validation_accuracy, .high = most, .unknown = true},
+        {"have_best", .flag = &job->have_best}};
+    mrc_state_add_numbers(state, numbers, sizeof numbers / sizeof *numbers);
     mercer_matrix none = mrc_view(NULL, 0, job->target.weights->cols, job->target.weights->dtype);
     mrc_state_add_field(state, "state.best", job->have_best && job->best.data ? &job->best : &none, job->target.p);
     mrc_trainer_describe(self, state->plan, sizeof state->plan);
@@ -177,7 +199,8 @@ static void recall_ridge(mrc_trainer *self, const char *text)
 {
     const char *found = strstr(text, " lambda ");
     double lambda;
-    if (found && self->job.options.lambda == 0 && sscanf(found, " lambda %lf", &lambda) == 1 && lambda > 0)
+    if (found && self->job.options.lambda == 0 && sscanf(found, " lambda %lf", &lambda) == 1 && lambda > 0 &&
+        lambda <= MRC_RIDGE_MOST)
         self->job.options.lambda = lambda;
 }
 
@@ -192,7 +215,7 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
     char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
     MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
     if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
-        self->planned_threads > 0 && self->planned_budget > 0) {
+        self->planned_threads > 0 && self->planned_threads <= MOST_THREADS && self->planned_budget > 0) {
         recall_solver(self, text);
         recall_ridge(self, text);
         recall_precision(self, text);

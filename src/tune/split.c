@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so that
- * the first ones of a fold are a random part of it.
+ * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so
+ * that the first ones of a fold are a random part of it.
  *
  *   HOLDOUT     a fifth is held back, at most half as many as are fitted to
  *   KFOLD       five folds

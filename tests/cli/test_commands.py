@@ -43,7 +43,7 @@ class Train(Case):
         names = [event["event"] for event in events]
         self.assertEqual(names[:2], ["start", "plan"])
         self.assertEqual(names.count("epoch"), 3)
-        self.assertEqual(names[-2:], ["confusion", "summary"])
+        self.assertEqual(names[-3:], ["confusion", "warnings", "summary"])
         start, plan, summary = events[0], events[1], events[-1]
         self.assertEqual(start["data"], {"rows": 72, "features": 4, "outputs": 3, "dtype": "f32", "task": "classification", "format": "npy"})
         self.assertEqual((start["centers"]["count"], start["centers"]["method"]), (30, "random"))
@@ -55,8 +55,8 @@ class Train(Case):
             self.assertIsInstance(epochs[0][key], (int, float))
         for key in "projection_residual step steps projections".split():
             self.assertIn(key, epochs[0])
-        self.assertEqual(sum(map(sum, events[-2]["matrix"])), 18)
-        self.assertEqual(events[-2]["labels"], ["0", "1", "2"])
+        self.assertEqual(sum(map(sum, events[-3]["matrix"])), 18)
+        self.assertEqual(events[-3]["labels"], ["0", "1", "2"])
         self.assertEqual(set(summary["phases"]), {"setup", "forward", "gradient", "projection", "validation"})
         for key in "accuracy mse train_loss seconds peak_bytes flops stopped".split():
             self.assertIn(key, summary)
@@ -121,8 +121,8 @@ class Train(Case):
         self.good("train", "--x", "x.npy", "--y", "y.npy", "--x-val", "x.npy", "--y-val", "y.npy", "--centers", "60",
                   "--tune", "off", "--log", "run.jsonl", "-o", "m", "-q")
         events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
-        self.assertEqual([event["event"] for event in events[-2:]], ["predictions", "summary"])
-        found, summary = events[-2:]
+        self.assertEqual([event["event"] for event in events[-3:]], ["predictions", "warnings", "summary"])
+        found, _, summary = events[-3:]
         self.assertEqual((found["data"], found["rows"], len(found["outputs"])), ("validation", 5200, 3))
         self.good("predict", "-m", "m", "--x", "x.npy", "-o", "p.npy")
         _, _, given = read_npy(self.path("p.npy"))

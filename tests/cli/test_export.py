@@ -5,6 +5,7 @@ C files: the same bits as `mercer predict` on the scalar instruction set, compar
 run by onnxruntime, where it is installed.
 """
 import ctypes
+import json
 import math
 import os
 import random
@@ -247,6 +248,45 @@ class C99(Exports):
             cells = (ctypes.c_char_p * 6)(*(cell.encode() for cell in row))
             self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
 
+    def test_norms_that_overflow(self):
+        """Squares of centers beyond 1e19 are infinite in float: the file compiles all the same."""
+        large = [v * 1e38 for v in self.singles]
+        self.write("x.npy", npy_bytes("<f4", (320, 5), [max(-3e38, min(3e38, v)) for v in large]))
+        self.train("--preprocess", "none", "--kernel", "laplace:bandwidth=1", "--solver", "ep4", "--epochs", "1")
+        self.compiled()
+        self.assertTrue(b"INFINITY" in self.read("m.c"))
+
+    def test_notations(self):
+        """Amounts and dates as they are written: an exported file reads them as the program does."""
+        rng = random.Random(7)
+        lines = []
+        for _ in range(200):
+            amount, share = rng.choice([rng.uniform(-5, 5), rng.uniform(0, 1e6)]), rng.uniform(0, 100)
+            grouped = "{:,.2f}".format(abs(amount)).replace(",", "\u00a0").replace(".", ",")
+            lines.append([
+                rng.choice(["", "NA", ("-" if amount < 0 else "") + rng.choice(["€", "€ "]) + grouped, grouped + " €", grouped]),
+                rng.choice(["%.1f%%" % share, "%d %%" % share]).replace(".", ","),
+                "%d.%d.%04d%s" % (rng.randrange(1, 29), rng.randrange(1, 13), rng.randrange(1900, 2100), rng.choice(["", " 12:30"])),
+                "%d/%02d/%04d" % (rng.randrange(1, 13), rng.randrange(1, 29), rng.randrange(1900, 2100)),
+                "%.6g" % rng.gauss(0, 1),
+            ])
+        self.write("t.csv", "amount;share;day;us;plain;y\n" + "".join(";".join(row) + ";%d\n" % (i % 17) for i, row in enumerate(lines)))
+        self.good("train", "--x", "t.csv", "--target", "y", "--task", "regression", "-q", "-o", "m.safetensors")
+        shown = json.loads(self.good("inspect", "m.safetensors", "--json"))
+        found = [column.get("notation") for column in shown["schema"]["columns"]]
+        self.assertEqual(found, ["€1.234,5", "1.234,5%", "d.m.Y", "m/d/Y", None])
+        self.write("t.csv", "amount;share;day;us;plain\n" + "".join(";".join(row) + "\n" for row in lines))
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "-q", "-o", "f.npy", environment=SCALAR)
+        expected = read_npy(self.path("f.npy"))[2]
+        library, out = self.compiled("--name", "prices"), (ctypes.c_double * 1)()
+        for i, row in enumerate(lines):
+            cells = (ctypes.c_char_p * 5)(*(cell.encode() or None for cell in row))
+            self.assertEqual(library.prices_predict_cells(cells, out), 0, row)
+            self.assertEqual(bits(out), bits(expected[i : i + 1]), row)
+        for column, text in ((0, "$5"), (0, "1.23"), (0, "007"), (1, "12"), (2, "31.2.2000"), (2, "2000-01-01"), (3, "13/1/2000"), (4, "1 000")):
+            cells = (ctypes.c_char_p * 5)(*((text if j == column else cell).encode() for j, cell in enumerate(lines[2])))
+            self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
+
     def test_values_that_are_not_finite(self):
         self.train()
         library, out = self.compiled(), (ctypes.c_double * 2)()
@@ -331,7 +371,7 @@ class Refusals(Exports):
         self.bad(2, "format", "export", "m.safetensors", "--format", "f77", "-o", "m.c")
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("m.")), ["m.safetensors"])
         told = self.answer("export", "m.safetensors", "--format", "c99", "-o", "m.txt")
-        self.assertEqual(told, {"output": "m.txt", "centers": 260})
+        self.assertEqual(told, {"output": "m.txt", "centers": 260, "warnings": []})
 
 
 if __name__ == "__main__":

@@ -25,7 +25,19 @@ class Features(Case):
             samples, targets = rows(n, seed)
             lines = [",".join("%.6f" % v for v in x + [y]) for x, y in zip(samples, targets)]
             self.write(name, "\n".join([",".join(NAMES + ["y"])] + lines) + "\n")
-        self.common = ["--x", "t.csv", "--centers", "200", "--lambda", "1e-3"]
+        self.common = ["--x", "t.csv", "--centers", "200", "--lambda", "1e-3", "--tune", "off"]
+
+    def test_inspect_counts_features(self):
+        """A full metric of fewer directions than features does not change how many features a table has."""
+        lines = ["%.3f,%.3f,%s,%.3f" % (i % 7, i % 11, "uvw"[i % 3], i % 7 + i % 5) for i in range(80)]
+        self.write("t.csv", "a,b,c,y\n" + "\n".join(lines) + "\n")
+        metric = [1.0 if i == j and i < 4 else 0.5 if {i, j} == {0, 1} else 0.0 for i in range(5) for j in range(5)]
+        self.write("metric.npy", npy_bytes("<f8", (5, 5), metric))
+        self.good("train", "--x", "t.csv", "--target", "y", "--metric", "file:metric.npy", "-o", "m", "-q")
+        self.assertEqual(self.answer("inspect", "m")["metric"], {"kind": "full", "directions": 4})
+        text = self.good("inspect", "m")
+        self.assertRegex(text, r"full, 5 features to 4 directions")
+        self.assertRegex(text, r"2 numbers, 1 category: 5 features")
 
     def test_learning(self):
         plain = self.answer("train", *self.common, "-o", "plain.safetensors")

@@ -50,6 +50,30 @@ class Clashes(Case):
         self.refused(r"--checkpoint: .* is read as --config", "train", "--config", "run/config.json", "--checkpoint", "run", "--force", "-o", "m2")
         self.refused(r"--checkpoint: .* is written as --output|--output: .* is written as --checkpoint", *train, "--checkpoint", "sub", "-o", "sub/checkpoint.safetensors")
 
+    def test_patterns(self):
+        """A new file that matches the pattern of an input would be read as data by the next command."""
+        os.makedirs(self.path("pt"))
+        os.rename(self.path("x.npy"), self.path("pt/part-0.npy"))
+        os.symlink("pt", self.path("link"))
+        train = ("train", "--x", "pt/part-*.npy", "--y", "y.npy", "--tune", "off", "-q")
+        before = sorted(os.listdir(self.path("pt")))
+        matched = r"matches --x pt/part-\*\.npy and would be read as data"
+        for name in ("pt/part-9.npy", "./pt/part-.npy", "link/part-9.npy", os.path.join(self.folder, "pt", "part-1.npy")):
+            self.refused(r"--output: .*" + matched, *train, "-o", name)
+            self.refused(r"--log: .*" + matched, *train, "-o", "m2", "--log", name)
+            self.refused(r"--checkpoint: .*" + matched, *train, "-o", "m2", "--checkpoint", name)
+        self.refused(r"--checkpoint: .*config\.json matches --x pt/\*", "train", "--x", "pt/*", "--y", "y.npy", "-o", "m2", "--checkpoint", "pt")
+        self.refused(r"--output: pt/part-1\.npy matches --x", "predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-1.npy")
+        self.refused(r"--output: pt/part-1\.npy matches --x", "convert", "--x", "pt/part-[0-9].npy", "-o", "pt/part-1.npy")
+        self.refused(r"--output: pt/part-1\.npy matches --x", "centers", "--x", "pt/part-*.npy", "--centers", "3", "-o", "pt/part-1.npy")
+        self.refused(r"--output: pt/part-1\.json\.metric\.npy matches --x", "tune", "--x", "pt/part-*.npy", "--y", "y.npy", "-o", "pt/part-1.json")
+        self.refused(r"--output: pt/part-0\.npy is read as --x", *train, "-o", "pt/part-0.npy")
+        self.assertEqual(sorted(os.listdir(self.path("pt"))), before)
+        # Other names, other folders, hidden names, and what a pattern of one character does not mean.
+        for name in ("pt/model", "part-9.npy", "pt/.part-9.npy"):
+            self.good(*train, "-o", name)
+        self.good("predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-10.npy", "-q")
+
     def test_others(self):
         self.refused(r"--output: run\.jsonl is read as LOG", "report", "run.jsonl", "-o", "run.jsonl")
         self.refused(r"--output: x\.npy is read as --x", "convert", "--x", "x.npy", "-o", "x.npy")

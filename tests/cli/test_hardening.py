@@ -85,12 +85,22 @@ class Waiting(Case):
         os.mkfifo(self.path("fifo"))
         train = ["train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "-q"]
         self.bad(2, r"--log: fifo is a pipe", *train, "--log", "fifo")
-        self.bad(74, r"fifo: nothing came for 5 seconds", *train, "--config", "fifo", timeout=60)
-        self.bad(74, r"/dev/zero: is a device", "report", "/dev/zero", "-o", "r.html", timeout=60)
-        self.bad(74, r"/dev/zero: is a device", *train, "--config", "/dev/zero", timeout=60)
-        self.bad(74, r": is a folder", *train, "--config", self.folder)
+        self.bad(74, r"fifo: is not a regular file but a pipe", *train, "--config", "fifo", timeout=60)
+        self.bad(74, r"fifo: is not a regular file but a pipe", "report", "fifo", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: is not a regular file but a device", "report", "/dev/zero", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: is not a regular file but a device", *train, "--config", "/dev/zero", timeout=60)
+        self.bad(74, r": is not a regular file but a folder", *train, "--config", self.folder)
+        os.makedirs(self.path("run"))
+        os.mkfifo(self.path("run", "config.json"))
+        self.bad(74, r"config.json: is not a regular file but a pipe", "resume", "run", timeout=60)
         self.bad(74, r"fifo: is not a regular file", "predict", "-m", "fifo", "--x", "x.npy", "-o", "p.npy", timeout=60)
         self.bad(74, r"fifo: is not a regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
+
+    def test_a_kernel_of_zeros(self):
+        """No shift relative to a diagonal of zeros makes a matrix positive definite."""
+        self.write("z.csv", "a,b,y\n" + "".join("0,0,%d\n" % i for i in range(40)))
+        train = ["train", "--x", "z.csv", "--target", "y", "--kernel", "linear", "--tune", "off", "-o", "m", "-q"]
+        self.bad(1, r"K\(Z, Z\) is not positive definite", *train, "--solver", "krr", timeout=60)
 
     def test_a_pipe_that_delivers(self):
         self.make_npy()

@@ -48,21 +48,47 @@ class Outputs(Case):
         self.make_models()
         options = ["--id-column", "id", "--keep", "note,t", "--interval", "0.9"]
         head, rows = self.table(self.predict("values", "p.csv", *options))
-        self.assertEqual(head, ["id", "note", "t", "t", "t_low", "t_high"])
+        self.assertEqual(head, ["id", "note", "t", "t_predicted", "t_low", "t_high"])
         self.assertEqual([row[:2] for row in rows], [["r%d" % i, "x, %d" % i] for i in range(N)])
         self.assertEqual([float(row[2]) for row in rows], [float("%.6f" % v) for v in self.targets["values"]])
         self.assertEqual(self.table(self.predict("values", "p.tsv", *options), "\t"), (head, rows))
         half = [(float(row[5]) - float(row[4])) / 2 for row in rows]
         self.assertLess(max(half) - min(half), 1e-12 * max(half) + 1e-13 * 60)  # ends are rounded where they lie
         lines = [json.loads(line) for line in self.predict("values", "p.jsonl", "--id-column", "id", "--interval", "0.9").splitlines()]
-        self.assertEqual([(line["id"], line["t"], line["t_low"]) for line in lines], [(r[0], float(r[3]), float(r[4])) for r in rows])
+        self.assertEqual([(line["id"], line["t_predicted"], line["t_low"]) for line in lines], [(r[0], float(r[3]), float(r[4])) for r in rows])
         kind, shape, flat = read_npy(self.path(self.npy("values", "--interval", "0.9")))
         self.assertEqual((kind, shape), ("<f8", (N, 3)))
         self.assertEqual([flat[3 * i : 3 * i + 3] for i in range(N)], [[float(v) for v in row[3:]] for row in rows])
         text = self.good("predict", "-m", "values.model", "--x", "values.csv", "-o", "-", "--rows", "2", "--first", "3", "-q")
         self.assertEqual(text.split(), [row[3] for row in rows[3:5]])
         text = self.good("predict", "-m", "values.model", "--x", "values.csv", "--keep", "id", "-o", "-", "--output-format", "csv", "--rows", "1", "-q")
-        self.assertEqual(text.splitlines(), ["id,t", "r0," + rows[0][3]])
+        self.assertEqual(text.splitlines(), ["id,t_predicted", "r0," + rows[0][3]])
+
+    def test_no_two_columns_have_one_name(self):
+        """A column of the input that is called as one of the output."""
+        self.make_models()
+        for line, text in (("id,note", "set,probability_one"), ("set,probability_one", "t_predicted,probabilities")):
+            table = self.read("classes.csv" if line == "id,note" else "same.csv").decode()
+            self.write("same.csv", table.replace(line, text, 1))
+            for form in ("csv", "jsonl"):
+                options = ["--keep", text, "--probabilities", "--interval", "0.9", "-o", "p." + form]
+                told = self.run_program("predict", "-m", "classes.model", "--x", "same.csv", *options)
+                self.assertEqual(told.returncode, 0, told.stderr)
+                if form == "csv":
+                    head, rows = self.table(self.read("p.csv").decode())
+                else:
+                    pairs = [json.loads(line, object_pairs_hook=list) for line in self.read("p.jsonl").decode().splitlines()]
+                    head, rows = [name for name, _ in pairs[0]], pairs
+                self.assertEqual(len(set(head)), len(head))
+                self.assertEqual(len(rows), N)
+                renamed = [name for name in head if name.endswith("_2")]
+                self.assertEqual(told.stderr.decode().count("two output columns would be named"), len(renamed))
+                self.assertEqual(renamed, {
+                    ("set,probability_one", "csv"): ["probability_one_2", "set_2"],
+                    ("set,probability_one", "jsonl"): ["set_2"],
+                    ("t_predicted,probabilities", "csv"): ["t_predicted_2"],
+                    ("t_predicted,probabilities", "jsonl"): ["t_predicted_2", "probabilities_2"],
+                }[text, form])  # fmt: skip
 
     def npy(self, name, *options):
         self.good("predict", "-m", name + ".model", "--x", name + ".csv", "-o", "p.npy", *options)
@@ -72,7 +98,7 @@ class Outputs(Case):
         self.make_models()
         options = ["--id-column", "id", "--probabilities", "--interval", "0.9"]
         head, rows = self.table(self.predict("classes", "p.csv", *options))
-        self.assertEqual(head, ["id", "t", *("probability_" + name for name in self.names), "set"])
+        self.assertEqual(head, ["id", "t_predicted", *("probability_" + name for name in self.names), "set"])
         for row in rows:
             p = [float(v) for v in row[2:5]]
             self.assertAlmostEqual(sum(p), 1, delta=1e-12)
@@ -80,7 +106,7 @@ class Outputs(Case):
             self.assertEqual(row[5].split("|")[0], row[1])
         lines = [json.loads(line) for line in self.predict("classes", "p.jsonl", *options).splitlines()]
         for line, row in zip(lines, rows, strict=True):
-            self.assertEqual([line["id"], line["t"], *map(str, line["set"])], [row[0], row[1], *row[5].split("|")])
+            self.assertEqual([line["id"], line["t_predicted"], *map(str, line["set"])], [row[0], row[1], *row[5].split("|")])
             self.assertEqual(list(line["probabilities"].values()), [float(v) for v in row[2:5]])
         told = self.answer("eval", "-m", "classes.model", "--x", "classes-plain.csv", "--target", "t", "--each")
         right = [float(row[2 + self.names.index(t)]) for row, t in zip(rows, self.targets["classes"])]
@@ -91,6 +117,20 @@ class Outputs(Case):
         self.assertEqual(sum(one["count"] for one in told["each"]), N)
         kind, shape, flat = read_npy(self.path(self.npy("classes", "--probabilities")))
         self.assertEqual((kind, shape, flat[:3]), ("<f8", (N, 3), [float(v) for v in rows[0][2:5]]))
+
+    def test_probabilities_are_calibrated_by_default(self):
+        self.make_tables()
+        losses = []
+        for options, calibrated in (([], True), (["--calibrate", "off"], False), (["--validation-fraction", "0"], False),
+                                    (["--centers", "390"], True)):  # fmt: skip
+            self.good("train", "--x", "classes-plain.csv", "--target", "t", "--tune", "off", "--lambda", "1", *options, "-o", "m", "-q")
+            told = self.run_program("predict", "-m", "m", "--x", "classes.csv", "--probabilities", "-o", "p.csv")
+            self.assertEqual((told.returncode, b"not calibrated" in told.stderr), (0, not calibrated), options)
+            shown = self.good("eval", "-m", "m", "--x", "classes-plain.csv", "--target", "t")
+            self.assertEqual("(not calibrated)" in shown, not calibrated, options)
+            losses.append(self.answer("eval", "-m", "m", "--x", "classes-plain.csv", "--target", "t")["log_loss"])
+        self.assertEqual(losses[1], losses[2])
+        self.assertNotEqual(losses[0], losses[1])
 
     def test_what_eval_says(self):
         self.make_models()

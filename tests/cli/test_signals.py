@@ -17,6 +17,10 @@ from support import PROGRAM, Case, main
 SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))
 MOMENTS = int(os.environ.get("MERCER_TEST_MOMENTS", "6" if SANITIZED else "20"))
 
+LIMIT = float(os.environ.get("MERCER_TEST_LIMIT", "60" if SANITIZED else "10"))  # seconds from a signal to the end
+
+# One factorization of many seconds.
+LONG = ["--synth", "teacher:d=8", "--rows", "6000", "--centers", "6000", "--solver", "direct", "--tune", "off"]
 TRAIN = ["train", "--synth", "digits", "--rows", "400", "--centers", "120", "--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "3",
          "--batch", "100", "--seed", "3", "--memory", "1G", "-q"]  # fmt: skip
 ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU]
@@ -37,7 +41,8 @@ class Signals(Case):
         self.good("predict", "-m", "m", "--x", "x.npy", "-o", "p.npy", "-q")
         self.good("convert", "--x", "x.npy", "-o", "c.csv", "-q")
         self.good("centers", "--x", "x.npy", "--centers", "60", "--center-method", "kmeans", "-o", "z.npy", "-q")
-        self.made = {name: self.read(name) for name in ("p.npy", "c.csv", "z.npy")}
+        self.good("export", "m", "-o", "e.c", "-q")
+        self.made = {name: self.read(name) for name in ("p.npy", "c.csv", "z.npy", "e.c")}
 
     @staticmethod
     def ignores(pid, number):
@@ -104,18 +109,87 @@ class Signals(Case):
         rng = random.Random(int(os.environ.get("MERCER_TEST_SEED", "5")))
         commands = {
             "predict": lambda number: self.write_one(rng, number, "p.npy", ["predict", "-m", "m", "--x", "x.npy"], True),
-            "convert": lambda number: self.write_one(rng, number, "c.csv", ["convert", "--x", "x.npy"], False),
+            "convert": lambda number: self.write_one(rng, number, "c.csv", ["convert", "--x", "x.npy"], True),
+            "export": lambda number: self.write_one(rng, number, "e.c", ["export", "m"], True),
             "kmeans": lambda number: self.write_one(rng, number, "z.npy", ["centers", "--x", "x.npy", "--centers", "60", "--center-method", "kmeans"], True),
             "train": lambda number: self.train_and_resume(rng, number),
         }
         outcomes = 0
         for moment in range(MOMENTS):
-            name = list(commands)[moment % 4]
+            name = list(commands)[moment % len(commands)]
             number = SIGNALS[rng.randrange(len(SIGNALS))]
             with self.subTest(moment=moment, command=name, signal=number):
                 commands[name](number)
                 outcomes += 1
         print("signals at %d moments" % outcomes)
+
+    def ends(self, number, *arguments, code, wait=0.7, **options):
+        """Starts a command that takes long, and sends it a signal: it ends soon. Its message."""
+        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stderr=subprocess.PIPE, **{"stdout": subprocess.DEVNULL, **options})
+        time.sleep(wait * (4 if SANITIZED else 1))
+        if process.poll() is not None:
+            self.fail("%s ended before the signal: %s" % (arguments, process.communicate()[1]))
+        process.send_signal(number)
+        try:
+            text = process.communicate(timeout=LIMIT)[1].decode()
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            self.fail("%s goes on %g s after signal %d" % (arguments, LIMIT, number))
+        self.assertEqual(process.returncode, code, (arguments, text))
+        self.assertEqual(text.count("\n"), 1, text)
+        self.clean()
+        return text
+
+    def test_every_command_ends(self):
+        """Commands that have nothing to save end at once, whatever they compute, and remove unfinished output."""
+        self.good("synth", "teacher:d=64", "--rows", "2000", "-o", "t.npy", "--y-output", "ty.npy", "-q")
+        self.good("train", "--x", "t.npy", "--y", "ty.npy", "--centers", "2000", "--solver", "ep4", "--epochs", "1", "-o", "big", "-q")
+        many = ["--synth", "teacher:d=64", "--rows", "4M"]
+        model = ["-m", "big", *many]
+        commands = [
+            ["predict", *model, "-o", "p.npy"],
+            ["eval", *model],
+            ["explain", *model, "--permutation"],
+            ["explain", *model, "--gradients"],
+            ["synth", "digits", "--rows", "400k", "-o", "s.csv"],
+            ["convert", "--synth", "digits", "--rows", "400k", "-o", "c.csv"],
+            ["centers", *many, "--centers", "2000", "--center-method", "kmeans", "-o", "z.npy"],
+            ["tune", "--synth", "teacher:d=8", "--rows", "20k", "--budget", "10m", "-o", "found.json"],
+            ["train", *LONG, "-o", "m", "--threads", "1"],
+            ["train", *many, "--tune", "off", "--centers", "2000", "--epochs", "1", "-o", "m"],
+            ["bench"],
+        ]
+        for command in commands:
+            with self.subTest(command=command[:2]):
+                text = self.ends(signal.SIGTERM, *command, *([] if command == ["bench"] else ["-q"]), code=143)
+                self.assertTrue(text.startswith("mercer: interrupted"), text)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            self.ends(number, *commands[2], "-q", code=128 + number)
+        for name in ("p.npy", "s.csv", "c.csv", "z.npy", "found.json", "m"):
+            self.assertFalse(os.path.exists(self.path(name)), name)
+
+    def test_set_up_has_nothing_to_save(self):
+        """A run with a checkpoint folder that is interrupted while it sets up can be resumed."""
+        text = self.ends(signal.SIGTERM, "train", *LONG, "-o", "m", "--threads", "1", "--checkpoint", "run", "-q", code=75, wait=1.5)
+        self.assertIn("continue with: mercer resume run", text)
+        self.assertTrue(os.path.exists(self.path("run", "config.json")))
+
+    def test_output_that_is_not_read(self):
+        """Commands that wait for the reader of their output end, too."""
+        self.good(*TRAIN, "-o", "m", "--log", "run.jsonl")
+        for command in (["inspect", "m", "--json"], ["plan", "--synth", "digits", "--rows", "60k", "--json"], ["report", "run.jsonl", "-o", "-"]):
+            with self.subTest(command=command[0]):
+                read, write = os.pipe()
+                os.set_blocking(write, False)
+                try:
+                    while os.write(write, bytes(4096)):
+                        pass
+                except BlockingIOError:
+                    os.set_blocking(write, True)
+                self.ends(signal.SIGTERM, *command, code=143, wait=1.5, stdout=write)
+                os.close(read)
+                os.close(write)
 
     def test_predict_stops_at_once(self):
         """A prediction that would take many seconds ends within 0.2 s."""

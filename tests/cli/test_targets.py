@@ -96,6 +96,17 @@ class Targets(Case):
         self.assertEqual(targets["scale"], [1, 1, 1])
         self.assertEqual(self.answer("eval", "-m", "model.safetensors", "--x", "x.npy", "--y", "y.npy")["accuracy"], 1)
 
+    def test_targets_too_small_to_be_squared(self):
+        """Their deviation underflows to 0: they would be taken for a constant, and predicted as one."""
+        for exponent, code in ((-300, 65), (-140, 0)):
+            lines = ["%d,%d.%de%d" % (i % 37, i % 23, i % 7, exponent) for i in range(80)]
+            self.write("small.csv", "a,price\n" + "\n".join(lines) + "\n")
+            train = ["train", "--x", "small.csv", "--target", "price", "-o", "m", "-q"]
+            if code == 0:
+                self.good(*train)
+            else:
+                self.bad(code, r"small.csv: target 0 \(from 0\) 'price' ranges from 0 to 2\.\d+e-299: .* multiply", *train)
+
     def test_constant_target(self):
         self.make_data("<f8")
         self.write("y.npy", npy_bytes("<f8", (N,), [7.25] * N))

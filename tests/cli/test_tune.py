@@ -71,6 +71,28 @@ class Tune(Case):
         self.good("train", *plain, "--config", "best.json", "-o", "again.safetensors", "-q")
         self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
 
+    def test_options_that_were_found_serve_in_any_folder(self):
+        """The metric is looked for beside the options, wherever the program is started."""
+        os.mkdir(self.path("found"))
+        os.mkdir(self.path("jobs"))
+        self.good("tune", *self.options, "-o", "found/best.json")
+        self.assertEqual(json.loads(self.read("found/best.json"))["metric"], "file:best.json.metric.npy")
+        plain = ["--target", "y", "--drop", "group", "--centers", "150", "-q"]
+        self.good("train", "--x", "t.csv", *plain, "--config", "found/best.json", "-o", "a.safetensors")
+        told = self.run_program("train", "--x", "../t.csv", *plain, "--config", "../found/best.json", "-o", "b.safetensors",
+                                cwd=self.path("jobs"))
+        self.assertEqual((told.returncode, told.stderr), (0, b""))
+        self.assertEqual(self.read("jobs/b.safetensors"), self.read("a.safetensors"))
+        # 0.2 wrote the path from the current folder
+        options = json.loads(self.read("found/best.json"))
+        self.write("found/old.json", json.dumps(dict(options, metric="file:found/best.json.metric.npy")))
+        told = self.run_program("train", "--x", "t.csv", *plain, "--config", "found/old.json", "-o", "c.safetensors")
+        self.assertEqual(told.returncode, 0)
+        self.assertIn("using found/best.json.metric.npy of the current folder", told.stderr.decode())
+        self.assertEqual(self.read("c.safetensors"), self.read("a.safetensors"))
+        self.write("found/none.json", json.dumps(dict(options, metric="file:none.npy")))
+        self.bad(66, r"found/none\.npy: ", "train", "--x", "t.csv", *plain, "--config", "found/none.json", "-o", "d")
+
     def test_average(self):
         """The mean of the best models: one file, which is used like any other."""
         train = ["train", "--x", "t.csv", "--target", "y", "--drop", "group", "--rows", "300", "--centers", "60", "--kernels", "laplace-l1,gaussian",
@@ -99,6 +121,21 @@ class Tune(Case):
                 os.remove(self.path(run, "checkpoint.safetensors"))
             self.good("resume", run, "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_resumed_classifiers_have_the_same_temperature(self):
+        """Probabilities are cross-validated before the training, with what the search found, and the checkpoint keeps it."""
+        lines = self.read("t.csv").decode().splitlines()
+        words = [line.split(",") for line in lines[1:301]]
+        rows = [",".join(row[:5] + ["high" if float(row[5]) > 1 else "low"]) for row in words]
+        self.write("c.csv", "\n".join([",".join(NAMES + ["y"])] + rows) + "\n")
+        options = ["--x", "c.csv", "--target", "y", "--learn-features", "1", "--tune", "on", "--kernels", "laplace-l1,gaussian"]
+        self.good("train", *options, "-o", "whole.safetensors", "-q")
+        self.assertNotIn("(not calibrated)", self.good("eval", "-m", "whole.safetensors", "--x", "c.csv", "--target", "y"))
+        self.good("train", *options, "--checkpoint", "run", "-o", "m.safetensors", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+        os.remove(self.path("m.safetensors"))
+        self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_groups_and_times(self):
         told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")

@@ -9,6 +9,7 @@
 - docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
   draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
   of tools/make-docs has every page, and what it says of the API every function.
+- The default budget of a search is the one that the source has.
 """
 import glob
 import os
@@ -169,12 +170,25 @@ def check_api():
         [] if wanted else ["tests/headers/abi.txt: no functions"])
 
 
+def check_budget():
+    """The default budget of a search per row is the one that the source has, wherever it is named."""
+    seconds = re.search(r"#define ROW_BUDGET\s+([\d.]+)", read("src/fit/tuned/tuned.c"))
+    if not seconds:
+        return ["src/fit/tuned/tuned.c: no ROW_BUDGET"]
+    problems = []
+    for page in ("include/mercer/mercer.h", "docs/python.md", "docs/cli.md"):
+        named = re.findall(r"fewer than\s+10,000\s+rows\s+(\S+)\s+ms\s+(?:a|per)\s+row", read(page))
+        problems += [f"{page}: a search takes {float(seconds.group(1)) * 1000:g} ms per row, not {ms}" for ms in named
+                     if float(ms) != float(seconds.group(1)) * 1000]
+    return problems
+
+
 def main():
     problems = []
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures() + check_api()
+    problems += check_walk() + check_pictures() + check_api() + check_budget()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -175,7 +175,8 @@ static void sweep(const char *solver, const char *projector, int ranks, bool str
     self.options.projector = *projector ? projector : NULL;
     self.options.epochs = 2, self.options.eigenpairs = 2, self.options.lambda = 0.1;
     self.options.projector_block = projects(solver) ? 4 : 0, self.options.memory = 256 << 20;
-    self.options.validation_X = &self.x, self.options.validation_Y = &self.y, self.options.patience = 5;
+    self.options.validation_X = &self.x, self.options.validation_Y = &self.y;
+    if (mercer_solver_kind_of(solver) != MERCER_SOLVER_DIRECT) self.options.patience = 5;
     if (strncmp(solver, "ep4", 3) == 0) self.options.polish = 1, self.options.batch = 5, self.options.period = 2;
     double expected[P * C];
     open_chain(&self);

@@ -59,6 +59,8 @@ def save_texts():
         "unlabelled": (0x3D, b"a,b,label\n1,2,3\n4,5,6\n"),
         "missing": (0x31, b"a,label\n1,\n,2\n"),
         "longest": (0x3B, b"1.7976931348623157e308,4.9406564584124654e-324\n0." + b"1234567890" * 9 + b",3\n"),
+        "notations": (0x31, b'a,b,c,label\n"$1,308",31/12/2024,12%,"1,5"\n$5.5,1/2/2024,7 %,7\n$7,2/2/2024,8%,8\n'),
+        "decimal-commas": (0x39, b"a;b;label\n1.308,5;01.02.2024;1.234,5\n7,25;3.4.2024;2.345\n8;5.6.2024;7\n"),
         "targets": (0xD0, b"cat\ndog\ncat\n"),
         "targets-header": (0xF4, b"label\n7\n8\n7\n"),
         "targets-columns": (0xF1, b"id,label\n1,u\n2,v\n3,u\n"),

@@ -421,17 +421,35 @@ static void test_tampered(void **state)
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");
-    /* Counts: epoch, rows of it, samples, ..., seconds. */
+    /* By their places in the lists of the trainer and the solver. */
     static const struct {
         int at;
         double good, bad;
-    } counts[] = {{0, 0, -1}, {0, 3, 4},           {1, 0, -1},        {1, 300, 301},      {2, 0, -1},
-                  {7, 0, -1}, {7, 9, (double)NAN}, {2, 8.9e15, 9e15}, {2, 1, (double)NAN}};
+        const char *says;
+    } counts[] = {{0, 0, -1, "checkpoint's epoch is -1"},
+                  {0, 3, 4, "numbers are out of range"},
+                  {1, 0, -1, "checkpoint's pass_rows is -1"},
+                  {1, 300, 301, "numbers are out of range"},
+                  {1, 300, 0.5, "checkpoint's pass_rows is 0.5"},
+                  {2, 0, -1, "checkpoint's samples is -1"},
+                  {2, 8.9e15, 9.1e15, "checkpoint's samples is 9.1e+15"},
+                  {2, 1, (double)NAN, "checkpoint's samples is nan"},
+                  {7, 0, -1, "checkpoint's seconds is -1"},
+                  {7, 9, (double)NAN, "checkpoint's seconds is nan"},
+                  {7, 9, 1e300, "checkpoint's seconds is 1e+300"},
+                  {8, -1e300, 2, "checkpoint's best_score is 2"},
+                  {12, 0, (double)INFINITY, "checkpoint's watchdog.seen is inf"},
+                  {18, 1, (double)INFINITY, "checkpoint's heaviest is inf"},
+                  {19, (double)NAN, -1, "checkpoint's train_loss is -1"},
+                  {23, 1, 0.5, "checkpoint's have_best is 0.5"},
+                  {30, 0.5, 1e-320, "checkpoint's halving is"},
+                  {34, 0.5, (double)NAN, "checkpoint's last_step is nan"},
+                  {35, 0.5, 2, "checkpoint's decay is 2"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         number_at = counts[i].at;
         write_again(path, other, &(tampering){"state.numbers", .set = set_number, .to = counts[i].bad});
         mercer_status status = go_on(&self, options, other);
-        const char *says = i < 7 ? "numbers are out of range" : "the checkpoint's number 2 is";
+        const char *says = counts[i].says;
         assert_fails(context, status, MERCER_ERROR_FORMAT, says);
         write_again(path, other, &(tampering){"state.numbers", .set = set_number, .to = counts[i].good});
         status = go_on(&self, options, other);

@@ -258,7 +258,11 @@ static void test_bad_targets(void **state)
     for (int i = 0; i < 10001; i++) length += (size_t)sprintf(many + length, "1,c%d\n", i);
     refuse(many, "label", MERCER_ERROR_DATA, "more than 10000 different targets");
     sprintf(many + length - strlen("1,c10000\n"), "1,c0\n");
-    mercer_dataset *data = open_text("x.csv", many, "label");
+    refuse(many, "label", MERCER_ERROR_DATA,
+           "the target has 10000 different texts in 10001 rows, such as 'c0'; if these are numbers");
+    options = data_options(text_file("x.csv", many), NULL);
+    options.task = MERCER_TASK_CLASSIFICATION; /* it is what was meant */
+    mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).outputs, 10000);
     mercer_dataset_free(data);
     free(many);

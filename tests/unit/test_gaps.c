@@ -133,22 +133,22 @@ static void test_gaps(void **state)
         assert_true(fabs(mrc_load(&z, GAP_ROWS, places[j]) - mean[j]) <= 1e-6 * deviation[j]);
     mercer_dataset_free(again);
     /* Schemas that say it wrongly. */
-    static const char *const lies[] = {"\"deviation\":0,\"precision\":[1]",
-                                       "\"deviation\":1,\"precision\":[1,2]",
-                                       "\"deviation\":1,\"precision\":[0]",
-                                       "\"deviation\":1,\"precision\":[\"1\"]",
-                                       "\"deviation\":1e-400,\"precision\":[1]",
-                                       "\"deviation\":1",
-                                       "\"precision\":[1]",
-                                       "\"deviation\":\"1\",\"precision\":[1]"};
+    static const char *const lies[][2] = {{"\"deviation\":0,\"precision\":[1]", "has no valid deviation"},
+                                          {"\"deviation\":1,\"precision\":[1,2]", "how its gaps are filled"},
+                                          {"\"deviation\":1,\"precision\":[0]", "not positive definite"},
+                                          {"\"deviation\":1,\"precision\":[\"1\"]", "not a list of numbers"},
+                                          {"\"deviation\":1e-400,\"precision\":[1]", "has no valid deviation"},
+                                          {"\"deviation\":1", "how its gaps are filled"},
+                                          {"\"precision\":[1]", "has no valid deviation"},
+                                          {"\"deviation\":\"1\",\"precision\":[1]", "has no valid deviation"}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         char lie[256];
         snprintf(lie, sizeof lie,
                  "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,"
                  "\"missing\":1,%s}]}",
-                 lies[i]);
+                 lies[i][0]);
         options.schema = lie;
-        assert_refused(&options, MERCER_ERROR_FORMAT, "does not say how its gaps are filled");
+        assert_refused(&options, MERCER_ERROR_FORMAT, lies[i][1]);
     }
     mercer_dataset_free(data);
     free(text), free(schema), free(shuffled);

@@ -84,6 +84,8 @@ static void test_levels(void **state)
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0 - 0.05));
         assert_true(radius == k);
     }
+    assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first entry, not the one before it */
+    assert_true(radius == 1);
     assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "at most 0.9");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     scores[4] = 0;

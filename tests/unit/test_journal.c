@@ -2,8 +2,11 @@
 /* A search that was stopped goes on where it was: from its journal, and from a checkpoint. */
 #include "support/datasets.h"
 
+#include "core/matrix.h"
 #include "core/numbers/random.h"
+#include "fit/fitting.h"
 #include "mercer/advanced.h"
+#include "model/tensor_file.h"
 #include "tune/tune.h"
 
 #include <math.h>
@@ -138,11 +141,64 @@ static void test_checkpoint(void **state)
     mercer_dataset_free(data);
 }
 
+/* The search of `from` again as `to`, with another rate. */
+static void write_rate(const char *from, const char *to, double rate)
+{
+    static const char *const names[] = {"search.errors", "search.shapes", "search.maps", "search.of", "search.rate"};
+    enum { TENSORS = sizeof names / sizeof *names };
+    mrc_tensor tensors[TENSORS];
+    mrc_tensor_file *file;
+    assert_succeeds(context, mrc_tensor_file_open(&file, context, from));
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = (mrc_tensor){.name = names[i]};
+        assert_true(mrc_tensor_file_find(file, names[i], &tensors[i].value));
+    }
+    tensors[TENSORS - 1].value = mrc_view(&rate, 1, 1, MERCER_F64);
+    assert_succeeds(context, mrc_tensor_file_write(context, to, tensors, TENSORS, NULL, 0));
+    mrc_tensor_file_close(file);
+}
+
+/* Numbers that no search writes: a rate by which all work is free, or none is possible. */
+static void test_numbers_out_of_range(void **state)
+{
+    (void)state;
+    static const double rates[] = {0, 1e-300, 1e3, 1e20, 1e300, INFINITY, NAN};
+    static const mrc_rounds good = {.next = 1, .choice = {1, 1e-3, 0.5}, .unit = 1, .errors = {0.5}};
+    mercer_dataset *data = open_rows();
+    mercer_model *none = NULL;
+    char path[256], other[256];
+    double now[D * D], best[D * D];
+    snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
+    snprintf(other, sizeof other, "%s", in_folder("other.checkpoint"));
+    stop_at = 5;
+    assert_fails(context, fit(&none, data, NULL, path, 1), MERCER_ERROR_CALLBACK, "searched for");
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        stop_at = 1;
+        write_rate(path, other, rates[i]);
+        assert_fails(context, fit(&none, data, other, NULL, 1), MERCER_ERROR_FORMAT, "search.rate");
+    }
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"", "bandwidth", "ridge", "median distance"};
+        mrc_rounds rounds = good, found;
+        if (i == 1) rounds.choice.bandwidth = 1e-320;
+        if (i == 2) rounds.choice.ridge = 1e200;
+        if (i == 3) rounds.unit = (double)INFINITY;
+        assert_succeeds(context, mrc_rounds_write(context, other, "test", &rounds));
+        mercer_status status = mrc_rounds_read(context, other, "test", D, now, best, &found);
+        if (i == 0)
+            assert_succeeds(context, status);
+        else
+            assert_fails(context, status, MERCER_ERROR_FORMAT, names[i]);
+    }
+    mercer_dataset_free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_journal),
         cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_numbers_out_of_range),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -198,7 +198,7 @@ static mercer_model *fit_small(const mercer_matrix *metric, const char *preproce
     static const char *const names[D] = {"a", "b", "c", "d", "e"};
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, Y);
-    options.metric = metric, options.preprocess = preprocess;
+    options.metric = metric, options.preprocess = preprocess, options.tune = MERCER_OFF;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
     mercer_dataset_free(data);

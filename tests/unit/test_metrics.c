@@ -13,6 +13,7 @@
 #include "core/numbers/softmax.h"
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
+#include "metrics/metrics.h"
 
 #include <float.h>
 
@@ -371,6 +372,41 @@ static void test_little_memory(void **state)
     mercer_evaluation_free(whole), mercer_evaluation_free(part);
 }
 
+/* Scores whose quotients by the temperature overflow have ranks all the same; NaN have none, and end no loop. */
+static void test_extreme_scores(void **state)
+{
+    (void)state;
+    enum { ROWS = 4, C = 3 };
+    static const int32_t classes[ROWS] = {0, 1, 2, 1};
+    double f[ROWS][C] = {{1e305, -1e305, 0}, {0, 1e300, -1e300}, {-1, -2, 1e304}, {1, 3, 2}};
+    mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
+    mercer_matrix F = mercer_matrix_view(f, ROWS, C, MERCER_F64);
+    options.task = MERCER_TASK_CLASSIFICATION, options.outputs = C, options.rows = ROWS;
+    for (int unknown = 0; unknown < 2; unknown++) {
+        mercer_evaluation *of = NULL;
+        options.temperature = 1e-6;
+        assert_succeeds(context, mercer_evaluation_create(&of, context, &options));
+        if (unknown) { /* past the check of the public function */
+            f[2][0] = f[2][1] = f[2][2] = (double)NAN;
+            assert_succeeds(context, mrc_evaluation_add(of, &F, NULL, classes, NULL));
+        } else {
+            assert_succeeds(context, mercer_evaluation_add(of, &F, NULL, classes, NULL));
+        }
+        mercer_metrics all = query(of);
+        if (unknown)
+            assert_true(isnan(all.auc));
+        else
+            assert_true(all.auc == 1 && all.log_loss == 0 && all.brier == 0 && all.accuracy == 1);
+        mercer_evaluation_free(of);
+    }
+    static const double refused[] = {1e-320, 9e-7, 1.1e6, -1, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        mercer_evaluation *of = NULL;
+        options.temperature = refused[i];
+        assert_fails(context, mercer_evaluation_create(&of, context, &options), MERCER_ERROR_ARGUMENT, "temperature");
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -406,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_classes),       cmocka_unit_test(test_a_weight_is_a_row_twice),
         cmocka_unit_test(test_calibration),   cmocka_unit_test(test_roc),
         cmocka_unit_test(test_sets),          cmocka_unit_test(test_values),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_extreme_scores)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -120,7 +120,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "7", {0}, "written by a newer Mercer"},
+        {"format_version", "9", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
@@ -224,7 +224,7 @@ static void newer_file(const char *path, int kind)
     mercer_preprocess *preprocess;
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F64);
     mercer_matrix x = make_samples(MERCER_F32);
-    for (int i = 0; i < C * 4; i++) scores[i] = i % 4 + 1;
+    for (int i = 0; i < C * 4; i++) scores[i] = (i % 4 + 1) / 4.0;
     for (int i = 0; i < 2 * C * 3; i++) curve[i] = i % 3 + 1;
     assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, kind ? "standardise" : "rank", &x));
     if (kind) {
@@ -321,6 +321,78 @@ static void check_shapes(const char *path, const char *metric)
     assert_non_null(strstr(header, "\"origin\":{\"dtype\":\"F64\",\"shape\":[5],"));
     assert_non_null(strstr(header, "\"centers\":{\"dtype\":\"F32\",\"shape\":[12,5],"));
     if (metric) assert_non_null(strstr(header, metric));
+}
+
+/* ---- Numbers out of range ---------------------------------------------------------------------------------------- */
+
+static void set_first(const mercer_matrix *value, double to)
+{
+    data_store(value, 0, 0, to);
+}
+
+static void set_second(const mercer_matrix *value, double to)
+{
+    data_store(value, 0, 1, to);
+}
+
+static void set_last(const mercer_matrix *value, double to)
+{
+    data_store(value, value->rows - 1, value->cols - 1, to);
+}
+
+/* The file `path` with one part changed is refused by a message that names the part. */
+static void refuse_tampered(const char *path, const tampering *with, const char *part)
+{
+    const char *other = in_folder("tampered");
+    mercer_model *model = NULL;
+    write_again(path, other, with);
+    assert_fails(context, mercer_model_load(&model, context, other), MERCER_ERROR_FORMAT, part);
+    assert_true(strncmp(mercer_last_error(context), other, strlen(other)) == 0);
+    assert_null(model);
+}
+
+/* Scalars that no training writes: without a limit, temperature 1e-320 made eval run for ever. */
+static void test_numbers_out_of_range(void **state)
+{
+    (void)state;
+    static const struct {
+        int kind; /* of newer_file */
+        tampering with;
+        const char *part;
+    } all[] = {
+        {0, {"temperature", .text = "1e-320"}, "temperature: '1e-320' is not a number in 1e-06 .. 1e+06"},
+        {0, {"temperature", .text = "1e-7"}, "temperature"},
+        {0, {"temperature", .text = "1e7"}, "temperature"},
+        {0, {"temperature", .text = "0"}, "temperature"},
+        {0, {"temperature", .text = "1e999"}, "temperature"},
+        {0, {"interval_rows", .text = "1e18"}, "interval_rows: '1e18' is not a number in 1 .. 1e+15"},
+        {0, {"interval_rows", .text = "nan"}, "interval_rows"},
+        {1, {"intervals.scores", .set = set_last, .to = 7}, "7 is not a probability"},
+        {0, {"kernel", .text = "laplace:bandwidth=1e-320"}, "bandwidth"},
+        {0, {"kernel", .text = "gaussian:bandwidth=1e-305"}, "bandwidth"},
+        {0, {"kernel", .text = "gaussian:bandwidth=1e305"}, "bandwidth"},
+        {0, {"kernel", .text = "lpq:p=1e-300,q=1e-300,bandwidth=1"}, "p=1e-300"},
+        {0, {"kernel", .text = "rational-quadratic:bandwidth=1,alpha=1e-300"}, "alpha"},
+        {0, {"targets.curve", .set = set_second, .to = 1}, "not ascending"}, /* equal to the first */
+        {0, {"targets.curve", .set = set_second, .to = 9}, "not ascending"},
+        {0, {"targets.curve", .set = set_last, .to = 1e301}, "1e+301 is outside"},
+        {1, {"targets.curve", .set = set_last, .to = -1e301}, "-1e+301 is outside"},
+        {1, {"targets.scale", .set = set_first, .to = 1e-160}, "scale 0 (from 0) is 1e-160"},
+        {1, {"targets.scale", .set = set_first, .to = 1e160}, "scale 0 (from 0) is 1e+160"},
+        {1, {"targets.offset", .set = set_first, .to = -1e305}, "offset 0 (from 0) is -1e+305"},
+        {0,
+         {"preprocess.quantiles", .set = set_last, .to = -1e9},
+         "preprocess.quantiles of feature 4 (from 0) descend"},
+        {1, {"preprocess.factor", .set = set_last, .to = -1}, "preprocess.factor of feature 4 (from 0) is -1"},
+        {1, {"metric", .set = set_last, .to = 1e200}, "metric is 1e+200"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *path = in_folder("newer");
+        newer_file(path, all[i].kind);
+        refuse_tampered(path, &all[i].with, all[i].part);
+    }
+    /* Two labels of one output. */
+    check_forgery(&(forgery){"labels", "[\"a\",\"a\"]", {0}, "'a' occurs more than once"}, MERCER_ERROR_FORMAT);
 }
 
 static void test_newer_parts(void **state)
@@ -454,9 +526,15 @@ static void test_writing_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_length), cmocka_unit_test(test_no_model),
-        cmocka_unit_test(test_newer_parts),   cmocka_unit_test(test_least_parts),  cmocka_unit_test(test_reading_fails),
-        cmocka_unit_test(test_writing_fails), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_every_length),
+        cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_newer_parts),
+        cmocka_unit_test(test_least_parts),
+        cmocka_unit_test(test_reading_fails),
+        cmocka_unit_test(test_writing_fails),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_numbers_out_of_range),
     };
     return cmocka_run_group_tests(tests, open_files, close_files);
 }

@@ -326,8 +326,9 @@ static void test_bad_tables(void **state)
     char text[4096] = "a,y\n";
     for (int i = 0; i < 100; i++) snprintf(text + strlen(text), 16, i == 40 ? "oops,1\n" : "%d.5,1\n", i);
     refuse(text, MERCER_ERROR_DATA,
-           "line 42, column 'a': 'oops' is not a number, but all except 1 of the column's 100");
-    refuse("a,a,y\n1,x,1\n2,z,2\n", MERCER_ERROR_FORMAT, "column 'a' is there twice");
+           "line 42, column 'a': 'oops' is not a number, but 99 of 100 values are; if it means \"no value\", add "
+           "--missing='oops'; if these are categories, add --columns 'a:category'");
+    refuse("a,a,y\n1,x,1\n2,z,2\n", MERCER_ERROR_FORMAT, "column 'a' occurs twice");
     refuse("a,y\nx,\ny,NA\n", MERCER_ERROR_DATA, "every target is missing");
     refuse("a,y\nx,1\nx,2\n", MERCER_ERROR_DATA, "no column is left to learn from");
     refuse("a,y\nM\xfcnchen,1\nUlm,2\n", MERCER_ERROR_FORMAT, "line 2, column 'a': byte 0xfc is not UTF-8");
@@ -417,21 +418,41 @@ static void test_bad_schemas(void **state)
     refuse_schema("{\"kind\":\"number\",\"mean\":1}", "does not say how many are missing");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":1.5}", "does not say how many are missing");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":-1}", "does not say how many are missing");
-    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no mean");
+    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no valid mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no valid mean");
     refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
-    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has an origin that is no number");
+    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has no valid origin");
+#define NOTED(kind, notation) "{\"kind\":\"" kind "\",\"mean\":1,\"missing\":0,\"notation\":" notation "}"
+    refuse_schema(NOTED("number", "\"1234\""), "has a notation that is not known");
+    refuse_schema(NOTED("number", "3"), "has a notation that is not known");
+    refuse_schema(NOTED("number", "\"d/m/Y\""), "has a notation that is not known");
+    refuse_schema(NOTED("date", "\"1,234.5\""), "has a notation that is not known");
+    refuse_schema(NOTED("boolean", "\"1,234.5\""), "has a notation that is not known");
+#undef NOTED
     refuse_schema("{\"kind\":\"category\",\"missing\":0}", "has no list of levels");
     refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "has no list of levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "the schema has no features");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "has an empty list of levels");
     refuse_schema("{\"kind\":\"boolean\",\"mean\":1,\"missing\":1,\"deviation\":1,\"precision\":[1]}", gaps);
     refuse_schema(GAP "\"deviation\":1}", gaps);
-    refuse_schema(GAP "\"precision\":[1]}", gaps);
-    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", gaps);
-    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", gaps); /* whose inverse is no number */
+    refuse_schema(GAP "\"precision\":[1]}", "has no valid deviation");
+    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "has no valid deviation");
+    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "has no valid deviation"); /* its inverse overflows */
+    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "has no valid deviation");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1,0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", gaps);
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "not positive definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "not positive definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "not a list of numbers");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1]},{\"name\":\"b\",\"kind\":\"number\",\"mean\":1,"
+                      "\"missing\":1,\"deviation\":1,\"precision\":[2,1]}",
+                  "not positive definite");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "has no valid mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "has no valid origin");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":9000000000000000000}", "how many are missing");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"b\",\"a\"],\"missing\":0}", "has a level more than once");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "has an empty level");
+    refuse_schema("{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
+                  "{\"name\":\"a\",\"kind\":\"date\",\"mean\":1,\"missing\":0}",
+                  "has two columns of the same name");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]}," GAP "\"deviation\":1,\"precision\":[1]}",
                   "column 1 (from 0) does not say how its gaps are filled");
 #undef GAP

@@ -318,7 +318,7 @@ static void test_limits(void **state)
         assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
         assert_succeeds(context, mercer_fitting_prepare(fitting, plan));
         assert_succeeds(context, mercer_fitting_query(fitting, &report));
-        assert_non_null(strstr(plan->text, small ? "judged by loo" : "too small for one candidate"));
+        assert_non_null(strstr(plan->text, small ? "judged by holdout" : "too small for one candidate"));
         assert_true(small ? report.best_try >= 0 : report.try_count == 0 && strncmp(report.kernel, "laplace:", 8) == 0);
         mercer_fitting_free(fitting);
         mercer_dataset_free(data);
@@ -334,7 +334,8 @@ static void test_refusals(void **state)
     options.tune_criterion = "guess";
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune_criterion 'guess'");
     options = tuned(&train), options.bandwidth = 2, options.kernel = "laplace";
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "searches for bandwidth");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
+                 "tune asks for a search, but bandwidth is given");
     options = tuned(&train), options.tune_kernels = "laplace:bandwidth=3";
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "has one: leave it out");
     options = tuned(&train), options.tune_kernels = "laplace,ntk";
@@ -578,15 +579,18 @@ static void test_default(void **state)
         mercer_fit_options options = MERCER_INIT(mercer_fit_options);
         mercer_fitting *fitting = NULL;
         mercer_fit_report report = MERCER_INIT(mercer_fit_report);
-        options.centers = 60, options.tune_budget = 0.01, options.memory = INT64_C(1) << 30;
-        if (given) options.kernel = "laplace";
+        options.centers = 60, options.memory = INT64_C(1) << 30;
+        if (given)
+            options.bandwidth = 2;
+        else
+            options.tune_budget = 0.01;
         *plan = (mercer_plan){.struct_size = sizeof *plan};
         assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
         assert_succeeds(context, mercer_fitting_prepare(fitting, plan));
         assert_succeeds(context, mercer_fitting_query(fitting, &report));
         assert_true(given ? report.try_count == 0 : report.try_count > 0);
         assert_true((report.untuned != NULL) == (given == 1));
-        assert_non_null(strstr(plan->text, given ? "\nnot tuned: the kernel is given" : "\ntuned: "));
+        assert_non_null(strstr(plan->text, given ? "\nnot tuned: the bandwidth is given" : "\ntuned: "));
         assert_true(given || mercer_solver_kind_of(plan->solver) != MERCER_SOLVER_BATCHES);
         mercer_fitting_free(fitting);
         mercer_dataset_free(data);

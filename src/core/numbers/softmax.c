@@ -15,7 +15,7 @@ double mrc_softmax(double *p, const double *f, int64_t c, double temperature)
         sum += p[j];
     }
     for (int64_t j = 0; j < c; j++) p[j] /= sum;
-    return top / temperature + log(sum);
+    return log(sum);
 }
 
 /* Whether class k ranks before class j. */
@@ -39,6 +39,7 @@ int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *m
         int64_t next = -1;
         for (int64_t k = 0; k < c; k++)
             if ((last < 0 || is_ahead(p, last, k)) && k != last && (next < 0 || is_ahead(p, k, next))) next = k;
+        if (next < 0) break; /* only NaN are left, which have no rank */
         members[count] = (int32_t)next;
         ahead += p[next];
         last = next;

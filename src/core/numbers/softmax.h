@@ -16,7 +16,7 @@
 /* T where nothing was found: a score of 1 against 0 becomes 0.98, sure, not certain. */
 #define MRC_TEMPERATURE_WITHOUT_DATA 0.25
 
-/* p may be f. Returns log sum_k exp(f_k / T). */
+/* p may be f. Returns log sum_k exp((f_k - max f) / T): without the largest score, f / T may overflow. */
 double mrc_softmax(double *p, const double *f, int64_t c, double temperature);
 /* The probability ahead of class j. */
 double mrc_softmax_ahead(const double *p, int64_t c, int64_t j);

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,6 +44,12 @@ mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve
         return mrc_fail(context, MERCER_ERROR_SHAPE, "numbers: %lld x %lld; %s of %lld outputs has %lld x %s",
                         (long long)numbers->rows, (long long)numbers->cols, names[kind], (long long)outputs,
                         (long long)rows, kind == MRC_CURVE_LOG ? "1" : "2 or more");
+    for (int64_t i = 0; i < rows * numbers->cols; i++) {
+        double value = mrc_load(numbers, i / numbers->cols, i % numbers->cols);
+        if (!mrc_in_range(value, -MRC_TARGET_MOST, MRC_TARGET_MOST))
+            return mrc_fail(context, MERCER_ERROR_DATA, "numbers: %g is outside -%g .. %g", value, MRC_TARGET_MOST,
+                            MRC_TARGET_MOST);
+    }
     for (int64_t i = 0; i < rows && kind == MRC_CURVE_RANK; i++)
         if (!is_ascending(numbers, i))
             return mrc_fail(context, MERCER_ERROR_DATA, "numbers: row %lld (from 0) is not ascending", (long long)i);

@@ -14,6 +14,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 
 #include <float.h>
 #include <math.h>
@@ -22,17 +23,22 @@ enum { BLOCK_ROWS = 1024, COMPUTED_ROWS = 4096 };
 
 typedef struct moments {
     mercer_context *context;
-    int64_t columns, before; /* c; rows so far */
-    double weight;           /* W */
-    double *mean, *m2, *row; /* (c) one allocation */
+    int64_t columns, before;  /* c; rows so far */
+    double weight;            /* W */
+    double *mean, *m2, *row;  /* (c) one allocation */
+    double *low, *high;       /* (c) the least and the largest value, of the same allocation */
+    const char *const *names; /* (c) of the targets, or NULL */
 } moments;
 
 static mercer_status open_moments(moments *out, mrc_scope *scope, int64_t columns)
 {
     *out = (moments){.context = scope->context, .columns = columns};
-    MRC_TRY(mrc_scope_alloc_zero(scope, &out->mean, 3 * columns, sizeof *out->mean, "moments of the targets"));
+    MRC_TRY(mrc_scope_alloc_zero(scope, &out->mean, 5 * columns, sizeof *out->mean, "moments of the targets"));
     out->m2 = out->mean + columns;
     out->row = out->m2 + columns;
+    out->low = out->row + columns;
+    out->high = out->low + columns;
+    for (int64_t j = 0; j < columns; j++) out->low[j] = (double)INFINITY, out->high[j] = -(double)INFINITY;
     return MERCER_OK;
 }
 
@@ -49,6 +55,8 @@ static mercer_status add_rows(moments *self, const mercer_matrix *y, const doubl
             odd += value - value; /* 0 unless the value is infinite or no number */
             self->mean[j] += delta * share;
             self->m2[j] += w * delta * (value - self->mean[j]);
+            self->low[j] = value < self->low[j] ? value : self->low[j];
+            self->high[j] = value > self->high[j] ? value : self->high[j];
         }
         if (odd != 0)
             return mrc_fail(self->context, MERCER_ERROR_DATA,
@@ -63,6 +71,20 @@ static bool is_constant(double mean, double deviation)
     return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
 }
 
+/* Values that differ by more than rounding, but whose squares underflow: the deviation is lost, and with it every
+   digit of the targets. */
+static mercer_status check_width(const moments *self, int64_t j, double width)
+{
+    double low = self->low[j], high = self->high[j], largest = fmax(fabs(low), fabs(high));
+    if (width >= MRC_TARGET_SCALE_LEAST || !(high - low > 4 * DBL_EPSILON * largest)) return MERCER_OK;
+    const char *name = self->names ? self->names[j] : NULL;
+    return mrc_fail(
+        self->context, MERCER_ERROR_DATA,
+        "target %lld (from 0)%s%s%s ranges from %g to %g: differences below %g are too small to be squared; "
+        "multiply the target by a power of ten",
+        (long long)j, name ? " '" : "", name ? name : "", name ? "'" : "", low, high, MRC_TARGET_SCALE_LEAST);
+}
+
 static mercer_status settle(const moments *self, double *mean, double *deviation)
 {
     if (!(self->weight > 0))
@@ -72,6 +94,7 @@ static mercer_status settle(const moments *self, double *mean, double *deviation
         if (!isfinite(self->m2[j]) || !isfinite(self->weight))
             return mrc_fail(self->context, MERCER_ERROR_DATA, "target %lld (from 0) is too large to be squared",
                             (long long)j);
+    for (int64_t j = 0; j < self->columns; j++) MRC_TRY(check_width(self, j, sqrt(self->m2[j] / self->weight)));
     for (int64_t j = 0; j < self->columns; j++) {
         double width = sqrt(self->m2[j] / self->weight);
         mean[j] = self->mean[j];
@@ -134,6 +157,7 @@ mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, d
     moments self;
     MRC_SCOPE(scope, dataset->context);
     MRC_TRY(open_moments(&self, &scope, dataset->outputs));
+    self.names = dataset->labels ? NULL : dataset->target_names;
     MRC_TRY(dataset->labels ? count_classes(&self, dataset) : add_values(&self, dataset));
     return settle(&self, mean, deviation);
 }

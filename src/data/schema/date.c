@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ISO dates: days of the Gregorian calendar counted from 2000-01-01. */
+/* Dates as text: days of the Gregorian calendar counted from 2000-01-01. */
 #include "data/schema/date.h"
 
 #include <math.h>
@@ -72,6 +72,17 @@ static const char *take_zone(const char *at, const char *end, double *out)
     return at;
 }
 
+/* The days of a date that a time and a zone may follow. */
+static bool finish_date(const char *at, const char *end, int64_t year, int64_t month, int64_t day, double *days)
+{
+    double time = 0, zone = 0;
+    if (!at || year < 1 || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month)) return false;
+    if (at < end && (*at == 'T' || *at == ' ')) at = take_zone(take_time(at + 1, end, &time), end, &zone);
+    if (at != end) return false;
+    *days = (double)(day_number(year, month, day) - day_number(2000, 1, 1)) + time - zone;
+    return true;
+}
+
 bool mrc_read_date(const char *text, const char *end, double *days)
 {
     int64_t year, month, day;
@@ -80,12 +91,22 @@ bool mrc_read_date(const char *text, const char *end, double *days)
     const char *at = take_digits(text, end, 4, &year);
     at = take_digits(take_sign(at, end, '-'), end, 2, &month);
     at = take_digits(take_sign(at, end, '-'), end, 2, &day);
-    if (!at || year < 1 || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month)) return false;
-    double time = 0, zone = 0;
-    if (at < end && (*at == 'T' || *at == ' ')) at = take_zone(take_time(at + 1, end, &time), end, &zone);
-    if (at != end) return false;
-    *days = (double)(day_number(year, month, day) - day_number(2000, 1, 1)) + time - zone;
-    return true;
+    return finish_date(at, end, year, month, day, days);
+}
+
+bool mrc_read_date_in(const char *form, const char *text, const char *end, double *days)
+{
+    int64_t year = 0, month = 0, day = 0;
+    while (text < end && (*text == ' ' || *text == '\t')) text++;
+    while (end > text && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    const char *at = text;
+    for (int i = 0; i < 5; i += 2) {
+        int64_t *part = form[i] == 'Y' ? &year : form[i] == 'm' ? &month : &day;
+        int two = at && end - at > 1 && at[1] >= '0' && at[1] <= '9' ? 2 : 1;
+        at = take_digits(at, end, form[i] == 'Y' ? 4 : two, part);
+        if (i < 4) at = take_sign(at, end, form[i + 1]);
+    }
+    return finish_date(at, end, year, month, day, days);
 }
 
 void mrc_date_season(double days, double *sine, double *cosine)

@@ -9,6 +9,9 @@
 /* Days since 2000-01-01, with the time as a fraction, in UTC where the text says how far off it is. False if the text
    is no date. */
 bool mrc_read_date(const char *text, const char *end, double *days);
+/* Reads a date in another order, such as "d/m/Y": letters at 0, 2, 4, marks between them; Y has four digits, d and m
+   one or two. */
+bool mrc_read_date_in(const char *form, const char *text, const char *end, double *days);
 /* Where in its year a day lies: sine and cosine of an angle that is 0 when the year begins. */
 void mrc_date_season(double days, double *sine, double *cosine);
 

@@ -85,16 +85,28 @@ static mercer_status fill_values(builder *self, int64_t j)
 static mercer_status cell_of(mrc_cell_column *column, const char *word, float *cell)
 {
     int64_t length = (int64_t)strlen(word), number = mrc_levels_find(&column->levels, word, length);
-    if (number < 0 && !column->closed) MRC_TRY(mrc_levels_add(&column->levels, word, length, "", 0, &number));
+    if (number < 0 && !column->closed) MRC_TRY(mrc_levels_add(&column->levels, word, length, NULL, -1, &number));
     *cell = number < 0 && column->closed ? column->beyond : (float)number;
     return MERCER_OK;
 }
 
-static void put_word(const builder *self, int64_t j, int64_t i, bool missing, float cell)
+static void put_word(const builder *self, int64_t j, int64_t i, const char *word, float cell)
 {
     mrc_cell_column *column = &self->cells.columns[j];
-    ((float *)mrc_row(&self->cells.x, i))[j] = missing ? (float)NAN : cell;
-    column->unknown += column->closed && (missing ? !column->has_missing : cell < 0);
+    ((float *)mrc_row(&self->cells.x, i))[j] = word ? cell : (float)NAN;
+    column->gaps += !word;
+    if (word && column->closed && cell < 0) mrc_note_unknown(column, word, (int64_t)strlen(word));
+    if (!word || column->closed || cell < 0) return;
+    mrc_level *level = &column->levels.list[(int64_t)cell];
+    if (level->line < 0) level->line = i; /* where it was seen first */
+}
+
+static mercer_status check_codes(const builder *self, int64_t j)
+{
+    const mercer_table_column *from = &self->given[self->places[j]];
+    for (int64_t i = 0; i < self->rows; i++)
+        if (from->codes[i] >= from->word_count) return fail_kind(self, j, "has a code that is beyond its words");
+    return MERCER_OK;
 }
 
 static mercer_status fill_words(builder *self, int64_t j)
@@ -106,8 +118,48 @@ static mercer_status fill_words(builder *self, int64_t j)
     for (int64_t k = 0; k < from->word_count; k++) MRC_TRY(cell_of(&self->cells.columns[j], from->words[k], &cells[k]));
     for (int64_t i = 0; i < self->rows; i++) {
         int32_t code = from->codes[i];
-        if (code >= from->word_count) return fail_kind(self, j, "has a code that is beyond its words");
-        put_word(self, j, i, code < 0, code < 0 ? 0 : cells[code]);
+        put_word(self, j, i, code < 0 ? NULL : from->words[code], code < 0 ? 0 : cells[code]);
+    }
+    return MERCER_OK;
+}
+
+/* The row of a word that is not what the column holds. */
+static mercer_status fail_word(const builder *self, int64_t j, int64_t row, const char *word)
+{
+    static const char *const kinds[] = {
+        [MRC_KIND_NUMBER] = "number", [MRC_KIND_BOOLEAN] = "boolean", [MRC_KIND_DATE] = "date"};
+    char place[MRC_PLACE_CHARS], text[MRC_EXCERPT_CHARS];
+    const mrc_level at = {.line = row};
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, which the model was trained on",
+                    mrc_level_place(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
+                    kinds[self->cells.columns[j].kind]);
+}
+
+/* Words that are numbers, booleans or dates. */
+static mercer_status fill_parsed(builder *self, int64_t j)
+{
+    const mercer_table_column *from = &self->given[self->places[j]];
+    const mrc_missing *missing = self->closed ? &self->schema->missing : &mrc_missing_default;
+    mrc_cell_column *column = &self->cells.columns[j];
+    double *values;
+    bool *fits;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &values, from->word_count, sizeof *values, "words of a column"));
+    MRC_TRY(mrc_scope_alloc(&scope, &fits, from->word_count, sizeof *fits, "words of a column"));
+    for (int64_t k = 0; k < from->word_count; k++) {
+        const char *word = from->words[k], *end = word + strlen(word);
+        fits[k] = mrc_read_value(column->kind, &column->notation, word, end, &values[k]);
+        if (fits[k] || !mrc_is_missing(missing, word, end - word)) continue;
+        fits[k] = true;
+        values[k] = (double)NAN;
+    }
+    for (int64_t i = 0; i < self->rows; i++) {
+        int32_t code = from->codes[i];
+        if (code >= 0 && !fits[code]) return fail_word(self, j, i, from->words[code]);
+        float cell = mrc_cell_number(column, code < 0 ? (double)NAN : values[code]);
+        if (isinf(cell)) return fail_kind(self, j, "holds a value outside the range of f32");
+        column->gaps += isnan(cell);
+        ((float *)mrc_row(&self->cells.x, i))[j] = cell;
     }
     return MERCER_OK;
 }
@@ -121,45 +173,51 @@ static mercer_status fill_printed(builder *self, int64_t j)
         float cell = 0;
         mrc_print_number(values[i], text, sizeof text);
         if (!isnan(values[i])) MRC_TRY(cell_of(&self->cells.columns[j], text, &cell));
-        put_word(self, j, i, isnan(values[i]), cell);
+        put_word(self, j, i, isnan(values[i]) ? NULL : text, cell);
     }
     return MERCER_OK;
 }
 
-/* What a column is, by a schema or by what was given. */
-static mercer_status set_column(builder *self, int64_t j, const mrc_column *known)
+/* ---- Kinds ----------------------------------------------------------------------------------------------------- */
+
+/* What the caller says that a column is. Text may turn out to be numbers or dates, a category may not. */
+static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
-    mrc_cell_column *column = &self->cells.columns[j];
-    mrc_levels_open(&column->levels, self->context);
-    column->name = from->name;
-    column->fixed = true;
-    if (!from->kind || !mrc_kind_find(from->kind, (int64_t)strlen(from->kind), &column->kind) ||
-        column->kind == MRC_KIND_DROP)
-        return fail_kind(self, j, "has no kind: number, boolean, date or category");
-    if (column->kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
+    bool text = from->kind && strcmp(from->kind, "text") == 0;
+    *kind = MRC_KIND_CATEGORY;
+    if (!text &&
+        (!from->kind || !mrc_kind_find(from->kind, (int64_t)strlen(from->kind), kind) || *kind == MRC_KIND_DROP))
+        return fail_kind(self, j, "has no kind: number, boolean, date, category or text");
+    if (*kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
         return fail_kind(self, j, "has no values");
-    if (!known) {
-        column->fixed = column->kind != MRC_KIND_CATEGORY; /* words may be identifiers, or true and false */
-        return MERCER_OK;
-    }
-    mrc_kind given = column->kind;
+    mrc_cell_column *column = &self->cells.columns[j];
+    column->kind = *kind;
+    column->name = from->name;
+    column->fixed = *kind != MRC_KIND_CATEGORY; /* words may be identifiers, or true and false */
+    column->asked = *kind == MRC_KIND_CATEGORY && !text;
+    column->wish = *kind;
+    return *kind == MRC_KIND_CATEGORY ? check_codes(self, j) : MERCER_OK;
+}
+
+/* What a column is by a schema. */
+static mercer_status known_kind(builder *self, int64_t j, const mrc_column *known, mrc_kind given)
+{
+    mrc_cell_column *column = &self->cells.columns[j];
     *column = (mrc_cell_column){.name = column->name,
                                 .kind = known->kind,
+                                .notation = known->notation,
                                 .fixed = true,
-                                .closed = true,
                                 .origin = known->origin,
                                 .beyond = known->other ? (float)known->level_count : MRC_LEVEL_BEYOND,
                                 .has_missing = known->missing > 0};
     mrc_levels_open(&column->levels, self->context);
     for (int64_t k = 0; k < known->level_count; k++) {
         float cell;
-        column->closed = false;
         MRC_TRY(cell_of(column, known->levels[k], &cell));
     }
     column->closed = true;
-    if ((given == MRC_KIND_CATEGORY && known->kind != MRC_KIND_CATEGORY) ||
-        (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
+    if (given != MRC_KIND_CATEGORY && (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
         char what[MRC_ERROR_CHARS / 4];
         snprintf(what, sizeof what, "is a %s, but the model was trained on a %s there", mrc_kind_name(given),
                  mrc_kind_name(known->kind));
@@ -168,21 +226,45 @@ static mercer_status set_column(builder *self, int64_t j, const mrc_column *know
     return MERCER_OK;
 }
 
+static mercer_status fill_column(builder *self, int64_t j)
+{
+    const mercer_table_column *from = &self->given[self->places[j]];
+    bool category = self->cells.columns[j].kind == MRC_KIND_CATEGORY, words = from->codes && !from->values;
+    if (words) return category ? fill_words(self, j) : fill_parsed(self, j);
+    return category ? fill_printed(self, j) : fill_values(self, j);
+}
+
 static mercer_status fill(builder *self)
 {
     for (int64_t j = 0, i = 0; j < self->cells.count; j++) {
-        const mrc_column *known = NULL;
+        mrc_kind given;
+        mrc_levels_open(&self->cells.columns[j].levels, self->context);
+        MRC_TRY(given_kind(self, j, &given));
         while (self->schema && self->schema->columns[i].kind == MRC_KIND_DROP) i++;
-        if (self->schema) known = &self->schema->columns[i++];
-        MRC_TRY(set_column(self, j, known));
-        bool words = self->given[self->places[j]].codes != NULL && !self->given[self->places[j]].values;
-        if (words)
-            MRC_TRY(fill_words(self, j));
-        else if (self->cells.columns[j].kind == MRC_KIND_CATEGORY)
-            MRC_TRY(fill_printed(self, j));
-        else
-            MRC_TRY(fill_values(self, j));
+        if (self->schema) MRC_TRY(known_kind(self, j, &self->schema->columns[i++], given));
+        MRC_TRY(fill_column(self, j));
     }
+    return MERCER_OK;
+}
+
+/* Cells of a column once more. */
+static mercer_status fill_again(builder *self, int64_t j)
+{
+    mrc_cell_column *column = &self->cells.columns[j];
+    mrc_levels_close(&column->levels);
+    column->gaps = 0, column->off = 0;
+    return fill_column(self, j);
+}
+
+/* Words that are numbers or dates are read as such. */
+static mercer_status parse_words(builder *self)
+{
+    bool changed;
+    if (self->closed) return MERCER_OK;
+    MRC_TRY(mrc_cells_read_words(&self->cells, &mrc_missing_default, &changed));
+    for (int64_t j = 0; j < self->cells.count && changed; j++)
+        if (self->cells.columns[j].kind != MRC_KIND_CATEGORY && self->cells.columns[j].levels.count > 0)
+            MRC_TRY(fill_again(self, j));
     return MERCER_OK;
 }
 
@@ -190,12 +272,8 @@ static mercer_status fill(builder *self)
 static mercer_status move(builder *self)
 {
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
-    for (int64_t j = 0; j < self->cells.count; j++) {
-        mrc_cell_column *column = &self->cells.columns[j];
-        if (column->origin == 0) continue;
-        column->gaps = 0, column->off = 0;
-        MRC_TRY(fill_values(self, j));
-    }
+    for (int64_t j = 0; j < self->cells.count; j++)
+        if (self->cells.columns[j].origin != 0) MRC_TRY(fill_again(self, j));
     mrc_cells_settle(&self->cells);
     return MERCER_OK;
 }
@@ -240,7 +318,7 @@ static mercer_status build(builder *self, const char *text)
     int64_t used = text ? self->schema->used : self->count;
     mrc_cell_column *columns;
     MRC_TRY(mrc_scope_alloc_zero(&self->scope, &columns, used, sizeof *columns, "columns of a table"));
-    self->cells = (mrc_cells){.context = self->context, .path = "columns", .columns = columns, .count = used};
+    self->cells = (mrc_cells){.context = self->context, .columns = columns, .count = used};
     MRC_TRY(mrc_scope_alloc(&self->scope, &self->places, used, sizeof *self->places, "columns of a table"));
     MRC_TRY(mrc_scope_alloc_zero(&self->scope, &self->names, self->count + used, sizeof(char *), "columns of a table"));
     self->wanted = self->names + self->count;
@@ -249,6 +327,7 @@ static mercer_status build(builder *self, const char *text)
     MRC_TRY(mrc_alloc(self->context, &self->dataset->x_memory, count, sizeof(float), "samples"));
     self->cells.x = mrc_view(self->dataset->x_memory, self->rows, used, MERCER_F32);
     MRC_TRY(fill(self));
+    MRC_TRY(parse_words(self));
     MRC_TRY(move(self));
     return settle(self, text);
 }

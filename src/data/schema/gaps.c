@@ -31,6 +31,31 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
     return MERCER_OK;
 }
 
+/* ---- Checking ------------------------------------------------------------------------------------------------ */
+
+/* Tables give pivots above 1e-4 and entries of about 1000, since 0.001 or more is added to a diagonal of ones. */
+#define LEAST_PIVOT 1e-9
+#define MOST_ENTRY  1e12
+
+/* Factorizes all of P. The system of a row with gaps is a part of P, so its pivots are positive too. */
+bool mrc_precision_valid(int64_t count, const double *precision)
+{
+    enum { MOST = MRC_GAPS_COLUMNS };
+    double factor[MOST * (MOST + 1) / 2];
+    for (int64_t i = 0; i < count; i++) {
+        double *row = factor + i * (i + 1) / 2;
+        for (int64_t j = 0; j <= i; j++) {
+            const double *other = factor + j * (j + 1) / 2;
+            double rest = precision[i * count + j];
+            if (!(fabs(rest) <= MOST_ENTRY)) return false;
+            for (int64_t k = 0; k < j; k++) rest -= row[k] * other[k];
+            if (i == j && !(rest > LEAST_PIVOT)) return false;
+            row[j] = i == j ? sqrt(rest) : rest / other[j];
+        }
+    }
+    return true;
+}
+
 /* ---- Finding ------------------------------------------------------------------------------------------------- */
 
 /* Numbers, and sums over rows. */
@@ -120,7 +145,7 @@ static bool find_inverse(finding *self, double rho)
             double value = i == j ? 1 + rho : fmin(fmax(mean, -1), 1);
             self->inverse[i * k + j] = self->inverse[j * k + i] = value;
         }
-    return invert(self->inverse, k);
+    return invert(self->inverse, k) && mrc_precision_valid(k, self->inverse);
 }
 
 mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context, mrc_column *columns, int64_t count,

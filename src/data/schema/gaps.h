@@ -50,6 +50,9 @@ typedef struct mrc_gaps {
 mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context, struct mrc_column *columns,
                             int64_t count, double **memory);
 
+/* Whether a precision P (count, count), of which the lower triangle is read, is positive definite and finite. */
+bool mrc_precision_valid(int64_t count, const double *precision);
+
 /* values (gaps->count) of a row of cells, with those that are missing filled in. False: none is missing. */
 bool mrc_gaps_values(const mrc_gaps *gaps, const float *cells, double *values);
 /* Of z (count) those that are missing, 0 before, by the precision P (count, count). */

@@ -97,15 +97,19 @@ void mrc_cells_settle(mrc_cells *self)
 
 void mrc_cells_warn_coarse(const mrc_cells *self)
 {
+    int64_t warned = 0;
     for (int64_t j = 0; j < self->count; j++) {
         const mrc_cell_column *column = &self->columns[j];
-        char name[MRC_EXCERPT_CHARS] = "?";
-        if (!is_coarse(column)) continue;
-        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
-        mrc_warn(
-            self->context, name,
-            "%s: column '%s': numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal "
-            "to it; subtract what they have in common, leave the column out, or give f64 samples in an npy file",
-            self->path, name, column->rounded, column->origin + (double)(float)(column->rounded - column->origin));
+        char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
+        if (!is_coarse(column) || warned++ >= MRC_COLUMN_WARNINGS) continue;
+        mrc_warn(self->context, mrc_column_option(self, j, name),
+                 "%s: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to it; "
+                 "subtract what they have in common, or %s",
+                 mrc_column_place(self, j, place), column->rounded,
+                 column->origin + (double)(float)(column->rounded - column->origin),
+                 self->path ? "drop the column, or give f64 samples in an npy file" : "remove the column");
     }
+    if (warned > MRC_COLUMN_WARNINGS)
+        mrc_warn(self->context, "", "%s%s%lld more columns have numbers that are rounded to float and become equal",
+                 self->path ? self->path : "", self->path ? ": " : "", (long long)(warned - MRC_COLUMN_WARNINGS));
 }

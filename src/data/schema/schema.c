@@ -4,8 +4,8 @@
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
  * category otherwise. Of the levels of a category the 255 most frequent are kept, in the order of their bytes. Left out
- * are columns with one value, with none, and words of which nearly every row has one of its own. A few words among many
- * numbers are more likely a mistake than a category: such a column is refused, and the message says what to do.
+ * are columns with one value, with none, and words of which nearly every row has one of its own, each with a warning.
+ * words.c has looked at columns of words before, for numbers and dates in other notations.
  *
  * Everything is found from tallies of the columns, so the cells may come block by block.
  *
@@ -24,10 +24,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FEW_WORDS = 20, IDENTIFIER_ROWS = 32 }; /* one word in 20 values; rows from which on words may be identifiers */
+enum { IDENTIFIER_ROWS = 32 }; /* rows from which on words may be identifiers */
 
-static const char *const why_constant = "constant", *const why_empty = "every value is missing",
-                         *const why_words = "nearly every row has a word of its own", *const why_asked = "asked for";
+const char *const mrc_why_constant = "constant", *const mrc_why_empty = "every value is missing",
+                  *const mrc_why_words = "nearly every row has a word of its own", *const mrc_why_asked = "asked for";
 
 /* Cells of words become what their levels do; those beyond all levels become `other`. Without levels they stay. */
 typedef struct final_cells {
@@ -45,16 +45,6 @@ typedef struct finder {
     double *precision;   /* of the columns, or NULL */
     bool held;           /* all cells are there, and become what the schema says */
 } finder;
-
-static mercer_status fail_column(const finder *self, int64_t j, mercer_status status, const char *what)
-{
-    char name[MRC_EXCERPT_CHARS];
-    const char *given = self->cells->columns[j].name;
-    if (!given)
-        return mrc_fail(self->context, status, "%s: column %lld (from 0) %s", self->cells->path, (long long)j, what);
-    return mrc_fail(self->context, status, "%s: column '%s' %s", self->cells->path,
-                    mrc_excerpt(name, given, (int64_t)strlen(given)), what);
-}
 
 static void leave_out(mrc_column *column, const char *why)
 {
@@ -137,7 +127,7 @@ void mrc_cells_forget(mrc_cells *self)
     for (int64_t j = 0; j < self->count; j++) {
         self->columns[j].gaps = self->columns[j].unknown = 0;
         self->columns[j].off = 0;
-        mrc_levels_close(&self->columns[j].levels);
+        if (!self->columns[j].closed) mrc_levels_close(&self->columns[j].levels);
     }
     self->tallied = 0;
     forget_rows(self);
@@ -158,11 +148,11 @@ static void settle_values(finder *self, int64_t j, const mrc_tally *of)
     column->missing = of->missing;
     column->origin = self->cells->columns[j].origin;
     if (of->missing == rows) {
-        leave_out(column, why_empty);
+        leave_out(column, mrc_why_empty);
         return;
     }
     column->mean = of->sum / (double)(rows - of->missing);
-    if (of->low == of->high && of->missing == 0) leave_out(column, why_constant);
+    if (of->low == of->high && of->missing == 0) leave_out(column, mrc_why_constant);
 }
 
 /* ---- Words --------------------------------------------------------------------------------------------------- */
@@ -199,30 +189,6 @@ static void settle_boolean(finder *self, int64_t j)
     settle_values(self, j, &of);
 }
 
-/* Words are fewer than one in FEW_WORDS of the values, the rest are numbers. */
-static mercer_status refuse_few_words(finder *self, int64_t j, int64_t values)
-{
-    const mrc_cell_column *column = &self->cells->columns[j];
-    int64_t words = 0, first = -1;
-    for (int64_t k = 0; k < column->levels.count; k++) {
-        const char *text = mrc_levels_text(&column->levels, k);
-        double value;
-        if (column->levels.list[k].count == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER)
-            continue;
-        words += column->levels.list[k].count;
-        if (first < 0) first = k;
-    }
-    if (column->fixed || words == 0 || words * FEW_WORDS >= values) return MERCER_OK;
-    const mrc_level *level = &column->levels.list[first];
-    char name[MRC_EXCERPT_CHARS] = "", word[MRC_EXCERPT_CHARS];
-    if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
-    mrc_excerpt(word, mrc_levels_text(&column->levels, first), level->length);
-    return mrc_fail(self->context, MERCER_ERROR_DATA,
-                    "%s: line %lld, column '%s': '%s' is not a number, but all except %lld of the column's %lld values "
-                    "are: list the word as missing, or say that the column is a category",
-                    level->path, (long long)level->line, name, word, (long long)words, (long long)values);
-}
-
 /* Sorting needs the levels beside their numbers. */
 typedef struct ranked {
     const char *text;
@@ -254,14 +220,12 @@ static const unsigned char *bad_byte(const char *text)
 
 static mercer_status check_encoding(const finder *self, int64_t j, const mrc_level *level, const char *text)
 {
-    char name[MRC_EXCERPT_CHARS] = "";
-    const char *given = self->cells->columns[j].name;
+    char place[MRC_PLACE_CHARS];
     const unsigned char *bad = bad_byte(text);
     if (!bad) return MERCER_OK;
-    if (given) mrc_excerpt(name, given, (int64_t)strlen(given));
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                    "%s: line %lld, column '%s': byte 0x%02x is not UTF-8; save the file as UTF-8", level->path,
-                    (long long)level->line, name, *bad);
+    mrc_level_place(self->cells, j, level, place);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: byte 0x%02x is not UTF-8; save the %s as UTF-8", place,
+                    *bad, self->cells->path ? "file" : "text");
 }
 
 /* The levels that are kept, and the cell that each becomes. */
@@ -302,10 +266,9 @@ static mercer_status settle_words(finder *self, int64_t j)
         settle_boolean(self, j);
         return MERCER_OK;
     }
-    MRC_TRY(refuse_few_words(self, j, values));
-    bool words = !cells->fixed && values >= IDENTIFIER_ROWS && (found + beyond) * 10 >= values * 9;
+    bool words = !cells->fixed && !cells->asked && values >= IDENTIFIER_ROWS && (found + beyond) * 10 >= values * 9;
     if (values == 0 || (found + beyond <= 1 && column->missing == 0) || words) {
-        leave_out(column, values == 0 ? why_empty : words ? why_words : why_constant);
+        leave_out(column, values == 0 ? mrc_why_empty : words ? mrc_why_words : mrc_why_constant);
         return MERCER_OK;
     }
     MRC_TRY(keep_levels(self, j, beyond));
@@ -343,6 +306,8 @@ static void finish_cells(finder *self)
 static mercer_status check_names(const finder *self)
 {
     MRC_OWNED(mrc_levels_close) mrc_levels names;
+    char place[MRC_PLACE_CHARS];
+    const char *path = self->cells->path;
     mrc_levels_open(&names, self->context);
     for (int64_t j = 0; j < self->cells->count; j++) {
         const char *name = self->cells->columns[j].name;
@@ -350,10 +315,11 @@ static mercer_status check_names(const finder *self)
         if (!name) continue;
         if (bad_byte(name))
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                            "%s: the name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
-                            self->cells->path, (long long)j);
+                            "%s%sthe name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
+                            path ? path : "", path ? ": " : "", (long long)j);
         if (mrc_levels_find(&names, name, length) >= 0)
-            return fail_column(self, j, MERCER_ERROR_FORMAT, "is there twice: rename one of them, or drop them");
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s occurs twice; rename or drop one of them",
+                            mrc_column_place(self->cells, j, place));
         MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
     return MERCER_OK;
@@ -369,7 +335,7 @@ static mercer_status print_all(const finder *self, const mrc_left_out *left_out,
     for (int64_t i = 0, j = 0, k = 0; i < total; i++) {
         if (k < extra && (left_out->places[k] == i || j == self->cells->count)) {
             all[i] = (mrc_column){.name = left_out->names ? left_out->names[k] : NULL};
-            leave_out(&all[i], why_asked);
+            leave_out(&all[i], mrc_why_asked);
             k++;
         } else {
             all[i] = self->columns[j++];
@@ -384,6 +350,7 @@ static bool has_no_gaps(const mrc_cells *cells)
     for (int64_t j = 0; j < cells->count; j++) {
         const mrc_cell_column *column = &cells->columns[j];
         if (column->kind != MRC_KIND_NUMBER || column->gaps > 0 || column->origin != 0) return false;
+        if (mrc_notation_is_set(&column->notation)) return false;
     }
     return true;
 }
@@ -393,7 +360,8 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
     mrc_cells *cells = self->cells;
     bool plain = !left_out || left_out->count == 0 || (cells->count > 0 && cells->columns[0].name), any = false;
     for (int64_t j = 0; j < cells->count; j++)
-        self->columns[j] = (mrc_column){.name = cells->columns[j].name, .kind = cells->columns[j].kind};
+        self->columns[j] = (mrc_column){
+            .name = cells->columns[j].name, .kind = cells->columns[j].kind, .notation = cells->columns[j].notation};
     if (plain && has_no_gaps(cells)) return MERCER_OK;
     self->held = cells->tallied == 0;
     if (self->held) MRC_TRY(mrc_cells_tally(cells));
@@ -403,16 +371,18 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
             MRC_TRY(settle_words(self, j));
         else
             settle_values(self, j, &cells->columns[j].tally);
-        plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != why_empty &&
-                cells->columns[j].origin == 0;
+        plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != mrc_why_empty &&
+                cells->columns[j].origin == 0 && !mrc_notation_is_set(&cells->columns[j].notation);
         any = any || self->columns[j].kind != MRC_KIND_DROP;
     }
     if (plain) return MERCER_OK;
+    mrc_cells_warn_dropped(cells, self->columns);
     if (!any)
-        return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "%s: no column is left to learn from: %lld have one value, none, or a word of its own in every "
-                        "row",
-                        cells->path, (long long)cells->count);
+        return mrc_fail(
+            self->context, MERCER_ERROR_DATA,
+            "%s%sno column is left to learn from: each of %lld is empty, has one value, or a different text "
+            "in almost every row",
+            cells->path ? cells->path : "", cells->path ? ": " : "", (long long)cells->count);
     MRC_TRY(check_names(self));
     MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));
     MRC_TRY(print_all(self, left_out, missing, out));
@@ -431,26 +401,9 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     MRC_SCOPE(scope, cells->context);
     MRC_OWNED(free_lists) finder self = {.cells = cells, .context = cells->context};
     *out = NULL;
+    mrc_cells_warn_row_numbers(cells);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.finals, cells->count, sizeof *self.finals, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
     return find(&self, left_out, missing, out);
-}
-
-void mrc_cells_warn(const mrc_cells *cells)
-{
-    for (int64_t j = 0; j < cells->count; j++) {
-        const mrc_cell_column *column = &cells->columns[j];
-        char name[MRC_EXCERPT_CHARS] = "?";
-        if (!column->closed) continue;
-        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
-        if (column->unknown > 0)
-            mrc_warn(cells->context, name,
-                     "%s: column '%s': %lld cells hold no level that the model knows; they count as none", cells->path,
-                     name, (long long)column->unknown);
-        else if (column->gaps > 0 && !column->has_missing)
-            mrc_warn(cells->context, name,
-                     "%s: column '%s': %lld values are missing, which none was in training; they are filled in",
-                     cells->path, name, (long long)column->gaps);
-    }
 }

@@ -7,14 +7,16 @@
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
  *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
  *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
+ *     {"name": "price", "kind": "number", "notation": "$1,234.5", "mean": 1308.5, "missing": 0},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  */
 #include "data/schema/schema.h"
 
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 
 #include <jansson.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -69,6 +71,7 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
 
 static bool put_column(json_t *object, const mrc_column *column)
 {
+    char notation[MRC_NOTATION_CHARS];
     bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
                 put(object, "kind", json_string(kinds[column->kind]));
     if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
@@ -76,7 +79,10 @@ static bool put_column(json_t *object, const mrc_column *column)
         fine = fine && put(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
                put(object, "other", json_boolean(column->other));
     else
-        fine = fine && put(object, "mean", json_real(column->mean)) &&
+        fine = fine &&
+               (!mrc_notation_is_set(&column->notation) ||
+                put(object, "notation", json_string(mrc_notation_text(&column->notation, notation)))) &&
+               put(object, "mean", json_real(column->mean)) &&
                (column->origin == 0 || put(object, "origin", json_real(column->origin)));
     fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
@@ -141,12 +147,63 @@ static bool take_texts(const json_t *list, const char ***at, const char *const *
     return json_is_array(list);
 }
 
-/* Numbers of a JSON text are finite: the parser refuses others. */
+/* The notation of a number or a date, if there is one. */
+static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *notation)
+{
+    mrc_column *column = &self->columns[i];
+    const char *text = json_string_value(notation);
+    bool date = column->kind == MRC_KIND_DATE;
+    if (!notation) return MERCER_OK;
+    if ((!date && column->kind != MRC_KIND_NUMBER) || !text || !mrc_notation_find(text, &column->notation) ||
+        date != (column->notation.date != NULL))
+        return wrong(self, i, "has a notation that is not known; it may be of a newer Mercer");
+    self->noted = true;
+    return MERCER_OK;
+}
+
+/* Reads a number of a column that must be present and in the range. */
+static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t *object, const char *key, double low,
+                                 double high, double *out)
+{
+    const json_t *number = json_object_get(object, key);
+    char what[96];
+    *out = json_number_value(number);
+    if (json_is_number(number) && mrc_in_range(*out, low, high)) return MERCER_OK;
+    snprintf(what, sizeof what, "has no valid %s: a number in %g .. %g", key, low, high);
+    return wrong(self, i, what);
+}
+
+/* Levels are features of their own: a level that repeats, or is the text of a missing value, would never be 1. */
+static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
+{
+    mrc_column *column = &self->columns[i];
+    const char *repeated;
+    column->other = json_is_true(json_object_get(object, "other"));
+    if (!take_texts(json_object_get(object, "levels"), texts, &column->levels, &column->level_count))
+        return wrong(self, i, "has no list of levels");
+    if (column->level_count == 0) return wrong(self, i, "has an empty list of levels");
+    for (int64_t k = 0; k < column->level_count; k++)
+        if (!column->levels[k][0]) return wrong(self, i, "has an empty level");
+    MRC_TRY(mrc_find_repeated(self->context, column->levels, column->level_count, &repeated));
+    if (repeated) return wrong(self, i, "has a level more than once");
+    column->width = column->level_count + column->other + (column->missing > 0);
+    return MERCER_OK;
+}
+
+static mercer_status read_value(mrc_schema *self, int64_t i, const json_t *object)
+{
+    mrc_column *column = &self->columns[i];
+    MRC_TRY(read_scalar(self, i, object, "mean", -MRC_CELL_MOST, MRC_CELL_MOST, &column->mean));
+    if (json_object_get(object, "origin"))
+        MRC_TRY(read_scalar(self, i, object, "origin", -MRC_CELL_MOST, MRC_CELL_MOST, &column->origin));
+    column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
+    return read_notation(self, i, json_object_get(object, "notation"));
+}
+
 static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
     mrc_column *column = &self->columns[i];
-    const json_t *name = json_object_get(object, "name"), *mean = json_object_get(object, "mean"),
-                 *missing = json_object_get(object, "missing");
+    const json_t *name = json_object_get(object, "name"), *missing = json_object_get(object, "missing");
     const char *kind = json_string_value(json_object_get(object, "kind"));
     if (!kind || !mrc_kind_find(kind, (int64_t)strlen(kind), &column->kind)) return wrong(self, i, "has no kind");
     column->name = json_string_value(name);
@@ -156,20 +213,9 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     if (column->kind == MRC_KIND_DROP)
         return column->why ? MERCER_OK : wrong(self, i, "does not say why it is left out");
     column->missing = json_integer_value(missing);
-    if (!json_is_integer(missing) || column->missing < 0) return wrong(self, i, "does not say how many are missing");
-    if (column->kind == MRC_KIND_CATEGORY) {
-        column->other = json_is_true(json_object_get(object, "other"));
-        if (!take_texts(json_object_get(object, "levels"), texts, &column->levels, &column->level_count))
-            return wrong(self, i, "has no list of levels");
-        column->width = column->level_count + column->other + (column->missing > 0);
-    } else {
-        column->mean = json_number_value(mean);
-        if (!json_is_number(mean)) return wrong(self, i, "has no mean");
-        const json_t *origin = json_object_get(object, "origin");
-        column->origin = json_number_value(origin);
-        if (origin && !json_is_number(origin)) return wrong(self, i, "has an origin that is no number");
-        column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
-    }
+    if (!json_is_integer(missing) || !mrc_in_range((double)column->missing, 0, MRC_ROWS_MOST))
+        return wrong(self, i, "does not say how many are missing");
+    MRC_TRY(column->kind == MRC_KIND_CATEGORY ? read_levels(self, i, object, texts) : read_value(self, i, object));
     column->first = self->features;
     self->features += column->width;
     self->used++;
@@ -187,10 +233,10 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     int64_t at = gaps->count, most = MRC_GAPS_COLUMNS;
     column->gap = -1;
     if (!deviation && !list) return MERCER_OK;
-    column->deviation = json_number_value(deviation);
     if ((column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) || at == most || !json_is_array(list) ||
-        !(column->deviation > 0) || !isfinite(1 / column->deviation) || (int64_t)json_array_size(list) != at + 1)
+        (int64_t)json_array_size(list) != at + 1)
         return wrong(self, i, "does not say how its gaps are filled");
+    MRC_TRY(read_scalar(self, i, object, "deviation", MRC_CELL_DEVIATION_LEAST, MRC_CELL_MOST, &column->deviation));
     gaps->cells[at] = self->used - 1;
     gaps->mean[at] = column->mean;
     gaps->deviation[at] = column->deviation;
@@ -198,8 +244,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     for (int64_t j = 0; j <= at; j++) {
         const json_t *number = json_array_get(list, (size_t)j);
         double value = json_number_value(number);
-        if (!json_is_number(number) || (j == at && !(value > 0)))
-            return wrong(self, i, "does not say how its gaps are filled");
+        if (!json_is_number(number)) return wrong(self, i, "has a precision that is not a list of numbers");
         gaps->precision[at * most + j] = value;
     }
     column->gap = gaps->count++;
@@ -241,6 +286,19 @@ static int64_t count_texts(const json_t *missing, const json_t *columns)
     return count;
 }
 
+/* A table with such a schema was refused when the schema was found; columns that are left out may share a name. */
+static mercer_status check_names(const mrc_schema *self)
+{
+    const char **names, *repeated;
+    int64_t count = 0;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &names, self->count, sizeof *names, "columns of a schema"));
+    for (int64_t i = 0; i < self->count; i++)
+        if (self->columns[i].kind != MRC_KIND_DROP && self->columns[i].name) names[count++] = self->columns[i].name;
+    MRC_TRY(mrc_find_repeated(self->context, names, count, &repeated));
+    return repeated ? wrong(self, -1, "has two columns of the same name") : MERCER_OK;
+}
+
 static mercer_status read_parts(mrc_schema *self)
 {
     const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
@@ -258,6 +316,9 @@ static mercer_status read_parts(mrc_schema *self)
         MRC_TRY(read_gap(self, i, json_array_get(columns, (size_t)i)));
     }
     pack_gaps(&self->gaps);
+    if (!mrc_precision_valid(self->gaps.count, self->gaps.precision))
+        return wrong(self, -1, "has a precision matrix that is not positive definite");
+    MRC_TRY(check_names(self));
     return self->features > 0 ? MERCER_OK : wrong(self, -1, "has no features");
 }
 

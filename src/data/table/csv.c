@@ -121,7 +121,9 @@ static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sin
     if (count == 1) {
         reading->have_targets = true;
         to->targets = &reading->targets;
-        return mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows);
+        MRC_TRY(mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows));
+        reading->targets.separator = self->lead->start.separator;
+        return MERCER_OK;
     }
     if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
@@ -199,20 +201,33 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     return MERCER_OK;
 }
 
+/* Whether targets are numbers in another notation, so that they must be read again. */
+static bool turn_targets(const tables *self, const mrc_sink *to)
+{
+    const mercer_dataset_options *options = self->reading->options;
+    const mrc_target_wish wish = {options->task, options->labels, options->label_count};
+    return to->targets && mrc_targets_find_notation(to->targets, &wish);
+}
+
 /* The rows that were read, if all were kept. */
 static void end_at(mrc_cells *cells, const mrc_sink *to, const consumer *through)
 {
     if (!through) cells->x.rows = to->rows;
 }
 
-/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words, and if floats
-   would not tell its values apart. */
+/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words, if words turned
+   out to be numbers or dates in another notation, and if floats would not tell values apart. */
 static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *to, consumer *through)
 {
     mrc_cells *cells = &columns->cells;
+    bool changed = false;
     MRC_TRY(read_records(self, to, through));
     if (mrc_column_set_turn_odd(columns)) MRC_TRY(read_records(self, to, through));
     end_at(cells, to, through);
+    if (to->rows > 0) MRC_TRY(mrc_cells_read_words(cells, columns->words, &changed));
+    changed = turn_targets(self, to) || changed;
+    if (changed) mrc_cells_forget(cells);
+    if (changed) MRC_TRY(read_records(self, to, through));
     if (to->rows > 0 && mrc_cells_move(cells)) {
         mrc_cells_forget(cells);
         MRC_TRY(read_records(self, to, through));
@@ -258,6 +273,12 @@ static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, 
     through->take = spill_block;
     MRC_TRY(mrc_spill_open(&through->spill, columns->context));
     MRC_TRY(read_records(self, to, through));
+    if (turn_targets(self, to)) {
+        mrc_cells_forget(to->cells);
+        mrc_spill_close(&through->spill);
+        MRC_TRY(mrc_spill_open(&through->spill, columns->context));
+        MRC_TRY(read_records(self, to, through));
+    }
     MRC_TRY(tell_left_out(self, to));
     MRC_TRY(mrc_spill_map(&through->spill, &dataset->x_map));
     dataset->x = mrc_view(dataset->x_map.data, to->rows, features, MERCER_F32);
@@ -399,7 +420,8 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(open_targets(self, dataset, &to));
-    return read_records(self, &to, NULL);
+    MRC_TRY(read_records(self, &to, NULL));
+    return turn_targets(self, &to) ? read_records(self, &to, NULL) : MERCER_OK;
 }
 
 static mercer_status csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)

@@ -10,7 +10,7 @@
 
 void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 {
-    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds);
+    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds); /* orders are part of kinds */
     *layout = (mrc_layout){0};
 }
 
@@ -164,20 +164,32 @@ static mercer_status find_free(const mrc_layout *self, const mrc_table *table, c
                     table->input->path, mrc_column_text(table, *out, name), what);
 }
 
+/* Finds a kind, or a kind of dates with an order. */
+static bool find_kind(const char *name, mrc_kind *kind, mrc_date_order *order)
+{
+    *order = strcmp(name, "date-dmy") == 0   ? MRC_ORDER_DMY
+             : strcmp(name, "date-mdy") == 0 ? MRC_ORDER_MDY
+                                             : MRC_ORDER_UNKNOWN;
+    *kind = MRC_KIND_DATE;
+    return *order != MRC_ORDER_UNKNOWN || mrc_kind_find(name, (int64_t)strlen(name), kind);
+}
+
 /* "zip:category" */
 static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *piece)
 {
     char *colon = strrchr(piece, ':');
     int64_t column;
     mrc_kind kind;
-    if (!colon || !mrc_kind_find(colon + 1, (int64_t)strlen(colon + 1), &kind))
+    mrc_date_order order;
+    if (!colon || !find_kind(colon + 1, &kind, &order))
         return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT,
                         "kinds: '%s' does not say what a column is; write NAME:KIND, with number, boolean, date, "
-                        "category or drop",
+                        "date-dmy, date-mdy, category or drop",
                         piece);
     *colon = 0;
     MRC_TRY(find_free(self, table, piece, mrc_kind_name(kind), &column));
     self->kinds[column] = (signed char)kind;
+    self->orders[column] = (signed char)order;
     return MERCER_OK;
 }
 
@@ -285,7 +297,8 @@ mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc
     *out = (mrc_layout){.columns = table->columns, .weight = -1, .id = -1, .key = -1};
     MRC_TRY(mrc_alloc(context, &out->roles, table->columns, sizeof *out->roles, "columns of a table"));
     for (int64_t column = 0; column < table->columns; column++) out->roles[column] = MRC_COLUMN_UNUSED;
-    MRC_TRY(mrc_alloc(context, &out->kinds, table->columns, 1, "columns of a table"));
+    MRC_TRY(mrc_alloc_zero(context, &out->kinds, table->columns, 2, "columns of a table"));
+    out->orders = out->kinds + table->columns;
     memset(out->kinds, -1, (size_t)table->columns);
     if (table->header) MRC_TRY(read_names(out, table));
     MRC_TRY(find_targets(out, table, wish));

@@ -13,10 +13,13 @@ enum { SHOWN_RECORDS = 256 }; /* that a guess is made from */
 
 /* ---- Options ------------------------------------------------------------------------------------------------- */
 
-/* "NA,?" as a list. */
+/* "-999,unknown": these words as well as the customary ones; "=NA,?": these only. */
 static mercer_status read_missing(mrc_column_set *self, const char *text)
 {
-    int64_t count = 1, length = (int64_t)strlen(text);
+    const mrc_missing *before = &mrc_missing_default;
+    int64_t kept = *text == '=' ? 0 : before->count, count = kept + 1;
+    text += *text == '=';
+    int64_t length = (int64_t)strlen(text);
     for (const char *at = text; *at; at++) count += *at == ',';
     MRC_TRY(mrc_alloc(self->context, &self->missing_memory, count * (int64_t)sizeof(char *) + length + 1, 1,
                       "missing words"));
@@ -24,7 +27,8 @@ static mercer_status read_missing(mrc_column_set *self, const char *text)
     char *at = (char *)(list + count);
     memcpy(at, text, (size_t)length + 1);
     for (int64_t i = 0; i < count; i++) {
-        list[i] = at;
+        list[i] = i < kept ? before->words[i] : at;
+        if (i < kept) continue;
         at += strcspn(at, ",");
         *at++ = 0;
     }
@@ -64,6 +68,7 @@ static mercer_status take_schema(mrc_column_set *self)
         if (from->kind == MRC_KIND_DROP) continue;
         mrc_cell_column *column = &self->cells.columns[j++];
         column->kind = from->kind;
+        column->notation = from->notation;
         column->fixed = column->closed = true;
         column->beyond = from->other ? (float)from->level_count : MRC_LEVEL_BEYOND;
         column->has_missing = from->missing > 0;
@@ -118,6 +123,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
     bool *seen;
     cells->context = self->context;
     cells->path = lead->input->path;
+    cells->separator = lead->start.separator;
     MRC_TRY(
         mrc_alloc_zero(self->context, &cells->columns, layout->features, sizeof *cells->columns, "columns of a table"));
     self->cells.count = layout->features;
@@ -129,7 +135,10 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
         column->name = names ? names[c] : NULL;
         column->strict = strict;
         column->fixed = strict || layout->kinds[c] >= 0;
-        if (layout->kinds[c] >= 0) column->kind = (mrc_kind)layout->kinds[c];
+        if (layout->kinds[c] < 0) continue;
+        column->kind = column->wish = (mrc_kind)layout->kinds[c];
+        column->asked = !strict;
+        column->order = (mrc_date_order)layout->orders[c];
     }
     if (self->schema) return take_schema(self);
     MRC_SCOPE(scope, self->context);

@@ -28,6 +28,7 @@ typedef struct mrc_layout {
     void *names;             /* (columns) a list of texts in one block; NULL without a header */
     int64_t weight, id, key; /* columns that are neither features nor targets; -1: none */
     signed char *kinds;      /* (columns) the mrc_kind that was asked for; -1: none */
+    signed char *orders;     /* (columns) the mrc_date_order that was asked for */
 } mrc_layout;
 
 typedef struct mrc_table {

@@ -4,8 +4,8 @@
  * preprocessing and metric as they are; the bandwidth is the multiple that was found of the median distance between its
  * own samples in that metric, the ridge that of one sample times their number.
  *
- * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Where the caller leaves open whether to
- * search, the plan decides (plan/plan_search.c).
+ * What is given is not searched for: a kernel, a preprocessing, a ridge (lambda). Where the caller leaves open whether
+ * to search, the plan decides (plan/plan_search.c).
  */
 #include "fit/tuned/tuned.h"
 
@@ -25,81 +25,6 @@ enum { ROUNDS = 4, MANY_ROWS = 10000, KEPT_SHARE = 16 };
 #define BUDGET     30.0  /* seconds, */
 #define ROW_BUDGET 0.002 /* of fewer than MANY_ROWS for each: */
 #define ON_DEVICE  0.1   /* the share of both on a device */
-
-/* The option of the search that was given, or NULL. */
-static const char *search_option(const mercer_fit_options *options)
-{
-    if (options->tune_budget > 0) return "tune_budget";
-    if (options->tune_criterion && strcmp(options->tune_criterion, "auto") != 0) return "tune_criterion";
-    if (options->tune_kernels) return "tune_kernels";
-    return options->average_models > 1 ? "average_models" : NULL;
-}
-
-/* An option of the search asks for a search. */
-static mercer_switch asked(const mercer_fit_options *options)
-{
-    return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
-}
-
-/* The reason why these data are not searched whatever the options are, or NULL. */
-static const char *untuned_by_data(const mercer_fitting *self)
-{
-    mercer_fit_options none = {0};
-    return mrc_plan_untuned(&none, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
-}
-
-/* Warns of everything that is neither given nor searched for because of something that was given. */
-static void warn_of_defaults(const mercer_fitting *self)
-{
-    const mercer_fit_options *options = &self->options;
-    const char *fixed = mrc_plan_fixed(options);
-    mercer_context *context = self->context;
-    if (options->model || options->checkpoint) return;
-    if (options->tune == MERCER_OFF) {
-        if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
-            mrc_warn(context, "tune",
-                     "tune is off, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the "
-                     "given ones or the defaults");
-    } else if (fixed && strcmp(fixed, "learn_features") == 0)
-        mrc_warn(context, fixed,
-                 "learn_features is given, so only metric, bandwidth and ridge are searched: kernel and preprocessing "
-                 "are the given ones or the defaults");
-    else if (fixed)
-        mrc_warn(context, fixed,
-                 "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
-                 "are the given ones or the defaults",
-                 fixed);
-    else if (self->report.untuned && !untuned_by_data(self))
-        mrc_warn(context, options->augment ? "augment" : "samples",
-                 "%s is given, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
-                 "ones or the defaults",
-                 options->augment ? "augment" : "samples");
-    else if (options->kernel && !self->report.untuned)
-        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
-}
-
-bool mrc_fit_tunes(mercer_fitting *self)
-{
-    mercer_fit_options *options = &self->options;
-    options->tune = asked(options);
-    if (options->tune == MERCER_AUTO) {
-        self->report.untuned =
-            mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
-        warn_of_defaults(self);
-        options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
-    } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
-        self->report.untuned = "it is off";
-        if (self->data) warn_of_defaults(self);
-    }
-    return options->tune == MERCER_ON;
-}
-
-double mrc_fit_tune_budget(const mercer_fitting *self)
-{
-    if (self->options.tune_budget > 0) return self->options.tune_budget;
-    double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
-    return self->on_device ? ON_DEVICE * budget : budget;
-}
 
 /* ---- Candidates -------------------------------------------------------------------------------------------------- */
 
@@ -159,6 +84,95 @@ static void list_preparations(mrc_tuning *self, const mercer_fit_options *option
     bool given = options->preprocess && strcmp(options->preprocess, "auto") != 0;
     self->preparations[self->preparation_count++] = first;
     if (!given && strcmp(first, "standardise") == 0) self->preparations[self->preparation_count++] = "rank";
+}
+
+/* ---- Whether to search ------------------------------------------------------------------------------------------ */
+
+/* The option of the search that was given, or NULL. */
+static const char *search_option(const mercer_fit_options *options)
+{
+    if (options->tune_budget > 0) return "tune_budget";
+    if (options->tune_criterion && strcmp(options->tune_criterion, "auto") != 0) return "tune_criterion";
+    if (options->tune_kernels) return "tune_kernels";
+    return options->average_models > 1 ? "average_models" : NULL;
+}
+
+void mrc_fit_without_search(mercer_fit_options *options)
+{
+    options->tune = MERCER_OFF, options->learn_features = 0;
+    options->tune_budget = 0, options->tune_criterion = options->tune_kernels = NULL, options->average_models = 0;
+}
+
+/* An option of the search asks for a search. */
+static mercer_switch asked(const mercer_fit_options *options)
+{
+    return options->tune == MERCER_AUTO && search_option(options) ? MERCER_ON : options->tune;
+}
+
+/* Warns of everything that is neither given nor searched for because of something that was given. */
+static void warn_of_defaults(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    const char *fixed = mrc_plan_fixed(options);
+    mercer_context *context = self->context;
+    const mercer_fit_options open = {0};
+    int64_t rows = mrc_max(self->given_rows, self->info.rows);
+    bool searched = mrc_plan_untuned(&open, &self->info, rows, self->memory) == NULL; /* if nothing had been given */
+    if (!searched || options->model || options->checkpoint) return;
+    if (options->tune == MERCER_OFF) {
+        if (!fixed) /* the fits inside a fit are never searched and have a bandwidth */
+            mrc_warn(context, "tune",
+                     "tune is off, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the "
+                     "given ones or the defaults");
+    } else if (fixed && strcmp(fixed, "learn_features") == 0)
+        mrc_warn(context, fixed,
+                 "learn_features is given, so only metric, bandwidth and ridge are searched: kernel and preprocessing "
+                 "are the given ones or the defaults");
+    else if (fixed)
+        mrc_warn(context, fixed,
+                 "%s is given, so only the ridge is searched: the rest of kernel, bandwidth, preprocessing and metric "
+                 "are the given ones or the defaults",
+                 fixed);
+    else if (self->report.untuned && (options->augment || options->samples > 0))
+        mrc_warn(
+            context, options->augment ? "augment" : "samples",
+            "%s is given, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
+            "ones or the defaults",
+            options->augment ? "augment" : "samples");
+    else if (options->kernel && !self->report.untuned)
+        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
+}
+
+/* Whether a bandwidth and a metric can be searched for with the kernel that is given. */
+static bool is_searchable(const mercer_fit_options *options)
+{
+    mrc_tuning trial = {0};
+    return !options->kernel || list_kernels(&trial, NULL, options) == MERCER_OK;
+}
+
+bool mrc_fit_tunes(mercer_fitting *self)
+{
+    mercer_fit_options *options = &self->options;
+    options->tune = asked(options);
+    if (options->tune == MERCER_AUTO) {
+        self->report.untuned =
+            mrc_plan_untuned(options, &self->info, mrc_max(self->given_rows, self->info.rows), self->memory);
+        if (!self->report.untuned && !is_searchable(options))
+            self->report.untuned = "the kernel has no bandwidth or no metric to search for";
+        warn_of_defaults(self);
+        options->tune = self->report.untuned ? MERCER_OFF : MERCER_ON;
+    } else if (options->tune == MERCER_OFF && !self->tuning && !self->report.untuned) {
+        self->report.untuned = "it is off";
+        if (self->data) warn_of_defaults(self);
+    }
+    return options->tune == MERCER_ON;
+}
+
+double mrc_fit_tune_budget(const mercer_fitting *self)
+{
+    if (self->options.tune_budget > 0) return self->options.tune_budget;
+    double budget = self->info.rows < MANY_ROWS ? ROW_BUDGET * (double)self->info.rows : BUDGET;
+    return self->on_device ? ON_DEVICE * budget : budget;
 }
 
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context)
@@ -228,10 +242,11 @@ static mercer_status take_over(mercer_fitting *self)
     self->lambda_given = self->train.lambda > 0 || self->no_ridge;
     if (!self->lambda_given) self->train.lambda = lambda;
     if (self->lambda_given && !(found->error <= 1)) /* errors are relative to the variance of the targets */
-        mrc_warn(self->context, "lambda",
-                 "ridge %g is given, and the best held-out error with it, %.3g, is above that of a constant prediction; "
-                 "leave the ridge to the search",
-                 self->no_ridge ? 0 : self->train.lambda, found->error);
+        mrc_warn(
+            self->context, "lambda",
+            "ridge %g is given, and the best held-out error with it, %.3g, is above that of a constant prediction; "
+            "leave the ridge to the search",
+            self->no_ridge ? 0 : self->train.lambda, found->error);
     return MERCER_OK;
 }
 

@@ -39,6 +39,8 @@ typedef struct mrc_tuning {
 } mrc_tuning;
 mercer_status mrc_fit_tune(mercer_fitting *self);
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
+/* Makes options those of a fit inside a fit: nothing is searched for. */
+void mrc_fit_without_search(mercer_fit_options *options);
 /* Whether there is to be a search: asked for, or the plan's choice, which becomes that of the options. */
 bool mrc_fit_tunes(mercer_fitting *self);
 /* Seconds of the search, and of the training behind it. */

@@ -83,12 +83,15 @@ static mercer_status open_member(member *self, const char *checkpoint, mercer_fi
     options.metric = choice->metric.data ? &choice->metric : NULL;
     MRC_TRY(mrc_fit_scale_choice(of, choice, options.preprocess, &self->kernel, &lambda));
     options.kernel_function = &self->kernel, options.kernel = NULL, options.bandwidth = 0;
-    options.train = &self->train, options.tune = options.merge = MERCER_OFF, options.average_models = 0;
-    options.calibrate = options.intervals = MERCER_OFF, options.class_weight = options.calibrate_to = NULL; /* the samples have them */
+    mrc_fit_without_search(&options);
+    options.train = &self->train, options.merge = MERCER_OFF;
+    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
+    options.calibrate = options.intervals = MERCER_OFF;
     options.validation = of->watched ? of->validation : NULL, options.validation_fraction = 0;
     options.checkpoint = checkpoint;
     self->train = of->train;
     if (!of->lambda_given) self->train.lambda = lambda;
+    if (of->no_ridge) self->train.lambda = -1;
     self->train.progress = watch_member, self->train.progress_user = self;
     return mercer_fitting_open(out, of->context, of->data, &options);
 }

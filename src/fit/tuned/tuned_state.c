@@ -20,6 +20,7 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
+#include "core/numbers/bounds.h"
 #include "model/tensor_file.h"
 
 #include <math.h>
@@ -134,9 +135,11 @@ static mercer_status take_journal(mercer_fitting *self, const mrc_tensor_file *f
     mercer_matrix errors, shapes, maps, rate;
     if (!find(file, "search.errors", journal->ridges, &errors) ||
         !find(file, "search.shapes", MRC_JOURNAL_SHAPE, &shapes) || !find(file, "search.maps", -1, &maps) ||
-        !find(file, "search.rate", 1, &rate) || rate.rows != 1 || !(mrc_load(&rate, 0, 0) > 0) ||
-        !fit_together(journal, &shapes, &maps))
+        !find(file, "search.rate", 1, &rate) || rate.rows != 1 || !fit_together(journal, &shapes, &maps))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", self->options.checkpoint);
+    if (!mrc_in_range(mrc_load(&rate, 0, 0), MRC_RATE_LEAST, MRC_RATE_MOST))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search.rate is %g, it must be in %g .. %g",
+                        self->options.checkpoint, mrc_load(&rate, 0, 0), MRC_RATE_LEAST, MRC_RATE_MOST);
     MRC_TRY(mrc_check_finite(self->context, "search.maps", &maps, NULL));
     MRC_TRY(take(journal, &journal->errors, &journal->error_room, &errors));
     MRC_TRY(take(journal, &journal->shapes, &journal->shape_room, &shapes));

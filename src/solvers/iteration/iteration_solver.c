@@ -21,8 +21,10 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/bounds.h"
 #include "solvers/normal/exact_job.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -230,14 +232,22 @@ static void list(mrc_job *job, mrc_state *state)
     solver_state *self = job->state;
     mrc_iteration *iteration = &self->iteration;
     int64_t p = job->target.p;
-    int64_t *const whole[] = {&iteration->steps,           &iteration->pending,
-                              &iteration->temporary.count, &iteration->averaged,
-                              &iteration->projections,     self->projector ? &self->projector->calls : &self->no_calls};
-    double *const real[] = {&iteration->halving,           &iteration->residual_sum, &iteration->projection.residual,
-                            &iteration->projection.passes, &iteration->last_step,    &iteration->decay};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
-    mrc_state_add_flag(state, &iteration->averaging);
+    const double any = (double)INFINITY;
+    const mrc_state_number numbers[] = {
+        {"steps", .whole = &iteration->steps},
+        {"pending", .whole = &iteration->pending},
+        {"temporary", .whole = &iteration->temporary.count},
+        {"averaged", .whole = &iteration->averaged},
+        {"projections", .whole = &iteration->projections},
+        {"calls", .whole = self->projector ? &self->projector->calls : &self->no_calls},
+        {"halving", .real = &iteration->halving, .low = DBL_MIN, .high = 1},
+        {"residual_sum", .real = &iteration->residual_sum, .high = any, .unknown = true},
+        {"projection.residual", .real = &iteration->projection.residual, .high = any, .unknown = true},
+        {"projection.passes", .real = &iteration->projection.passes, .high = MRC_ROWS_MOST},
+        {"last_step", .real = &iteration->last_step, .high = DBL_MAX},
+        {"decay", .real = &iteration->decay, .low = DBL_MIN, .high = 1},
+        {"averaging", .flag = &iteration->averaging}};
+    mrc_state_add_numbers(state, numbers, sizeof numbers / sizeof *numbers);
     mrc_state_add_field(state, "state.alpha", &iteration->alpha, p);
     mrc_state_add_field(state, "state.good", &self->rollback_weights, p);
     mrc_state_add_field(state, "state.sum", &iteration->sum, p);

@@ -315,18 +315,26 @@ static mercer_status report(cg_state *self, bool *stop)
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
 {
     cg_state *self = exact->running;
-    int64_t c = self->exact->c, *const whole[] = {&self->exact->steps_done, &self->period, &self->since, &self->poor,
-                                                  &self->turns};
-    double *const real[] = {&self->exact->relative_gradient, &self->exact->jitter, &self->best_loss,
-                            &self->normal.mass};
-    bool *const flags[] = {&self->begun, &self->progress, &self->broken};
+    const double any = (double)INFINITY;
+    const mrc_state_number numbers[] = {
+        {"steps", .whole = &self->exact->steps_done},
+        {"period", .whole = &self->period},
+        {"since", .whole = &self->since},
+        {"poor", .whole = &self->poor},
+        {"turns", .whole = &self->turns},
+        {"relative_gradient", .real = &self->exact->relative_gradient, .high = any, .unknown = true},
+        {"jitter", .real = &self->exact->jitter, .high = 1},
+        {"best_loss", .real = &self->best_loss, .low = -any, .high = any, .unknown = true},
+        {"mass", .real = &self->normal.mass, .high = DBL_MAX},
+        {"begun", .flag = &self->begun},
+        {"progress", .flag = &self->progress},
+        {"broken", .flag = &self->broken}};
+    int64_t c = self->exact->c;
     const mercer_matrix *const vectors[] = {&self->alpha, &self->best, &self->r, &self->d};
     static const char *const names[] = {"state.alpha", "state.best_alpha", "state.residual", "state.direction"};
     mercer_matrix columns = mrc_view(self->loss, 1, c, MERCER_F64), sizes = mrc_view(self->size, 1, c, MERCER_F64),
                   active = mrc_view(self->active, 1, c, MERCER_F64);
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) mrc_state_add_flag(state, flags[i]);
+    mrc_state_add_numbers(state, numbers, sizeof numbers / sizeof *numbers);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         mrc_state_add_field(state, names[i], vectors[i], self->exact->centers->p);
     mrc_state_add_matrix(state, "state.loss", &columns);

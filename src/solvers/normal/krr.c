@@ -179,7 +179,9 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
         *found = status == MERCER_OK;
         self->exact->jitter = shift / self->mean;
         if (status != MERCER_ERROR_NUMERIC) return status;
-        shift = fmax(10 * shift, least);
+        double next = fmax(10 * shift, least);
+        if (!(next > shift)) break; /* the diagonal is 0, as with a linear kernel of zeros: so is every shift */
+        shift = next;
     }
     return MERCER_OK;
 }

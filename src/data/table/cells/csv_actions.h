@@ -12,6 +12,7 @@ typedef enum mrc_act {
     ACT_NUMBER,
     ACT_BOOLEAN,
     ACT_DATE,
+    ACT_NOTATION,
     ACT_WORD,
     ACT_TARGET,
     ACT_VALUE,
@@ -31,13 +32,6 @@ static inline float mrc_note_gap(mrc_cell_column *column)
 {
     column->gaps++;
     return (float)NAN;
-}
-
-/* The same in a column of words. */
-static inline float mrc_note_no_word(mrc_cell_column *column)
-{
-    column->unknown += column->closed && !column->has_missing;
-    return mrc_note_gap(column);
 }
 
 /* A field of column `column` goes where its action says: into the row `cells`, or row to->rows of something else.

@@ -7,20 +7,21 @@
 #include "data/schema/date.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <xxhash.h>
 
 /* ---- Actions ------------------------------------------------------------------------------------------------- */
 
-static mrc_act act_of(mrc_kind kind)
+static mrc_act act_of(const mrc_cell_column *column)
 {
     static const mrc_act acts[] = {[MRC_KIND_NUMBER] = ACT_NUMBER,
                                    [MRC_KIND_BOOLEAN] = ACT_BOOLEAN,
                                    [MRC_KIND_DATE] = ACT_DATE,
                                    [MRC_KIND_CATEGORY] = ACT_WORD,
                                    [MRC_KIND_DROP] = ACT_PASS};
-    return acts[kind];
+    return mrc_notation_is_set(&column->notation) ? ACT_NOTATION : acts[column->kind];
 }
 
 mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
@@ -55,7 +56,7 @@ mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *
         if (role >= 0 && sink->cells) {
             action->column = &sink->cells->columns[role];
             action->place = role;
-            action->act = act_of(action->column->kind);
+            action->act = act_of(action->column);
         } else if (role <= MRC_COLUMN_TARGET) {
             action->act = sink->targets ? ACT_TARGET : sink->y.data ? ACT_VALUE : ACT_PASS;
             action->place = MRC_COLUMN_TARGET - role;
@@ -105,11 +106,19 @@ static bool is_missing_number(const mrc_sink *to, double value)
     return false;
 }
 
-/* A cell that does not fit what the column is so far: it is a mistake, or the column is one of words. */
-static mercer_status note_odd(const mrc_table *self, struct mrc_action *action, const mrc_csv_field *field,
-                              int64_t column, const char *what)
+/* Whether a cell may hold what the caller asked for, in another notation. */
+static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, const mrc_csv_field *field)
 {
-    if (action->column->fixed) return fail_cell(self, field, column, what);
+    mrc_readings wanted = column->wish == MRC_KIND_DATE ? mrc_readings_dates : mrc_readings_numbers;
+    return column->asked && (column->kind == MRC_KIND_NUMBER || column->kind == MRC_KIND_DATE) &&
+           (mrc_readings_of(field->text, field->text + field->length, csv->separator) & wanted);
+}
+
+/* A cell that does not fit what the column is so far: it is a mistake, or the column is to be read again as words. */
+static mercer_status note_odd(const mrc_table *self, const mrc_csv *csv, struct mrc_action *action,
+                              const mrc_csv_field *field, int64_t column, const char *what)
+{
+    if (action->column->fixed && !may_be_noted(action->column, csv, field)) return fail_cell(self, field, column, what);
     action->column->odd = true;
     action->act = ACT_PASS;
     return MERCER_OK;
@@ -125,8 +134,7 @@ static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, c
     if (kind == MRC_NUMBER_INFINITE) return fail_cell(self, field, column, "is outside the range of f32");
     bool missing = kind == MRC_NUMBER ? is_missing_number(to, value) : is_missing_field(to, *field);
     if (!missing && kind != MRC_NUMBER)
-        return note_odd(self, action, field, column,
-                        "is not a number; the column is one of numbers by the model, or was said to be");
+        return note_odd(self, csv, action, field, column, "is not a number, as the column has to hold");
     if (missing && action->column->strict)
         return fail_cell(self, field, column, "the value is missing; fill it in or leave the row out");
     *cell = missing ? mrc_note_gap(action->column) : mrc_cell_number(action->column, value);
@@ -143,15 +151,35 @@ static mercer_status read_boolean(const mrc_table *self, const mrc_csv *csv, mrc
     return yes || no ? MERCER_OK : general_number(self, csv, field, to, column, cell);
 }
 
-static mercer_status read_date(const mrc_table *self, const mrc_csv_field *field, const mrc_sink *to, int64_t column,
-                               float *cell)
+static mercer_status read_date(const mrc_table *self, const mrc_csv *csv, const mrc_csv_field *field,
+                               const mrc_sink *to, int64_t column, float *cell)
 {
     double days;
     struct mrc_action *action = &to->actions[column];
     bool fine = mrc_read_date(field->text, field->text + field->length, &days);
     if (!fine && !is_missing_field(to, *field))
-        return note_odd(self, action, field, column, "is not a date such as 2024-02-29, as the column has to hold");
+        return note_odd(self, csv, action, field, column,
+                        "is not a date such as 2024-02-29, as the column has to hold");
     *cell = fine ? mrc_cell_number(action->column, days) : mrc_note_gap(action->column);
+    return MERCER_OK;
+}
+
+/* A number or a date in the notation of the column. */
+static mercer_status read_notation(const mrc_table *self, const mrc_csv_field *field, const mrc_sink *to,
+                                   int64_t column, float *cell)
+{
+    char what[MRC_COLUMN_CHARS], text[MRC_NOTATION_CHARS];
+    double value = 0;
+    mrc_cell_column *of = to->actions[column].column;
+    bool fine = mrc_read_value(of->kind, &of->notation, field->text, field->text + field->length, &value);
+    bool missing = fine ? of->notation.decimal && is_missing_number(to, value) : is_missing_field(to, *field);
+    if (fine && isinf((float)value)) return fail_cell(self, field, column, "is outside the range of f32");
+    if (!fine && !missing) {
+        snprintf(what, sizeof what, "is not a %s such as %s, as the column has to hold",
+                 of->kind == MRC_KIND_DATE ? "date" : "number", mrc_notation_text(&of->notation, text));
+        return fail_cell(self, field, column, what); /* a column with a notation is fixed */
+    }
+    *cell = missing ? mrc_note_gap(of) : mrc_cell_number(of, value);
     return MERCER_OK;
 }
 
@@ -159,7 +187,7 @@ static mercer_status new_word(const mrc_table *self, const mrc_csv_field *field,
 {
     int64_t number = -1;
     if (column->closed) {
-        column->unknown += column->beyond < 0;
+        if (column->beyond < 0) mrc_note_unknown(column, field->text, field->length);
         *cell = column->beyond;
         return MERCER_OK;
     }
@@ -182,7 +210,7 @@ static mercer_status read_word(const mrc_table *self, const mrc_csv_field *field
     int64_t number = mrc_levels_find(&of->levels, word.text, word.length);
     bool missing = number < 0 && is_missing_field(to, word);
     if (number < 0 && !missing) return new_word(self, &word, of, cell);
-    *cell = missing ? mrc_note_no_word(of) : (float)number;
+    *cell = missing ? mrc_note_gap(of) : (float)number;
     if (of->levels.recent && !field->escaped)
         mrc_recent_note(of->levels.recent, field->text, field->length, missing ? MRC_GAP_NUMBER : number);
     return MERCER_OK;
@@ -196,7 +224,8 @@ static mercer_status read_target(const mrc_csv *csv, const mrc_sink *to, const m
     double value;
     *missing = to->leave_out && is_missing_field(to, *field);
     if (*missing) return MERCER_OK;
-    if (csv->separator == ';' && mrc_csv_number(csv, field, &value) == MRC_NUMBER)
+    bool noted = mrc_notation_is_set(&to->targets->notation);
+    if (csv->separator == ';' && !noted && mrc_csv_number(csv, field, &value) == MRC_NUMBER)
         return mrc_targets_number(to->targets, value, field->line);
     if (!field->escaped) {
         MRC_TRY(mrc_targets_text(to->targets, field->text, field->length, field->line));
@@ -253,7 +282,8 @@ mercer_status mrc_cell_read(const mrc_table *self, const mrc_csv *csv, const mrc
         case ACT_PASS: break;
         case ACT_NUMBER: return general_number(self, csv, field, to, column, cell);
         case ACT_BOOLEAN: return read_boolean(self, csv, field, to, column, cell);
-        case ACT_DATE: return read_date(self, field, to, column, cell);
+        case ACT_DATE: return read_date(self, csv, field, to, column, cell);
+        case ACT_NOTATION: return read_notation(self, field, to, column, cell);
         case ACT_WORD: return read_word(self, field, to, column, cell);
         case ACT_TARGET:
             if (!*left_out) MRC_TRY(read_target(csv, to, field, &missing));

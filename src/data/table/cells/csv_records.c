@@ -67,8 +67,13 @@ static inline bool take_word(mrc_cell_column *column, const char *text, int64_t 
     int32_t number = length == 0 ? MRC_GAP_NUMBER : MRC_RECENT_NONE;
     if (length > 0 && column->levels.recent) number = mrc_recent_find(column->levels.recent, text, length);
     if (number == MRC_RECENT_NONE) return false;
-    *cell = number < 0 ? mrc_note_no_word(column) : (float)number;
+    *cell = number < 0 ? mrc_note_gap(column) : (float)number;
     return true;
+}
+
+static inline bool has_plain_targets(const mrc_sink *to)
+{
+    return to->plain && !mrc_notation_is_set(&to->targets->notation);
 }
 
 /* A plain decimal, or the name of a class that was there before. */
@@ -77,7 +82,7 @@ static inline bool take_target(const mrc_sink *to, const char *text, int64_t len
 {
     double value;
     if (length == 0) return false;
-    if (to->plain && mrc_plain_number(text, length, at->decimal, at->begin, &value)) {
+    if (has_plain_targets(to) && mrc_plain_number(text, length, at->decimal, at->begin, &value)) {
         *status = mrc_targets_number(to->targets, value, at->line);
         return true;
     }
@@ -209,8 +214,9 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
     mrc_sink *to = self->to;
     const int64_t *sides = to->sides;
     for (int64_t i = 0; i < (self->rows + 7) / 8; i++) self->numbers[i].plain = 0;
-    for (int64_t k = 0; k < to->side_count && to->plain; k++)
-        if (actions[sides[k]].act == ACT_TARGET) take_numbers(self, sides[k], self->rows, NULL);
+    for (int64_t k = 0; k < to->side_count; k++)
+        if (actions[sides[k]].act == ACT_TARGET && has_plain_targets(to))
+            take_numbers(self, sides[k], self->rows, NULL);
     for (int64_t row = 0; row < self->rows; row++) {
         bool left_out = false;
         self->places[row] = (int32_t)(to->rows - self->first_row);
@@ -322,6 +328,7 @@ static mercer_status read_piece(piece *self)
                 break;
             case ACT_WORD: status = read_words(self, column, rows); break;
             case ACT_BOOLEAN:
+            case ACT_NOTATION:
             case ACT_DATE: status = read_others(self, column, rows); break;
             default: break;
         }

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Columns of words whose values are all numbers or dates in one notation (data/table/notation.h).
+ *
+ * Every level is parsed once. If one reading fits all levels, the column becomes one of numbers or dates, and its cells
+ * are read again. If a reading fits nearly all values, the others are more likely mistakes than categories: the column
+ * is refused with the first of them. Everything else stays a category.
+ *
+ * Text of a data frame that holds whole numbers stays a category, because that is how codes and numbers of months are
+ * marked as categories there; a warning says so, unless leading zeros show that they are codes.
+ *
+ * Cost: O(levels), and O(rows) for columns in which a reading fits some levels but not all.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/schema/date.h"
+#include "data/schema/schema.h"
+#include "data/table/number.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+enum { FEW_WORDS = 20, READINGS = 32 }; /* one value in 20 is few; bits of mrc_readings */
+
+bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *text, const char *end, double *value)
+{
+    size_t length = (size_t)(end - text);
+    if (kind == MRC_KIND_DATE)
+        return notation->date ? mrc_read_date_in(notation->date, text, end, value) : mrc_read_date(text, end, value);
+    *value = length == 4 && strncasecmp(text, "true", 4) == 0;
+    if (kind == MRC_KIND_BOOLEAN && (*value > 0 || (length == 5 && strncasecmp(text, "false", 5) == 0))) return true;
+    if (notation->decimal) return mrc_read_amount(notation, text, end, value);
+    return mrc_read_number(text, end, value) == MRC_NUMBER;
+}
+
+/* What is known of the levels of a column. */
+typedef struct survey {
+    mrc_cells *cells;
+    int64_t column;
+    const mrc_levels *levels;
+    mrc_readings *of;     /* (levels->count) readings of each; all for a word that means "missing" */
+    mrc_readings allowed; /* readings of the kind that was asked for, or all */
+    mrc_readings common;  /* of all levels */
+    mrc_readings any;     /* of at least one */
+} survey;
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
+
+static const char *text_of(const survey *self, int64_t level, char out[MRC_EXCERPT_CHARS])
+{
+    return mrc_excerpt(out, mrc_levels_text(self->levels, level), self->levels->list[level].length);
+}
+
+static int64_t first_without(const survey *self, mrc_readings reading)
+{
+    int64_t k = 0;
+    while (k < self->levels->count && (self->of[k] & reading)) k++;
+    return k;
+}
+
+/* Refuses the level `k` in a column whose other values, or nearly all, are numbers or dates. */
+static mercer_status refuse_level(const survey *self, int64_t k, bool date, int64_t bad, int64_t values)
+{
+    const mrc_cells *cells = self->cells;
+    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
+    mrc_level_place(cells, self->column, &self->levels->list[k], place);
+    mrc_column_option(cells, self->column, option);
+    const char *what = date ? "date" : "number";
+    if (!cells->path)
+        return mrc_fail(cells->context, MERCER_ERROR_DATA,
+                        "%s: '%s' is not a %s, but %lld of %lld values are; make it a missing value, or make the "
+                        "column a category",
+                        place, text_of(self, k, word), what, (long long)(values - bad), (long long)values);
+    return mrc_fail(cells->context, MERCER_ERROR_DATA,
+                    "%s: '%s' is not a %s, but %lld of %lld values are; if it means \"no value\", add --missing='%s'; "
+                    "if these are categories, add --columns '%s:category'",
+                    place, text_of(self, k, word), what, (long long)(values - bad), (long long)values, word, option);
+}
+
+/* Refuses a column that does not hold what was asked for. */
+static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
+{
+    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS];
+    mrc_level_place(self->cells, self->column, &self->levels->list[k], place);
+    return mrc_fail(self->cells->context, MERCER_ERROR_DATA,
+                    "%s: '%s' is not a %s, but --columns says that the column holds %ss; if it means \"no value\", add "
+                    "--missing='%s'",
+                    place, text_of(self, k, word), date ? "date" : "number", date ? "date" : "number", word);
+}
+
+static mercer_status refuse_ambiguous(const survey *self)
+{
+    const mrc_cells *cells = self->cells;
+    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
+    mrc_column_place(cells, self->column, place);
+    mrc_column_option(cells, self->column, option);
+    text_of(self, 0, word);
+    if (!cells->path)
+        return mrc_fail(cells->context, MERCER_ERROR_DATA,
+                        "%s: dates such as '%s' do not show whether the day or the month comes first; convert the "
+                        "column to dates",
+                        place, word);
+    return mrc_fail(cells->context, MERCER_ERROR_DATA,
+                    "%s: dates such as '%s' do not show whether the day or the month comes first; add --columns "
+                    "'%s:date-dmy' or '%s:date-mdy'",
+                    place, word, option, option);
+}
+
+/* ---- Levels ------------------------------------------------------------------------------------------------------ */
+
+static mercer_status open_survey(survey *self, mrc_scope *scope, const mrc_missing *missing)
+{
+    const mrc_cell_column *column = &self->cells->columns[self->column];
+    int64_t count = column->levels.count;
+    self->levels = &column->levels;
+    self->allowed = !column->asked                    ? ~(mrc_readings)0
+                    : column->wish == MRC_KIND_NUMBER ? mrc_readings_numbers
+                                                      : mrc_readings_dates;
+    MRC_TRY(mrc_scope_alloc(scope, &self->of, count, sizeof *self->of, "words of a column"));
+    self->common = self->allowed;
+    for (int64_t k = 0; k < count; k++) {
+        const char *text = mrc_levels_text(self->levels, k), *end = text + self->levels->list[k].length;
+        bool gap = mrc_is_missing(missing, text, end - text);
+        self->of[k] = gap ? ~(mrc_readings)0 : mrc_readings_of(text, end, self->cells->separator);
+        self->common &= self->of[k];
+        if (!gap) self->any |= self->of[k] & self->allowed;
+    }
+    return MERCER_OK;
+}
+
+/* How many cells hold each level. */
+static void count_cells(const survey *self, int64_t *counts)
+{
+    const mrc_cells *cells = self->cells;
+    for (int64_t k = 0; k < self->levels->count; k++) counts[k] = cells->tallied > 0 ? self->levels->list[k].count : 0;
+    for (int64_t i = 0; cells->tallied == 0 && i < cells->x.rows; i++) {
+        float cell = ((const float *)mrc_row(&cells->x, i))[self->column];
+        if (cell >= 0) counts[(int64_t)cell]++;
+    }
+}
+
+/* Finds the reading that fits most cells; *bad is the number of the others. */
+static mrc_readings best_reading(const survey *self, const int64_t *counts, int64_t *bad, int64_t *values)
+{
+    mrc_readings best = 0;
+    *values = 0;
+    for (int64_t k = 0; k < self->levels->count; k++) *values += counts[k];
+    *bad = *values + 1;
+    for (int i = 0; i < READINGS; i++) {
+        mrc_readings one = (mrc_readings)1 << i;
+        int64_t misfits = 0;
+        if (!(self->any & one)) continue;
+        for (int64_t k = 0; k < self->levels->count; k++) misfits += self->of[k] & one ? 0 : counts[k];
+        if (misfits < *bad) *bad = misfits, best = one;
+    }
+    return best;
+}
+
+/* No reading fits all levels: an error if one fits nearly all cells, or if one was asked for. */
+static mercer_status refuse_few(const survey *self)
+{
+    const mrc_cell_column *column = &self->cells->columns[self->column];
+    int64_t *counts, bad, values;
+    MRC_SCOPE(scope, self->cells->context);
+    if (column->asked && self->any == 0) return refuse_wish(self, 0, column->wish == MRC_KIND_DATE);
+    MRC_TRY(mrc_scope_alloc(&scope, &counts, self->levels->count, sizeof *counts, "words of a column"));
+    count_cells(self, counts);
+    mrc_readings best = best_reading(self, counts, &bad, &values);
+    bool date = (best & mrc_readings_dates) != 0;
+    if (column->asked) return refuse_wish(self, first_without(self, best), date);
+    values += column->tally.beyond;
+    if (bad * FEW_WORDS >= values) return MERCER_OK;
+    return refuse_level(self, first_without(self, best), date, bad, values);
+}
+
+/* ---- Text of data frames ----------------------------------------------------------------------------------------- */
+
+/* Whether plain numbers are all whole; *codes: one has a leading zero. */
+static bool are_whole(const survey *self, bool *codes)
+{
+    *codes = false;
+    for (int64_t k = 0; k < self->levels->count; k++) {
+        const char *text = mrc_levels_text(self->levels, k);
+        double value;
+        if (mrc_read_number(text, text + strlen(text), &value) != MRC_NUMBER) continue;
+        if (value != floor(value)) return false;
+        *codes = *codes || (text[0] == '0' && text[1] >= '0' && text[1] <= '9');
+    }
+    return true;
+}
+
+static bool stays_category(const survey *self)
+{
+    char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
+    bool codes;
+    if (self->cells->path || !(self->common & mrc_readings_plain) || !are_whole(self, &codes)) return false;
+    if (!codes)
+        mrc_warn(self->cells->context, mrc_column_option(self->cells, self->column, name),
+                 "%s holds whole numbers as text, such as '%s', and is used as a category; convert it to numbers, or "
+                 "to categories to avoid this warning",
+                 mrc_column_place(self->cells, self->column, place), text_of(self, 0, word));
+    return true;
+}
+
+/* ---- Columns ----------------------------------------------------------------------------------------------------- */
+
+/* A comma may be a decimal mark or separate thousands; between semicolons it is a decimal mark, as in plain numbers. */
+static void warn_comma(const survey *self, const mrc_notation *chosen)
+{
+    mrc_notation other;
+    bool date, ambiguous;
+    mrc_readings points = self->common & ~mrc_readings_plain;
+    if (chosen->decimal != ',' || !mrc_readings_choose(points, ',', MRC_ORDER_UNKNOWN, &other, &date, &ambiguous))
+        return;
+    for (int64_t k = 0; k < self->levels->count; k++) {
+        char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
+        const char *text = mrc_levels_text(self->levels, k);
+        double value;
+        if (other.decimal != '.' || !strchr(text, ',')) continue;
+        if (!mrc_read_amount(chosen, text, text + strlen(text), &value)) continue;
+        mrc_warn(self->cells->context, mrc_column_option(self->cells, self->column, name),
+                 "%s: '%s' is read as %g, with a decimal comma; if the comma separates thousands, remove it",
+                 mrc_column_place(self->cells, self->column, place), text_of(self, k, word), value);
+        return;
+    }
+}
+
+static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing *missing, bool *changed)
+{
+    char text[MRC_NOTATION_CHARS], place[MRC_PLACE_CHARS];
+    mrc_cell_column *column = &cells->columns[j];
+    survey self = {.cells = cells, .column = j};
+    mrc_notation notation;
+    bool date, ambiguous;
+    MRC_SCOPE(scope, cells->context);
+    MRC_TRY(open_survey(&self, &scope, missing));
+    if (self.common == 0 || self.any == 0) return self.any || column->asked ? refuse_few(&self) : MERCER_OK;
+    if (stays_category(&self)) return MERCER_OK;
+    if (!mrc_readings_choose(self.common, cells->separator, column->order, &notation, &date, &ambiguous))
+        return ambiguous && column->levels.count > 1 ? refuse_ambiguous(&self) : MERCER_OK;
+    warn_comma(&self, &notation);
+    if (notation.date)
+        mrc_log(cells->context, MERCER_LOG_INFO, "%s holds dates in the order %s", mrc_column_place(cells, j, place),
+                mrc_notation_text(&notation, text));
+    column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
+    column->notation = notation;
+    column->fixed = true; /* a value that does not fit, beyond the levels that were looked at, is an error */
+    column->asked = false;
+    *changed = true;
+    return MERCER_OK;
+}
+
+mercer_status mrc_cells_read_words(mrc_cells *self, const mrc_missing *missing, bool *changed)
+{
+    *changed = false;
+    for (int64_t j = 0; j < self->count; j++) {
+        const mrc_cell_column *column = &self->columns[j];
+        bool open = column->asked ? column->wish != MRC_KIND_CATEGORY : !column->fixed;
+        if (column->kind != MRC_KIND_CATEGORY || column->closed || !open || column->levels.count == 0) continue;
+        MRC_TRY(read_column(self, j, missing, changed));
+    }
+    return MERCER_OK;
+}

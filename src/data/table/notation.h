@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Usual notations of numbers and dates other than 1234.5 and 2024-02-29: "$1,308", "12 %", "1.234,56", "31/12/2024". */
+#ifndef MRC_DATA_TABLE_NOTATION_H
+#define MRC_DATA_TABLE_NOTATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MRC_AMOUNT_CHARS = 64,   /* buffer for a number as a plain decimal */
+    MRC_NOTATION_CHARS = 16, /* buffer for a notation as text */
+    MRC_UNITS = 6,           /* number of units: none, $, euro, pound, yen, % */
+    MRC_PERCENT = 5          /* the last of them */
+};
+
+/* How all values of a column are written. All zero: numbers as mrc_read_number reads them, ISO dates. */
+typedef struct mrc_notation {
+    const char *date; /* order and marks of a date, such as "d/m/Y"; NULL for numbers; a constant of notation.c */
+    char decimal;     /* decimal mark of a number, '.' or ','; 0 for dates */
+    int unit;         /* unit of a number, below MRC_UNITS */
+} mrc_notation;
+
+static inline bool mrc_notation_is_set(const mrc_notation *notation)
+{
+    return notation->date || notation->decimal;
+}
+
+/* Writes a number as a plain decimal (MRC_AMOUNT_CHARS) and returns its unit, 0 if it has none; -1 if the text is not a
+   number with this decimal mark. */
+int mrc_amount_text(const char *text, const char *end, char decimal, char *out);
+/* Reads a number in a notation. A currency sign may be absent, a percent sign may not. */
+bool mrc_read_amount(const mrc_notation *notation, const char *text, const char *end, double *value);
+
+/* "1,234.5", "$1.234,5", "1,234.5%", "d/m/Y". */
+const char *mrc_notation_text(const mrc_notation *notation, char out[MRC_NOTATION_CHARS]);
+/* Finds the notation of such a text; false if there is none. */
+bool mrc_notation_find(const char *text, mrc_notation *out);
+
+/* ---- Which notations a text fits --------------------------------------------------------------------------------- */
+
+/* A set of readings, a bit each: a plain number, an ISO date, numbers by decimal mark and unit, dates by order. */
+typedef uint32_t mrc_readings;
+
+extern const mrc_readings mrc_readings_plain, mrc_readings_iso, mrc_readings_numbers, mrc_readings_dates;
+
+/*
+ * Returns all readings of a text. `separator` is that of the table's fields, 0 for other data: a comma is no decimal
+ * mark where it separates fields, and is one in plain numbers where semicolons do.
+ */
+mrc_readings mrc_readings_of(const char *text, const char *end, char separator);
+
+typedef enum mrc_date_order { MRC_ORDER_UNKNOWN, MRC_ORDER_DMY, MRC_ORDER_MDY } mrc_date_order;
+
+/*
+ * Chooses one of the readings that all values of a column have. Returns false if there is none, and if day and month
+ * cannot be told apart (*ambiguous) unless `order` says which comes first. *is_date says what the column is.
+ */
+bool mrc_readings_choose(mrc_readings common, char separator, mrc_date_order order, mrc_notation *out, bool *is_date,
+                         bool *ambiguous);
+
+#endif

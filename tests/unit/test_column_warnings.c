@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Warnings about columns, from files and from memory: not used, counting the rows, not as in training. */
+#include "support/datasets.h"
+
+#include "data/schema/schema.h"
+
+#include <math.h>
+
+enum { ROWS = 40 };
+
+/* The recorded warning that contains `part`, whose field must be `field`. */
+static void assert_warned(const char *field, const char *part)
+{
+    const char *found, *text;
+    for (int i = 0; (text = mercer_warning(context, i, &found)); i++)
+        if (strstr(text, part)) {
+            assert_string_equal(found, field);
+            return;
+        }
+    for (int i = 0; (text = mercer_warning(context, i, &found)); i++) print_message("%s: %s\n", found, text);
+    fail_msg("no warning says '%s'", part);
+}
+
+static int count_warnings(void)
+{
+    int count = 0;
+    while (mercer_warning(context, count, NULL)) count++;
+    return count;
+}
+
+static mercer_dataset_options table_options(const char *text)
+{
+    mercer_dataset_options options = data_options(text_file("t.csv", text), NULL);
+    options.target = "y";
+    options.task = MERCER_TASK_REGRESSION;
+    mercer_clear_warnings(context);
+    return options;
+}
+
+static void test_columns_that_are_not_used(void **state)
+{
+    (void)state;
+    char text[8192], *at = text + sprintf(text, "amount,name,same,word,when,none,b,y\n");
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, "blue-%d,%c%c,7,one,2024-01-01,NA,%s,%d\n", i, 'a' + i % 20, 'a' + i / 20, i % 2 ? "u" : "v",
+                      i);
+    mercer_dataset_options options = table_options(text);
+    mercer_dataset *data = open_with(&options);
+    assert_feature_names(data, "b=u|b=v");
+    mercer_dataset_free(data);
+    assert_warned("amount",
+                  "t.csv: column 'amount' is not used: almost every value is a different text, such as 'blue-0'; "
+                  "if these are numbers or dates, write them as 1234.5 or 2024-02-29; otherwise add --drop "
+                  "'amount', or --columns 'amount:category' to use it");
+    assert_warned("name",
+                  "column 'name' is not used: almost every value is a different text, such as 'aa'; add --drop");
+    assert_warned("same", "column 'same' is not used: it has one value, '7'");
+    assert_warned("word", "column 'word' is not used: it has one value, 'one'");
+    assert_warned("when", "column 'when' is not used: every value is the same date");
+    assert_warned("none", "column 'none' is not used: it is empty");
+    assert_int_equal(count_warnings(), 6);
+    mercer_clear_warnings(context);
+    options.kinds = "amount:drop,name:drop,same:drop,word:drop,when:drop,none:drop";
+    data = open_with(&options); /* what was asked for needs no warning */
+    assert_int_equal(count_warnings(), 0);
+    mercer_dataset_free(data);
+}
+
+static void test_many_columns(void **state)
+{
+    (void)state;
+    char text[8192], *at = text;
+    for (int j = 0; j < 20; j++) at += sprintf(at, "c%d,", j);
+    at += sprintf(at, "b,y\n");
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < 20; j++) at += sprintf(at, j < 15 ? "one," : ",");
+        at += sprintf(at, "%s,%d\n", i % 2 ? "u" : "v", i);
+    }
+    mercer_dataset_options options = table_options(text);
+    mercer_dataset_free(open_with(&options));
+    assert_warned("c7", "column 'c7' is not used");
+    assert_warned("", "t.csv: 12 more columns are not used: 5 empty, 7 with one value, 0 with a different text");
+    assert_int_equal(count_warnings(), MRC_COLUMN_WARNINGS + 1);
+}
+
+static void test_row_numbers(void **state)
+{
+    (void)state;
+    char text[8192];
+    for (int first = 0; first < 4; first++) { /* from 0, 1, 2; from 1 without some rows, which have no target */
+        char *at = text + sprintf(text, "id,a,y\n");
+        for (int i = 0; i < ROWS; i++) {
+            int id = first == 3 ? i + 1 : i + first;
+            at += sprintf(at, "%d,%d.5,", id, i * 7 % 11);
+            at += first == 3 && i % 9 == 4 ? sprintf(at, "\n") : sprintf(at, "%d\n", i);
+        }
+        mercer_dataset_options options = table_options(text);
+        for (int spilled = 0; spilled < 2; spilled++) {
+            options.spill = spilled ? 64 : 0;
+            mercer_clear_warnings(context);
+            mercer_dataset *data = open_with(&options);
+            assert_feature_names(data, "id|a"); /* it stays */
+            mercer_dataset_free(data);
+            if (first == 2)
+                assert_int_equal(count_warnings(), 0);
+            else
+                assert_warned("id", "different whole numbers in order; it looks like a row number; if it is one, add "
+                                    "--drop 'id'");
+        }
+    }
+    char *at = text + sprintf(text, "a,y\n"); /* the only column is what was meant */
+    for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d\n", i, i);
+    mercer_dataset_options options = table_options(text);
+    mercer_dataset_free(open_with(&options));
+    assert_int_equal(count_warnings(), 0);
+}
+
+/* ---- Columns in memory ------------------------------------------------------------------------------------------- */
+
+static const char *texts[ROWS + 1];
+static char room[ROWS + 1][32];
+static int32_t codes[ROWS];
+static double values[ROWS];
+
+static mercer_status make(mercer_dataset **out, const char *kind, const char *schema)
+{
+    const mercer_table_column columns[] = {{"c", kind, .codes = codes, .words = texts, .word_count = ROWS + 1},
+                                           {"a", "number", .values = values}};
+    mercer_clear_warnings(context);
+    return mercer_dataset_from_columns(out, context, columns, 2, ROWS, schema);
+}
+
+/* Column c: texts by `format`, in another order than that of the rows; `bad` in row 17 unless it is NULL. */
+static void set_texts(const char *format, const char *bad)
+{
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(room[i], sizeof room[i], format, i % 28 + 1);
+        texts[i] = room[i];
+        codes[i] = ROWS - 1 - i;
+        values[i] = i * 7 % 11;
+    }
+    texts[ROWS] = bad ? bad : "unused";
+    if (bad) codes[17] = ROWS;
+}
+
+static void refuse_text(const char *part)
+{
+    mercer_dataset *data = NULL;
+    assert_fails(context, make(&data, "text", NULL), MERCER_ERROR_DATA, part);
+    assert_true(strncmp(mercer_last_error(context), "column 'c'", 10) == 0);
+}
+
+static void test_text_in_memory(void **state)
+{
+    (void)state;
+    mercer_dataset *data;
+    set_texts("2020-01-%02d", "2020-02-30");
+    refuse_text("column 'c', row 17: '2020-02-30' is not a date, but 39 of 40 values are; make it a missing value, or "
+                "make the column a category");
+    assert_succeeds(context, make(&data, "category", NULL)); /* which is left as it is */
+    assert_true(about(data).features > 20);
+    mercer_dataset_free(data);
+    set_texts("%d", "-");
+    refuse_text("column 'c', row 17: '-' is not a number, but 39 of 40 values are");
+    set_texts("01/%02d/2020", NULL);
+    texts[ROWS] = "02/01/2020";
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_non_null(strstr(about(data).schema, "\"notation\":\"m/d/Y\""));
+    mercer_dataset_free(data);
+    set_texts("%02d/01/2020", NULL);
+    for (int i = 0; i < ROWS; i++) texts[i] = room[i % 12];
+    texts[ROWS] = room[0];
+    refuse_text(
+        "column 'c': dates such as '01/01/2020' do not show whether the day or the month comes first; convert the "
+        "column to dates");
+    set_texts("$%d.50", "NA"); /* which is missing where the others are numbers */
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_non_null(strstr(about(data).schema, "\"notation\":\"$1,234.5\""));
+    assert_non_null(strstr(about(data).schema, "\"missing\":1"));
+    mercer_dataset_free(data);
+}
+
+/* Whole numbers as text are how frames mark categories: they stay what they were. */
+static void test_whole_numbers_as_text(void **state)
+{
+    (void)state;
+    mercer_dataset *data;
+    set_texts("%d", NULL);
+    texts[ROWS] = "5";
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_non_null(strstr(about(data).schema, "\"category\""));
+    mercer_dataset_free(data);
+    assert_warned("c", "column 'c' holds whole numbers as text, such as '1', and is used as a category");
+    set_texts("00%d", NULL);
+    texts[ROWS] = "5";
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_non_null(strstr(about(data).schema, "\"category\""));
+    assert_int_equal(count_warnings(), 0);
+    mercer_dataset_free(data);
+    set_texts("%d.5", NULL);
+    texts[ROWS] = "5";
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_null(about(data).schema); /* numbers */
+    assert_int_equal(count_warnings(), 0);
+    mercer_dataset_free(data);
+}
+
+static void test_new_tables_in_memory(void **state)
+{
+    (void)state;
+    mercer_dataset *data, *again;
+    set_texts("w%d", NULL);
+    for (int i = 0; i < ROWS; i++) texts[i] = room[i % 3];
+    assert_succeeds(context, make(&data, "text", NULL));
+    assert_int_equal(count_warnings(), 0);
+    codes[3] = ROWS;
+    texts[ROWS] = "astronaut";
+    assert_succeeds(context, make(&again, "text", about(data).schema));
+    assert_warned("c",
+                  "column 'c': 1 cell has a category not seen in training ('astronaut'); it is treated as unknown");
+    assert_int_equal(count_warnings(), 1);
+    mercer_dataset_free(again);
+    codes[5] = ROWS, codes[6] = -1, values[2] = (double)NAN;
+    assert_succeeds(context, make(&again, "text", about(data).schema));
+    assert_warned("c",
+                  "column 'c': 2 cells have a category not seen in training (such as 'astronaut'); they are treated");
+    assert_warned("c", "column 'c': 1 value is missing, but none was in training; it is treated as unknown");
+    assert_warned("a", "column 'a': 1 value is missing, but none was in training; it is filled in");
+    mercer_dataset_free(again);
+    mercer_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns_that_are_not_used),
+        cmocka_unit_test(test_many_columns),
+        cmocka_unit_test(test_row_numbers),
+        cmocka_unit_test(test_text_in_memory),
+        cmocka_unit_test(test_whole_numbers_as_text),
+        cmocka_unit_test(test_new_tables_in_memory),
+    };
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
