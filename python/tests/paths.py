@@ -221,8 +221,11 @@ OPTIONS = [
     both("preprocess", "unit", weaker=True),
     both("preprocess", "scale", weaker=True),
     *(
-        Option("ridge", ["--ridge", str(value)], {"ridge": value}, {"train.lambda": value or -1.0}, words=("lambda",), weaker=not value)
-        for value in (0.02, 0)
+        Option(
+            "ridge", ["--ridge", str(value)], {"ridge": value}, {"train.lambda": value or -1.0}, only=only, words=("lambda",),
+            weaker=not value,
+        )
+        for value, only in ((0.02, "values"), (0, ""), (0.5, "classes"))
     ),
     *(training("solver", name) for name in ("krr", "direct", "cg", "ep4", "ep3", "ep2")),
     *(training("solver", name, weaker=True) for name in ("ep1", "richardson", "pegasos", "nytro", "gd", "paper", "ep3-exact")),
