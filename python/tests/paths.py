@@ -121,7 +121,7 @@ def heavy():
 
 def few():
     frames, y = _parts(5, 120, _signal, 0.2)
-    return Table("few", frames[0], y[0], (frames[1], y[1]), (frames[2], y[2]), slack=0.03)
+    return Table("few", frames[0], y[0], (frames[1], y[1]), (frames[2], y[2]), slack=0.05)
 
 
 def _class_table(name, seed, n, count, slack):
@@ -221,8 +221,11 @@ OPTIONS = [
     both("preprocess", "unit", weaker=True),
     both("preprocess", "scale", weaker=True),
     *(
-        Option("ridge", ["--ridge", str(value)], {"ridge": value}, {"train.lambda": value or -1.0}, words=("lambda",), weaker=not value)
-        for value in (0.002, 0)
+        Option(
+            "ridge", ["--ridge", str(value)], {"ridge": value}, {"train.lambda": value or -1.0}, only=only, words=("lambda",),
+            weaker=not value,
+        )
+        for value, only in ((0.02, "values"), (0, ""), (0.5, "classes"))
     ),
     *(training("solver", name) for name in ("krr", "direct", "cg", "ep4", "ep3", "ep2")),
     *(training("solver", name, weaker=True) for name in ("ep1", "richardson", "pegasos", "nytro", "gd", "paper", "ep3-exact")),
@@ -268,6 +271,10 @@ OPTIONS = [
     both("target_transform", "rank", only="values"),
     both("class_weight", "balanced", only="classes"),
     Option("class_weight", ["--class-weight", "c00=2"], {"class_weight": {"c00": 2.0}}, {"class_weight": b"c00=2"}, only="classes"),
+    Option(
+        "class_weight", ["--class-weight", "c00=20"], {"class_weight": {"c00": 20.0}}, {"class_weight": b"c00=20"},
+        only="classes", weaker=True,
+    ),
     both("calibrate_to", "weighted", only="classes"),
     switch("calibrate", True),
     switch("calibrate", False),
@@ -311,7 +318,7 @@ OPTIONS = [
     Option("times", ["--time-column", "t"], {"fit.times": "times"}, {"data.times": "times"}, variant="times"),
     only_program("id-column", "i", variant="ids"),
     only_program("rows", "110", weaker=True),
-    only_program("first", "5"),
+    only_program("first", "5", weaker=True),
     only_program("format", "csv"),
     only_program("header", "on"),
     only_program("columns", "a:number"),
@@ -368,7 +375,7 @@ PAIRS = [
     (("groups", 0), ("validation_fraction", 0)), (("groups", 0), ("intervals", 0)), (("times", 0), ("intervals", 0)),
     (("intervals", 0), ("validation_fraction", 0)), (("target_transform", 3), ("kernel", 0)),
     (("target_transform", 3), ("learn_features", 0)), (("target_transform", 4), ("validation_fraction", 0)),
-    (("class_weight", 0), ("calibrate", 0)), (("class_weight", 1), ("calibrate", 0)), (("warm_start", 0), ("kernel", 0)),
+    (("class_weight", 0), ("calibrate", 0)), (("class_weight", 2), ("calibrate", 0)), (("warm_start", 0), ("kernel", 0)),
     (("precision", 0), ("kernel", 0)), (("precision", 1), ("ridge", 1)), (("seed", 0), ("validation_fraction", 0)),
 ]  # fmt: skip
 
@@ -543,8 +550,11 @@ def of_python(rows, option, folder):
         probability = model.predict_proba(test)[np.arange(len(test)), np.searchsorted(model.classes_, rows.test[1])]
         found.log_loss = float(-np.log(np.maximum(probability, 1e-15)).mean())
     elif given.get("intervals") or given.get("early_stopping"):
-        low, high = model.predict_interval(test, 0.9)
-        found.coverage = float(((low <= rows.test[1]) & (rows.test[1] <= high)).mean())
+        try:
+            low, high = model.predict_interval(test, 0.9)
+            found.coverage = float(((low <= rows.test[1]) & (rows.test[1] <= high)).mean())
+        except ValueError as error:  # too few groups were held out for this level
+            assert "held back" in str(error), error
     found.bytes = model.model_.to_bytes()
     found.shown = _shown(model.plan_) + _shown(model.summary_) + _shown({key: len(v) for key, v in model.history_.items()})
     return found
