@@ -27,7 +27,9 @@ static void read_tune_options(const cli_values *v, mercer_fit_options *options)
     options->tune_budget = cli_given(v, "budget") ? cli_number(v, "budget") : 0;
     options->tune_criterion = cli_text(v, "criterion");
     if (cli_has(v, "average-models")) options->average_models = cli_integer(v, "average-models");
-    if (cli_given(v, "kernels")) options->tune_kernels = cli_text(v, "kernels");
+    /* A configuration that the program wrote has the default too, which does not ask for a search. */
+    if (!cli_is(v, "kernels", cli_find_option(cli_values_command(v), "kernels")->fallback))
+        options->tune_kernels = cli_text(v, "kernels");
 }
 
 static int can_tune(const cli_values *v)
