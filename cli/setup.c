@@ -304,12 +304,13 @@ int cli_job_begin(cli_job *job)
     if (job->fit.held_at_end)
         cli_say(job->v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)",
                 job->fit.validation_rows);
-    if (job->options.given_centers == NULL && job->options.centers > job->info.rows &&
+    int64_t rows = cli_data_info(job->data).rows; /* as the file has them: equal ones may have been merged */
+    if (job->options.given_centers == NULL && job->options.centers > rows &&
         !cli_is(job->v, "center-method", "augmented"))
         return cli_error(CLI_DATA,
                          "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 ": give --centers %" PRId64
                          " or less, or --centers all",
-                         cli_data_name(job->v), job->info.rows, job->options.centers, job->info.rows);
+                         cli_data_name(job->v), rows, job->options.centers, rows);
     return CLI_OK;
 }
 
@@ -337,7 +338,7 @@ int cli_job_fail(cli_job *job, mercer_status status)
     else if (status == MERCER_ERROR_MEMORY && most < 0)
         advice = cli_copy(": give more --memory");
     return advice != NULL ? cli_error(cli_exit_code(status), "%s%s", message, advice)
-                          : cli_fail_on(job->context, status, job->fit.train, cli_data_name(job->v));
+                          : cli_fail_on(job->context, status, job->data, cli_data_name(job->v));
 }
 
 int cli_job_on_device(const cli_job *job)

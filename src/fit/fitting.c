@@ -76,10 +76,9 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     if (p > self->info.rows && !self->options.given_centers && strcmp(self->report.center_method, "augmented") != 0)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
-    bool open = self->train.lambda == 0 && !self->no_ridge;
-    if (open) self->train.lambda = 1; /* any value: what a ridge costs does not depend on it */
+    /* The ridge is chosen when the data are there; until then any stands for it, since costs do not depend on which. */
+    if (self->train.lambda == 0 && !self->no_ridge) self->train.lambda = 1e-6 * (double)mrc_max(1, self->info.rows);
     MRC_TRY(mrc_fit_plan(self, p, plan));
-    if (open) self->train.lambda = plan->lambda = 0;
     mrc_fit_tell_rounds(self, plan);
     mrc_fit_tell_tuning(self, plan);
     return MERCER_OK;
