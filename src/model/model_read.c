@@ -279,6 +279,7 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
 static mercer_status read_scalar(const model_reader *self, const char *key, double low, double high, double *out)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);
+    *out = 0;
     if (text && mrc_scan_number(text, out) && mrc_in_range(*out, low, high)) return MERCER_OK;
     return inside(self, key,
                   mrc_fail(self->context, MERCER_ERROR_FORMAT,
