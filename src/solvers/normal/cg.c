@@ -402,7 +402,8 @@ static mercer_status iterate(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
     mercer_status status = begin_or_resume(self);
-    if (status == MERCER_OK) mrc_centers_tell(exact->centers, MRC_READY, 1);
+    bool begun = status == MERCER_OK;
+    if (begun) mrc_centers_tell(exact->centers, MRC_READY, 1);
     bool stop = !any_active(self);
     for (; self->turns < exact->steps && !stop && status == MERCER_OK;) {
         int64_t before = exact->steps_done;
@@ -415,6 +416,7 @@ static mercer_status iterate(cg_state *self)
         if (status == MERCER_OK && stepped) status = keep(self, enough);
     }
     if (status != MERCER_OK && exact->stream->stopped) status = keep(self, true); /* midway: as before the pass */
+    if (!begun) return status; /* there may be no preconditioner to settle with: the weights stay as they were */
     MRC_TRY(status);
     MRC_TRY(settle(self));
     if (self->broken && !self->progress)
