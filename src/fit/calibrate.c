@@ -47,9 +47,10 @@ static double log_loss(const scored_rows *self, double temperature)
 {
     double sum = 0, total = 0;
     for (int64_t i = 0; i < self->scores->rows; i++) {
-        double top = logit(self, i, 0, temperature), powers = 0, w = self->weights ? self->weights[i] : 1;
+        double first = logit(self, i, 0, temperature), top = first, w = self->weights ? self->weights[i] : 1;
         for (int64_t j = 1; j < self->scores->cols; j++) top = fmax(top, logit(self, i, j, temperature));
-        for (int64_t j = 0; j < self->scores->cols; j++) powers += exp(logit(self, i, j, temperature) - top);
+        double powers = exp(first - top); /* one of them is 1 */
+        for (int64_t j = 1; j < self->scores->cols; j++) powers += exp(logit(self, i, j, temperature) - top);
         sum += w * (log(powers) - (logit(self, i, self->labels[i], temperature) - top));
         total += w;
     }
