@@ -134,9 +134,9 @@ double cli_now(void); /* seconds of a clock that only goes forward */
 
 /* ---- Files that the program itself reads, such as configurations (read_file.c) ---------------------------------- */
 
-/* All bytes of a file, with a zero behind them; released with free. Reads regular files and the pipes of process
-   substitutions; refuses what could make it wait or read for ever. `missing`: printed after the name if there is no
-   such file, or NULL. Exit code. */
+/* Return all bytes of a file, followed by a zero byte; the caller frees them. Reads regular files and the pipes of
+   process substitutions; refuses what could make it wait or read for ever. `missing`: printed after the name if there
+   is no such file, or NULL. Exit code. */
 int cli_read_file(const char *path, char **out, size_t *length, const char *missing);
 
 /* ---- Output files (output.c): appear under their name when complete, or not at all ------------------------------- */

@@ -33,7 +33,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     CLI_TRY(cli_check_files(v));
     CLI_TRY(cli_ranks_open(v));
     CLI_TRY(cli_local_start(v));
-    if (cli_comm() == NULL) { /* of ranks none may leave the others alone */
+    if (cli_comm() == NULL) { /* ranks end together */
         cli_catch_signals();
         cli_end_on_signals(0, 0, NULL);
     }

@@ -19,7 +19,7 @@ static json_t *found_options(const cli_job *job, const mercer_plan *plan, const 
         json_object_set_new(object, "centers", json_string("all"));
     else if (job->options.given_centers == NULL)
         json_object_set_new(object, "centers", json_integer(job->fit.centers));
-    if (metric != NULL) { /* beside the options, where --config looks for it */
+    if (metric != NULL) { /* next to the options, where --config looks for it */
         const char *slash = strrchr(metric, '/');
         char *text = cli_format("file:%s", slash != NULL ? slash + 1 : metric);
         json_object_set_new(object, "metric", cli_json_text(text));

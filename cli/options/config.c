@@ -58,13 +58,13 @@ static char *list_text(const json_t *array)
 
 /* The text of --metric with a relative path, which is relative to the folder of the configuration: mercer tune writes
    the metric there. A file of the current folder is the fallback, for configurations of 0.2. Released with free. */
-static char *metric_beside(const char *text, int prefix, const char *config)
+static char *metric_sibling(const char *text, int prefix, const char *config)
 {
     const char *path = text + prefix, *slash = strrchr(config, '/');
     if (slash == NULL || path[0] == '/') return cli_copy(text);
-    CLI_OWNED(cli_drop) char *beside = cli_format("%.*s/%s", (int)(slash - config), config, path);
-    if (access(beside, F_OK) == 0 || access(path, F_OK) != 0) return cli_format("%.*s%s", prefix, text, beside);
-    cli_warn("%s: metric: there is no %s; using %s of the current folder", config, beside, path);
+    CLI_OWNED(cli_drop) char *sibling = cli_format("%.*s/%s", (int)(slash - config), config, path);
+    if (access(sibling, F_OK) == 0 || access(path, F_OK) != 0) return cli_format("%.*s%s", prefix, text, sibling);
+    cli_warn("%s: metric: there is no %s; using %s of the current folder", config, sibling, path);
     return cli_copy(text);
 }
 
@@ -77,7 +77,7 @@ static int set_from_json(cli_values *v, const cli_option *option, const json_t *
     CLI_OWNED(cli_drop) char *text = list ? list_text(value) : value_text(value);
     if (text == NULL) return cli_error(CLI_USAGE, "%s: must be a string, a number, true or false", where);
     int prefix = strcmp(option->name, "metric") == 0 ? cli_path_in(option, text) : 0;
-    CLI_OWNED(cli_drop) char *resolved = prefix > 0 ? metric_beside(text, prefix, config) : NULL;
+    CLI_OWNED(cli_drop) char *resolved = prefix > 0 ? metric_sibling(text, prefix, config) : NULL;
     const char *used = resolved != NULL ? resolved : text;
     if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";
     return cli_values_set(v, option, used, origin, where);

@@ -53,7 +53,7 @@ static int read_all(const char *path, int descriptor, char **text, size_t *lengt
     }
 }
 
-/* Whether a pipe has no name in a file system. */
+/* Whether a pipe is anonymous, as those of process substitutions are. */
 static int is_anonymous_pipe(int descriptor)
 {
     struct statfs system;

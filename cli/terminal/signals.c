@@ -6,7 +6,7 @@
  *   nothing to save     most commands: the first signal ends the program at once, in the handler, whatever it computes
  *   nothing but a log   a training without --checkpoint: it has a moment to end by itself, then the handler ends it
  *   state to save       a training with --checkpoint: it ends when the step is done and the checkpoint is written
- *   other ranks         they are told first, and all end together
+ *   other ranks         are notified first, and all end together
  *
  * A second SIGINT ends the program in any case. A training takes SIGUSR1 for a request: write a checkpoint and go on.
  * SIGXFSZ, and SIGPIPE while training, become failures of the write.

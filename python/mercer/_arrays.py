@@ -64,7 +64,7 @@ def real_type(array: Array, name: str) -> Type:
 
 
 def warn_merged(values: Array, name: str) -> None:
-    """Warns about 64-bit integers, different ones of which become equal in double: those beyond 2**53.
+    """Warns about different 64-bit integers that become equal in double precision: those beyond 2**53.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as found:

@@ -63,7 +63,6 @@ static mercer_status read_rows(ridge_search *self)
     return MERCER_OK;
 }
 
-/* The first rows of the folds that are trained on, in turn: random ones, by the order of the split. */
 static mercer_status take_centers(ridge_search *self)
 {
     const mrc_small_rows *rows = &self->rows;
@@ -72,11 +71,7 @@ static mercer_status take_centers(ridge_search *self)
     for (int f = 0; f < folds; f++) from += rows->folds[f].count;
     MRC_TRY(mrc_scope_view(self->scope, &self->z, mrc_min(from, most), rows->x.cols, rows->x.dtype,
                            "centers of small fits"));
-    size_t bytes = (size_t)(rows->x.cols * mrc_dtype_size(rows->x.dtype));
-    for (int64_t i = 0, done = 0; done < self->z.rows; i++)
-        for (int f = 0; f < folds && done < self->z.rows; f++)
-            if (i < rows->folds[f].count)
-                memcpy(mrc_row(&self->z, done++), mrc_row(&rows->x, rows->folds[f].first + i), bytes);
+    mrc_small_gather_centers(rows, &rows->x, &self->z);
     return MERCER_OK;
 }
 

@@ -66,16 +66,6 @@ static mercer_status map_rows(mrc_tune_points *self, const mrc_metric *metric, c
     return backend->ops->gemm(backend, &job);
 }
 
-/* The first rows of the folds that are fitted to, in turn: random ones, by the order of the split. */
-static void gather_centers(const mercer_matrix *x, const mrc_small_rows *rows, const mercer_matrix *z)
-{
-    int folds = rows->count - (rows->held_out ? 1 : 0);
-    for (int64_t i = 0, done = 0; done < z->rows; i++)
-        for (int f = 0; f < folds && done < z->rows; f++)
-            if (i < rows->folds[f].count)
-                memcpy(mrc_row(z, done++), mrc_row(x, rows->folds[f].first + i), (size_t)x->cols * sizeof(float));
-}
-
 mercer_status mrc_tune_points_map(mrc_tune_points *self, int preparation, const mrc_metric *metric,
                                   const mrc_small_rows *rows, int64_t p, mercer_matrix *x, mercer_matrix *z)
 {
@@ -91,6 +81,6 @@ mercer_status mrc_tune_points_map(mrc_tune_points *self, int preparation, const 
         mercer_matrix from = mrc_rows(&self->centers[preparation], 0, p);
         return map_rows(self, metric, &from, z);
     }
-    gather_centers(x, rows, z);
+    mrc_small_gather_centers(rows, x, z);
     return MERCER_OK;
 }

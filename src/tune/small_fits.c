@@ -128,6 +128,15 @@ void mrc_small_fits_free(mrc_small_fits *self)
     MRC_FREE_ALL(self->context, self->diagonal, self);
 }
 
+void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *x, const mercer_matrix *z)
+{
+    int folds = rows->count - (rows->held_out ? 1 : 0);
+    size_t bytes = (size_t)(x->cols * mrc_dtype_size(x->dtype));
+    for (int64_t i = 0, done = 0; done < z->rows; i++)
+        for (int f = 0; f < folds && done < z->rows; f++)
+            if (i < rows->folds[f].count) memcpy(mrc_row(z, done++), mrc_row(x, rows->folds[f].first + i), bytes);
+}
+
 double mrc_small_flops(const mrc_small_rows *rows, int64_t centers, mrc_criterion criterion, int count)
 {
     double p = (double)centers, c = (double)rows->y.cols, n = 0, held = 0, judged = 0;

@@ -41,6 +41,10 @@ typedef struct mrc_small_rows {
     bool own_centers; /* centers are the first rows of the folds that are fitted to, in turn */
 } mrc_small_rows;
 
+/* Copies the first rows of the training folds, taken from the folds in turn, into z: random rows, by the order of the
+   split. x holds the rows of all folds, in the type of z. */
+void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *x, const mercer_matrix *z);
+
 typedef struct mrc_small_fits mrc_small_fits;
 
 /* Room for p centers. rows, ridges (count) are borrowed; x may be another matrix of as many rows at every call. */
