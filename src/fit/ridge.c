@@ -13,7 +13,8 @@
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *
- * Cost: n p^2 flops and p^3 / 3 for each ridge and fold, below 0.3 s on two cores.
+ * Cost: n p^2 flops and p^3 / 3 for each ridge and fold. Measured on two cores (AVX-512): 0.54 s for 1,100 rows and as
+ * many centers, the most that are cross-validated; 0.02 s for 12,000 rows and 200 centers.
  */
 #include "fit/fitting.h"
 

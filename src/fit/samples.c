@@ -24,7 +24,7 @@
 #include <string.h>
 
 enum {
-    MERGED_ROWS = 1000000,      /* at most, so that hashing stays below a second */
+    MERGED_ROWS = 1000000,      /* at most: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
     MERGED_DEVICE_ROWS = 10000, /* on a device each row is fetched by itself */
     CROSS_VALIDATED_ROWS = 5000,
     HELD_ROWS = 2000,
