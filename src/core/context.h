@@ -64,8 +64,8 @@ mercer_status mrc_fail(mercer_context *context, mercer_status status, const char
 /*
  * Records that an input was ignored, dropped, rounded, guessed or overridden, and hands the text to the log sink.
  * `field` is the option or column concerned, "" for none. Inputs are warned about in this way only: the program prints
- * these texts and lists them with --json, Python turns them into warnings. A text that is recorded already is only logged. Safe
- * with context == NULL (does nothing).
+ * these texts and lists them with --json, Python turns them into warnings. A text that is recorded already is only
+ * logged. Safe with context == NULL (does nothing).
  */
 void mrc_warn(mercer_context *context, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
 
