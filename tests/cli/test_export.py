@@ -163,8 +163,12 @@ class C99(Exports):
             ",".join("%.4f" % v for v in row) + ',"%s"\n' % names[k].replace('"', '""') for row, k in zip(rows, labels)
         )
         self.write("t.csv", text)
-        self.good("train", "--x", "t.csv", "--centers", "220", "--calibrate", "on", "-q", "-o", "m.safetensors")
         values = [struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row]
+        for weights in ([], ["--class-weight", "d\u00f6g=20"]):  # which shift the scores before the softmax
+            self.good("train", "--x", "t.csv", "--centers", "220", "--calibrate", "on", *weights, "-q", "-o", "m.safetensors")
+            self.same_classes(values)
+
+    def same_classes(self, values):
         library = self.same(values, x="t.csv", outputs=3)
         self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy", environment=SCALAR)
         self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "-q", "-o", "c.npy", environment=SCALAR)
