@@ -17,6 +17,7 @@ import subprocess
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -688,8 +689,8 @@ NOTHING = Option("default", [], {}, {})
 
 
 def run(rows, option, interface, folder):
-    os.environ["OMP_NUM_THREADS"] = "1"  # threads of a fit in Python, where n_jobs is not given
-    return RUNNERS[interface](rows, option, folder)
+    with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):  # threads of a fit in Python, where n_jobs is not given
+        return RUNNERS[interface](rows, option, folder)
 
 
 # Names of options that are words of their own: a text must mark them as a name, as in --rows, rows=5 or 'rows'.
