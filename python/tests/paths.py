@@ -359,7 +359,7 @@ NOT_FITTED = {
         "progress_user": "a callback", "train": "given by its own fields",
     },
 }  # fmt: skip
-# Fields of mercer_train_options that are no options of a fit: the fit sets them, or they are callbacks.
+# Fields of mercer_train_options that are not options of a fit: the fit sets them, or they are callbacks.
 FIT_SETS = {
     "seed", "memory", "classification", "validation_X", "validation_Y", "validation_weights", "progress", "progress_user",
     "progress_seconds", "checkpoint", "checkpoint_seconds", "checkpoint_note",

@@ -76,7 +76,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     if (p > self->info.rows && !self->options.given_centers && strcmp(self->report.center_method, "augmented") != 0)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
-    /* The ridge is chosen when the data are there; until then any stands for it, since costs do not depend on which. */
+    /* The ridge is chosen when the data are there. A plan from sizes takes any value: costs do not depend on it. */
     if (self->train.lambda == 0 && !self->no_ridge) self->train.lambda = 1e-6 * (double)mrc_max(1, self->info.rows);
     MRC_TRY(mrc_fit_plan(self, p, plan));
     mrc_fit_tell_rounds(self, plan);
@@ -221,8 +221,8 @@ static void tell_again(const mercer_fitting *self, mercer_plan *plan)
     mrc_plan_say(plan, "%s", changes);
 }
 
-/* Of a model that is trained further, intervals and the temperature are those of other weights. Without rows to find
-   another temperature on, the old one is the better guess than none; that of a checkpoint is the run's own. */
+/* Intervals and temperature of a model that is trained further belong to its old weights. Without rows to find
+   another temperature, the old one is a better guess than none; that of a checkpoint belongs to this run. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->options.checkpoint)) {

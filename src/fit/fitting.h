@@ -78,7 +78,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
 bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 /* Whether probabilities are those of the population although classes are weighted. */
 bool mrc_fit_shifts_classes(const mercer_fitting *self);
-/* The weights of a dataset's rows that calibration goes by: without those of classes, unless they are wanted. */
+/* The row weights that calibration uses: without class weights, unless calibrate_to asks for them. */
 mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
                                          const double **out);
 /* shift (classes) of scores at that temperature; 0 without class weights. */

@@ -154,7 +154,7 @@ static mercer_status is_one_point(const mercer_dataset *data, bool *out)
     return mrc_dataset_check(data);
 }
 
-/* The median distance; 1 where all rows are the same point, to which every bandwidth gives the same model. */
+/* The median distance; 1 if all rows are the same point: every bandwidth then gives the same model. */
 static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;

@@ -168,7 +168,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     return MERCER_OK;
 }
 
-/* The same rows, of which the marked ones count nothing. */
+/* The same rows; the marked ones have weight 0. */
 static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
 {
     const mercer_dataset *data = self->data;

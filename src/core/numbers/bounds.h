@@ -13,7 +13,7 @@
 #define MRC_TEMPERATURE_LEAST 1e-6
 #define MRC_TEMPERATURE_MOST  1e6
 
-/* Number of rows behind intervals. */
+/* The number of held-out rows that intervals are computed from. */
 #define MRC_INTERVAL_ROWS_MOST 1e15
 
 /* Units of targets. Deviations above 1e154 overflow when they are squared; below 1e-150 the squares underflow. */

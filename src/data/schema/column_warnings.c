@@ -82,7 +82,7 @@ static void warn_constant(const mrc_cells *cells, int64_t j, const char *place, 
     mrc_warn(cells->context, field, "%s is not used: it has one value, '%s'", place, text);
 }
 
-/* Text of which almost every row has another: numbers or dates in a notation that is not read, or names of the rows. */
+/* Text that differs in almost every row: numbers or dates in a notation that is not read, or names of the rows. */
 static void warn_words(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     char text[MRC_EXCERPT_CHARS];

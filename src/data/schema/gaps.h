@@ -50,7 +50,7 @@ typedef struct mrc_gaps {
 mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context, struct mrc_column *columns,
                             int64_t count, double **memory);
 
-/* Whether a precision P (count, count), of which the lower triangle is read, is positive definite and finite. */
+/* Whether a precision matrix P (count, count) is positive definite and finite. Only its lower triangle is read. */
 bool mrc_precision_valid(int64_t count, const double *precision);
 
 /* values (gaps->count) of a row of cells, with those that are missing filled in. False: none is missing. */

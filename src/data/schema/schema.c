@@ -4,7 +4,7 @@
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
  * category otherwise. Of the levels of a category the 255 most frequent are kept, in the order of their bytes. Left out
- * are columns with one value, with none, and words of which nearly every row has one of its own, each with a warning.
+ * are columns with one value, with none, and words that differ in nearly every row, each with a warning.
  * words.c has looked at columns of words before, for numbers and dates in other notations.
  *
  * Everything is found from tallies of the columns, so the cells may come block by block.

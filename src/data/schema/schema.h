@@ -90,7 +90,7 @@ typedef struct mrc_cell_column {
     bool asked;            /* the caller asked for a kind: */
     mrc_kind wish;         /* that one; `kind` becomes CATEGORY if cells do not fit it at first */
     mrc_date_order order;  /* of day and month, if the caller said so */
-    bool strict;           /* fixed, and a missing value is an error, too: a model without a schema has no use for it */
+    bool strict;           /* fixed, and a missing value is an error: a model without a schema cannot fill it */
     bool odd;              /* not fixed, and a cell did not fit: it is to be read again as CATEGORY */
     mrc_levels levels;
     bool closed; /* the levels are a schema's; other words become `beyond` */
