@@ -59,6 +59,14 @@ static void rank_features(double *x)
     for (int j = 0; j < FEATURES; j++) x[j] = factor[j] > 0 ? x[j] * factor[j] : mrc_rank_value(knots[j], normal, x[j]);
 }
 
+static void blend_features(double *x)
+{
+    for (int j = 0; j < FEATURES; j++) {
+        double value = (x[j] - shift[j]) * factor[j];
+        x[j] = rank_weight[j] > 0 ? value + rank_weight[j] * mrc_rank_value(knots[j], normal, x[j]) : value;
+    }
+}
+
 static void weigh_features(double *x)
 {
     for (int j = 0; j < FEATURES; j++) x[j] *= metric[j];

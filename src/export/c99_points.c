@@ -105,6 +105,17 @@ static void put_constant(mrc_c99_job *job, const char *name, double value)
     mrc_output_text(&job->out, ";\n\n");
 }
 
+/* Writes the knots of the rank transform and its functions. */
+static void put_ranks(mrc_c99_job *job, const mercer_preprocess *of)
+{
+    mrc_c99_array(job, "knots", of->features, MRC_RANK_KNOTS, of->knots, false);
+    mrc_c99_array(job, "normal", 0, MRC_RANK_KNOTS, of->normal, false);
+    mrc_c99_own(job, "MRC_RANK_KNOTS");
+    mrc_output_text(&job->out, "enum { MRC_RANK_KNOTS = %d };\n\n", MRC_RANK_KNOTS);
+    mrc_c99_function(job, "preprocess_rank.c", "count_below");
+    mrc_c99_function(job, "preprocess_rank.c", "mrc_rank_value");
+}
+
 /* The step's data and function; its name, or NULL if there is none. */
 static const char *put_step(mrc_c99_job *job, const mercer_preprocess *of)
 {
@@ -123,13 +134,14 @@ static const char *put_step(mrc_c99_job *job, const mercer_preprocess *of)
         case MRC_PREPROCESS_UNIT: mrc_c99_function(job, "c99_parts.h", "sum_of_squares"); return "unit_features";
         case MRC_PREPROCESS_RANK:
             mrc_c99_array(job, "factor", 0, d, of->factor, false);
-            mrc_c99_array(job, "knots", d, MRC_RANK_KNOTS, of->knots, false);
-            mrc_c99_array(job, "normal", 0, MRC_RANK_KNOTS, of->normal, false);
-            mrc_c99_own(job, "MRC_RANK_KNOTS");
-            mrc_output_text(&job->out, "enum { MRC_RANK_KNOTS = %d };\n\n", MRC_RANK_KNOTS);
-            mrc_c99_function(job, "preprocess_rank.c", "count_below");
-            mrc_c99_function(job, "preprocess_rank.c", "mrc_rank_value");
+            put_ranks(job, of);
             return "rank_features";
+        case MRC_PREPROCESS_BLEND:
+            mrc_c99_array(job, "shift", 0, d, of->shift, false);
+            mrc_c99_array(job, "factor", 0, d, of->factor, false);
+            mrc_c99_array(job, "rank_weight", 0, d, of->rank_weight, false);
+            put_ranks(job, of);
+            return "blend_features";
     }
     return NULL;
 }

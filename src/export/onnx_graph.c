@@ -72,13 +72,13 @@ static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *o
     return MERCER_OK;
 }
 
-/* data/prepare/preprocess_rank.c. */
-static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+/* The rank transform of data/prepare/preprocess_rank.c, for every feature. */
+static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const int64_t d = of->features, q = MRC_RANK_KNOTS, none = 0;
     int starts, flat = mrc_onnx_doubles(g, d * q, -1, -1, of->knots),
                 normal = mrc_onnx_doubles(g, q, -1, -1, of->normal);
-    int knots = mrc_onnx_doubles(g, 1, d, q, of->knots), factor = mrc_onnx_doubles(g, d, -1, -1, of->factor);
+    int knots = mrc_onnx_doubles(g, 1, d, q, of->knots);
     MRC_TRY(row_starts(g, d, q, &starts));
     int below = count_knots(g, x, knots, "Less"), upto = count_knots(g, x, knots, "LessOrEqual");
     int low = gather(g, flat, starts, below, 1, q), high = gather(g, flat, starts, below, 0, q);
@@ -90,8 +90,7 @@ static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int
     int between = node(g, "Add", from, node(g, "Mul", share, node(g, "Sub", to, from)));
     int middle = with(g, "Mul", node(g, "Add", to, gather(g, normal, -1, upto, 1, q)), 0.5);
     int equal = node(g, "Greater", node(g, "Sub", upto, below), mrc_onnx_integers(g, -1, &none));
-    int ranked = mrc_onnx_node(g, "Where", equal, middle, between);
-    *out = mrc_onnx_node(g, "Where", node(g, "Greater", factor, zero), node(g, "Mul", x, factor), ranked);
+    *out = mrc_onnx_node(g, "Where", equal, middle, between);
     return MERCER_OK;
 }
 
@@ -133,10 +132,34 @@ static int unit_features(mrc_onnx *g, int x)
     return node(g, "Div", x, node(g, "Sqrt", mrc_onnx_node(g, "Where", zero, mrc_onnx_number(g, 1), sum), -1));
 }
 
+static int shift_features(mrc_onnx *g, const mercer_preprocess *of, int x)
+{
+    const int64_t d = of->features;
+    int shifted = node(g, "Sub", x, mrc_onnx_doubles(g, d, -1, -1, of->shift));
+    return node(g, "Mul", shifted, mrc_onnx_doubles(g, d, -1, -1, of->factor));
+}
+
+static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+{
+    int factor = mrc_onnx_doubles(g, of->features, -1, -1, of->factor), ranked;
+    MRC_TRY(rank_transform(g, of, x, &ranked));
+    int scaled = node(g, "Greater", factor, mrc_onnx_number(g, 0));
+    *out = mrc_onnx_node(g, "Where", scaled, node(g, "Mul", x, factor), ranked);
+    return MERCER_OK;
+}
+
+/* data/prepare/preprocess_blend.c. The rank transform is finite, so a weight of 0 leaves nothing of it. */
+static mercer_status blend_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+{
+    int ranked, weight = mrc_onnx_doubles(g, of->features, -1, -1, of->rank_weight);
+    MRC_TRY(rank_transform(g, of, x, &ranked));
+    *out = node(g, "Add", shift_features(g, of, x), node(g, "Mul", ranked, weight));
+    return MERCER_OK;
+}
+
 static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const mrc_linear_map *map = of->map;
-    const int64_t d = of->features;
     *out = x;
     switch (of->kind) {
         case MRC_PREPROCESS_NONE: break;
@@ -144,12 +167,10 @@ static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x,
             if (!of->folded) *out = with(g, "Mul", x, of->scale);
             break;
         case MRC_PREPROCESS_STANDARDISE:
-        case MRC_PREPROCESS_MINMAX:
-            *out = node(g, "Sub", x, mrc_onnx_doubles(g, d, -1, -1, of->shift));
-            *out = node(g, "Mul", *out, mrc_onnx_doubles(g, d, -1, -1, of->factor));
-            break;
+        case MRC_PREPROCESS_MINMAX: *out = shift_features(g, of, x); break;
         case MRC_PREPROCESS_UNIT: *out = unit_features(g, x); break;
         case MRC_PREPROCESS_RANK: MRC_TRY(rank_features(g, of, x, out)); break;
+        case MRC_PREPROCESS_BLEND: MRC_TRY(blend_features(g, of, x, out)); break;
     }
     if (map && map->diagonal) *out = node(g, "Mul", *out, mrc_onnx_doubles(g, map->features, -1, -1, map->values));
     if (map && !map->diagonal)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 7, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and texts of one member, and its kernel. */
 typedef struct member_texts {
@@ -115,14 +115,20 @@ static void add_vector(contents *out, const char *name, double *values, int64_t 
         (mrc_tensor){.name = name, .value = mrc_view(values, 1, count, MERCER_F64), .vector = true};
 }
 
-enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, METRIC };
+enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, RANK_WEIGHT, METRIC };
 
 /* Names of what a member has of its own, and the first of it. */
 static void collect_points(const mercer_model *model, const mercer_save_options *options, member_texts *texts,
                            contents *out)
 {
-    static const char *const own[POINT_TENSORS] = {
-        "centers", "weights", "origin", "preprocess.shift", "preprocess.factor", "preprocess.quantiles", "metric"};
+    static const char *const own[POINT_TENSORS] = {"centers",
+                                                   "weights",
+                                                   "origin",
+                                                   "preprocess.shift",
+                                                   "preprocess.factor",
+                                                   "preprocess.quantiles",
+                                                   "preprocess.rank_weight",
+                                                   "metric"};
     bool shared = model->comm && model->comm->ranks > 1;
     int64_t total = shared ? model->total : 0, first = shared ? model->first : 0;
     char(*names)[KEY_CHARS] = texts->names;
@@ -147,6 +153,7 @@ static void collect_preprocess(const mercer_model *model, const member_texts *te
             out->tensors[out->count++] =
                 (mrc_tensor){.name = names[QUANTILES],
                              .value = mrc_view(preprocess->knots, preprocess->features, MRC_RANK_KNOTS, MERCER_F64)};
+        if (preprocess->rank_weight) add_vector(out, names[RANK_WEIGHT], preprocess->rank_weight, preprocess->features);
     }
     if (map && map->diagonal)
         add_vector(out, names[METRIC], map->values, map->features);

@@ -204,12 +204,29 @@ static mercer_status check_knots(const model_reader *self, const mercer_matrix *
     return MERCER_OK;
 }
 
+/* Reads the rank weights of a blend. A file stores the weights in use and not the units that
+   mrc_preprocess_set_blend needs. */
+static mercer_status read_rank_weight(const model_reader *self, mercer_preprocess *preprocess)
+{
+    mercer_matrix weight = {0};
+    int64_t d = preprocess->features;
+    if (d > 0) MRC_TRY(read_tensor(self, "preprocess.rank_weight", 1, d, MRC_ACCEPT_F64, &weight));
+    for (int64_t j = 0; j < d; j++)
+        if (!mrc_in_range(mrc_load(&weight, 0, j), 0, MRC_METRIC_MOST))
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                            "%s: preprocess.rank_weight of feature %lld (from 0) is %g, it must be in 0 .. %g; make "
+                            "the file again with Mercer",
+                            self->path, (long long)j, mrc_load(&weight, 0, j), MRC_METRIC_MOST);
+    return mrc_preprocess_set_rank_weight(preprocess, weight.data, NULL, NULL);
+}
+
 /* Those whose numbers are tensors are made of them, the others of their text. */
 static mercer_status make_preprocess(const model_reader *self, const char *spec, int64_t d)
 {
     mrc_preprocess_kind kind;
     mercer_preprocess **out = &self->model->preprocess;
-    bool known = mrc_preprocess_find(spec, &kind), rank = known && kind == MRC_PREPROCESS_RANK;
+    bool known = mrc_preprocess_find(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
+    bool rank = blend || (known && kind == MRC_PREPROCESS_RANK);
     if (!known || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX && !rank))
         return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
     mercer_matrix shift = {0}, factor = {0}, knots = {0};
@@ -219,7 +236,8 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
     MRC_TRY(check_factors(self, &factor));
     MRC_TRY(check_knots(self, &knots));
     MRC_TRY(mrc_preprocess_create(out, self->context, kind, 0, d, shift.data, factor.data));
-    return rank ? mrc_preprocess_set_knots(*out, knots.data) : MERCER_OK;
+    if (rank) MRC_TRY(mrc_preprocess_set_knots(*out, knots.data));
+    return blend ? read_rank_weight(self, *out) : MERCER_OK;
 }
 
 static mercer_status read_preprocess(const model_reader *self)

@@ -134,6 +134,7 @@ class C99(Exports):
             ["--preprocess", "minmax", "--target-transform", "rank"],
             ["--preprocess", "unit", "--kernel", "ntk", "--target-transform", "standardise"],
             ["--preprocess", "rank", "--metric", "file:w.npy"],
+            ["--preprocess", "blend", "--metric", "file:w.npy"],
             ["--metric", "file:metric.npy"],
         ):
             with self.subTest(options):
@@ -333,6 +334,7 @@ class Onnx(Exports):
             ["--preprocess", "minmax", "--target-transform", "rank"],
             ["--preprocess", "unit", "--kernel", "gaussian"],
             ["--preprocess", "rank", "--metric", "file:w.npy"],
+            ["--preprocess", "blend", "--metric", "file:w.npy"],
             ["--learn-features", "1"],
         ):
             with self.subTest(options):

@@ -351,6 +351,46 @@ static void test_auto(void **state)
 
 /* 2560 different numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
    quantiles are exact there, and between two of them a line is off by less than the distance of their normal ones. */
+/* y = standard weight * standardise + rank weight * rank, and its slope by a difference. */
+static void test_blend(void **state)
+{
+    enum { N = 300 };
+    float values[N * 2];
+    const double standard[2] = {0.25, 2}, rank[2] = {1.5, 0}, h = 1e-3;
+    mercer_context *context = ((fixture *)*state)->context;
+    for (int i = 0; i < N; i++) values[2 * i] = (float)exp(i % 61 / 10.0), values[2 * i + 1] = (float)(i * 37 % N);
+    mercer_matrix x = mercer_matrix_view(values, N, 2, MERCER_F32);
+    mercer_preprocess *blend = fit(context, "blend", &x), *s = fit(context, "standardise", &x),
+                      *r = fit(context, "rank", &x), *copy = NULL;
+    float both[N * 2], left[N * 2], right[N * 2];
+    mercer_matrix out = mercer_matrix_view(both, N, 2, MERCER_F32), a = mercer_matrix_view(left, N, 2, MERCER_F32),
+                  b = mercer_matrix_view(right, N, 2, MERCER_F32);
+    mrc_preprocess_rows(s, &a, &x), mrc_preprocess_rows(r, &b, &x), mrc_preprocess_rows(blend, &out, &x);
+    for (int i = 0; i < 2 * N; i++) /* three roundings to float */
+        assert_that(fabsf(both[i] - (left[i] + right[i]) / 2) < 1e-6f * (1 + fabsf(left[i]) + fabsf(right[i])), "%d",
+                    i);
+    assert_succeeds(context, mrc_preprocess_set_blend(blend, standard, rank));
+    assert_succeeds(context, mrc_preprocess_copy(&copy, context, blend));
+    mrc_preprocess_rows(copy, &out, &x);
+    for (int i = 0; i < 2 * N; i++) {
+        double wanted = standard[i % 2] * (double)left[i] + rank[i % 2] * (double)right[i];
+        assert_that(fabs((double)both[i] - wanted) < 1e-6 * (1 + fabs(wanted)), "%d: %g, not %g", i, (double)both[i],
+                    wanted);
+    }
+    double at[2] = {3.3, 40.5}, up[2] = {at[0] + h, at[1] + h}, y[2], ones[2] = {1, 1}, slope[2];
+    mercer_matrix from = mercer_matrix_view(at, 1, 2, MERCER_F64), to = mercer_matrix_view(up, 1, 2, MERCER_F64),
+                  moved = mercer_matrix_view(y, 1, 2, MERCER_F64), g = mercer_matrix_view(ones, 1, 2, MERCER_F64),
+                  back = mercer_matrix_view(slope, 1, 2, MERCER_F64);
+    mrc_preprocess_pull_back(copy, &from, 1, &g, &back);
+    double before[2];
+    mercer_matrix first = mercer_matrix_view(before, 1, 2, MERCER_F64);
+    mrc_preprocess_rows(copy, &first, &from), mrc_preprocess_rows(copy, &moved, &to);
+    for (int k = 0; k < 2; k++) assert_that(fabs((y[k] - before[k]) / h - slope[k]) < 1e-8, "slope %d", k);
+    const double bad[2] = {-1, 1};
+    assert_int_equal(mrc_preprocess_set_blend(blend, bad, rank), MERCER_ERROR_ARGUMENT);
+    mercer_preprocess_free(blend), mercer_preprocess_free(s), mercer_preprocess_free(r), mercer_preprocess_free(copy);
+}
+
 static void test_rank(void **state)
 {
     enum { N = 2560, STEP = N / MRC_RANK_KNOTS };
@@ -419,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_bad_specs),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_blend),
         cmocka_unit_test(test_rank),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -5,7 +5,8 @@
  *   scale                 y_j = x_j v
  *   standardise, minmax   y_j = (x_j - shift_j) factor_j
  *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
- *   rank                  y_j = the normal quantile of the rank of x_j (preprocess_rank.c), or x_j factor_j
+ *   rank                  y_j = R_j(x_j), the normal quantile of the rank of x_j (preprocess_rank.c), or x_j factor_j
+ *   blend                 y_j = (x_j - shift_j) factor_j + rank_weight_j R_j(x_j)   (preprocess_blend.c)
  *   then, with a metric   y A, or y_j a_j
  *
  * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
@@ -30,7 +31,7 @@
 
 /* ---- Kinds --------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit", "rank"};
+static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit", "rank", "blend"};
 
 const char *mrc_preprocess_name(mrc_preprocess_kind kind)
 {
@@ -84,6 +85,7 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
     self->folded = from->folded;
     self->kernel = from->kernel;
     if (from->knots) MRC_TRY(mrc_preprocess_set_knots(self, from->knots));
+    if (from->rank_weight) MRC_TRY(mrc_preprocess_set_rank_weight(self, from->rank_weight, from->unit, from->flag));
     if (map) MRC_TRY(mrc_preprocess_set_map(self, map->features, map->width, map->diagonal, map->values));
     *out = self, self = NULL;
     return MERCER_OK;
@@ -103,8 +105,9 @@ void mercer_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
-    mrc_free(self->context, self->shift); /* and factor, one block */
-    mrc_free(self->context, self->knots); /* and normal */
+    mrc_free(self->context, self->shift);       /* and factor, one block */
+    mrc_free(self->context, self->knots);       /* and normal */
+    mrc_free(self->context, self->rank_weight); /* and unit and flag */
     mrc_free(self->context, self);
 }
 
@@ -218,6 +221,9 @@ static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_
                 piece[j] = factor > 0 ? piece[j] * factor : mrc_rank_value(knots, self->normal, piece[j]);
             }
             break;
+        case MRC_PREPROCESS_BLEND:
+            for (int64_t j = 0; j < count; j++) piece[j] = mrc_blend_value(self, first + j, piece[j]);
+            break;
         case MRC_PREPROCESS_NONE: break;
     }
     const mrc_linear_map *map = self->map;
@@ -290,9 +296,23 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
 
 /* ---- Gradients ------------------------------------------------------------------------------------------------- */
 
+/* Return the derivative of y_k in x_k for kinds that change features one by one. */
+static double feature_slope(const mercer_preprocess *self, int64_t k, double x)
+{
+    switch (self->kind) {
+        case MRC_PREPROCESS_SCALE: return self->scale;
+        case MRC_PREPROCESS_BLEND: return mrc_blend_slope(self, k, x);
+        case MRC_PREPROCESS_RANK:
+            if (self->factor[k] > 0) return self->factor[k];
+            return mrc_rank_slope(self->knots + k * MRC_RANK_KNOTS, self->normal, x);
+        default: return self->factor[k];
+    }
+}
+
 /*
  * g (d') in y A becomes A g (d) in y, then (the transpose of the derivative of y) times it in x:
- *   scale v g;   standardise, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|
+ *   scale v g;   standardise, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|;
+ *   blend (factor_j + rank_weight_j slope) g_j
  */
 static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x, int64_t row, const double *mapped,
                           double *g)
@@ -315,12 +335,7 @@ static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x,
             g[k] = (g[k] - mrc_load(x, row, k) / norm.largest / norm.root * dot) / norm.largest / norm.root;
         return;
     }
-    for (int64_t k = 0; k < d; k++) {
-        bool rank = self->kind == MRC_PREPROCESS_RANK && !(self->factor[k] > 0);
-        g[k] *= rank ? mrc_rank_slope(self->knots + k * MRC_RANK_KNOTS, self->normal, mrc_load(x, row, k))
-                : self->kind == MRC_PREPROCESS_SCALE ? self->scale
-                                                     : self->factor[k];
-    }
+    for (int64_t k = 0; k < d; k++) g[k] *= feature_slope(self, k, mrc_load(x, row, k));
 }
 
 void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix *x, int64_t c,

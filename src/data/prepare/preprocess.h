@@ -2,10 +2,10 @@
 /*
  * data/prepare: what happens to samples and targets between a dataset and the kernel.
  *
- * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, x / |x|, or the normal
- * quantile of its rank (preprocess_rank.c); then, if the kernel has a metric, x' A (linear_map.h). It is plain data, so
- * that model files can store it; preprocess_fit.c finds the numbers. augment.h makes new samples of those read,
- * moments.c finds mean and deviation of targets.
+ * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, x / |x|, the normal
+ * quantile of its rank (preprocess_rank.c), or a weighted sum of the first and the last (preprocess_blend.c); then, if
+ * the kernel has a metric, x' A (linear_map.h). It is plain data, so that model files can store it; preprocess_fit.c
+ * finds the numbers. augment.h makes new samples of those read, moments.c finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
@@ -22,7 +22,8 @@ typedef enum mrc_preprocess_kind {
     MRC_PREPROCESS_STANDARDISE,
     MRC_PREPROCESS_MINMAX,
     MRC_PREPROCESS_UNIT,
-    MRC_PREPROCESS_RANK /* normal quantiles */
+    MRC_PREPROCESS_RANK, /* normal quantiles */
+    MRC_PREPROCESS_BLEND /* weighted sum of STANDARDISE and RANK */
 } mrc_preprocess_kind;
 
 enum { MRC_RANK_KNOTS = 256 };
@@ -32,11 +33,15 @@ struct mercer_preprocess {
     mrc_preprocess_kind kind;
     double scale;           /* SCALE */
     int64_t features;       /* 0 if nothing depends on the feature */
-    double *shift, *factor; /* (features) STANDARDISE, MINMAX; RANK: a factor above 0 is all that happens; one block */
-    double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK; one block */
-    bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
-    mercer_kernel kernel;   /* if folded: the kernel before */
-    mrc_linear_map *map;    /* owned: the metric of the kernel, applied last; NULL: none. Not with folded */
+    double *shift, *factor; /* (features) STANDARDISE, MINMAX, BLEND; RANK: a factor above 0 is all that happens; one
+                               block */
+    double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
+    double *rank_weight; /* (features) BLEND: weight of the rank transform, 0 for flags; one block with unit and flag */
+    double *unit;        /* (features) BLEND: factor of STANDARDISE; NULL if read from a model file */
+    bool *flag;          /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
+    bool folded;         /* SCALE: the factor is in the kernel's bandwidth */
+    mercer_kernel kernel; /* if folded: the kernel before */
+    mrc_linear_map *map;  /* owned: the metric of the kernel, applied last; NULL: none. Not with folded */
     char spec[64];
 };
 
@@ -47,7 +52,7 @@ bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
 /* Makes one from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
-/* RANK: the quantiles (features, MRC_RANK_KNOTS), copied. */
+/* RANK, BLEND: the quantiles (features, MRC_RANK_KNOTS), copied. */
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *preprocess, const double *knots);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 
@@ -57,6 +62,28 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
                                  const mercer_dataset *data);
 mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
                                         const mercer_matrix *x);
+
+/* ---- Blend ---- */
+
+/* Sets the arrays of a BLEND, copied: rank_weight (features), and unit and flag (features), both NULL if unknown. */
+mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *preprocess, const double *rank_weight,
+                                             const double *unit, const bool *flag);
+/*
+ * Replaces the weights of a BLEND that was fitted to data, or of a copy of it. Feature k becomes
+ *     standard_weight_k * standardized_k + rank_weight_k * R_k
+ * with standardized_k the result of STANDARDISE and R_k that of RANK. The weights are relative to those results and not
+ * to the previous weights. For a flag, rank_weight_k is ignored. Both arrays (features), 0 .. MRC_METRIC_MOST. Fails
+ * with ARGUMENT, and changes nothing, if a weight is out of range, or if the preprocessing was read from a model file,
+ * which stores the products only.
+ */
+mercer_status mrc_preprocess_set_blend(mercer_preprocess *preprocess, const double *standard_weight,
+                                       const double *rank_weight);
+/* Writes the standardized and the rank-transformed rows of x (m, features), without weights and the metric. Both
+   outputs are (m, features), f32 or f64; flags are 0 in `ranked`. BLEND fitted to data, or a copy. Any thread. */
+void mrc_preprocess_blend_parts(const mercer_preprocess *preprocess, const mercer_matrix *standard,
+                                const mercer_matrix *ranked, const mercer_matrix *x);
+/* Returns whether feature k is a 0/1 feature of a table. BLEND fitted to data, or a copy. */
+bool mrc_preprocess_is_flag(const mercer_preprocess *preprocess, int64_t k);
 
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);

@@ -191,6 +191,7 @@ static const entry entries[] = {
     {{"minmax", "minmax", {{0}}}, MRC_PREPROCESS_MINMAX},
     {{"unit", "unit", {{0}}}, MRC_PREPROCESS_UNIT},
     {{"rank", "rank", {{0}}}, MRC_PREPROCESS_RANK},
+    {{"blend", "blend", {{0}}}, MRC_PREPROCESS_BLEND},
     {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
 };
 
@@ -220,6 +221,7 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     if (kind == MRC_PREPROCESS_STANDARDISE || kind == MRC_PREPROCESS_MINMAX)
         return fit_features(out, context, kind, data);
     if (kind == MRC_PREPROCESS_RANK) return mrc_preprocess_fit_rank(out, context, data);
+    if (kind == MRC_PREPROCESS_BLEND) return mrc_preprocess_fit_blend(out, context, data);
     return mrc_preprocess_create(out, context, kind, given.factor, 0, NULL, NULL);
 }
 
