@@ -78,7 +78,7 @@ MRC_RELEASE(mrc_release_fitting, mercer_fitting, mercer_fitting_free)
  *     MRC_SCOPE(scope, context);
  *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
  */
-enum { MRC_SCOPE_MOST = 24 };
+enum { MRC_SCOPE_MOST = 48 };
 typedef struct mrc_scope {
     mercer_context *context;
     int count;

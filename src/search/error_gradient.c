@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The held-out error of a small fit and its gradient in the hyperparameters.
+ *
+ *   A, B     training rows (n) and held-out rows;  Z the first p rows of A, the centers;  m rows in all
+ *   M        K_A' K_A + l n K_ZZ,   alpha = M^-1 K_A' Y_A,   E = |K_B alpha - Y_B|^2 / (|B| c)
+ *
+ * With R = 2 (K_B alpha - Y_B) / (|B| c) and U = M^-1 K_B' R a change dK of the kernel values changes E by
+ *
+ *   dE = R' dK_B alpha + (Y_A - K_A alpha)' dK_A U - (K_A U)' dK_A alpha - l n U' dK_ZZ alpha     (summed over outputs)
+ *
+ * Z are rows of A, so dE = sum_ij W_ij dK_ij over the rows i of A and B, W = q alpha' + t u', with
+ *
+ *   q = -K_A U - l n U (rows of Z) on A, R on B        t = Y_A - K_A alpha on A, 0 on B
+ *
+ * and dE / dlog l = -l n sum U' K_ZZ alpha. From W:
+ *
+ *   scales    s_k = log of the factor of coordinate k: dK_ij/ds_k = -psi_ij |x_ik - z_jk|^norm with the slope psi of
+ *             the kernel function (kernels/formulas.h), so dE/ds_k is one sum over all pairs (feature_sums). Nothing
+ *             cancels within a pair: |psi (x - z)^norm| is at most about 1, however large psi is for near points.
+ *   map       points x A in norm 2: dE/dA = S A, S = sum_ij V_ij (x_i - z_j)(x_i - z_j)', V_ij = -W_ij psi_ij. With the
+ *             row and column sums of V on diagonals D_r, D_c:  S = B + B',  B = X'(D_r X / 2 - V Z) + Z' D_c Z / 2
+ *   exponent  dE/dgamma = sum_ij W_ij (K(gamma + h) - K(gamma - h))_ij / 2 h. h = 1e-3 is off by h^2 / 6 third
+ *             derivatives of K, far below the noise of a draw, and costs two more evaluations of the function.
+ *
+ * Weighted rows: K and Y times the roots of the weights, q and t once more.
+ *
+ * Host backends form the distances once and evaluate K, psi and the two other exponents from them.
+ *
+ * Cost: n p^2 + p^3 / 3 flops, 4 m p c for W, one pass over the distances and one over the differences; with a map of k
+ * coordinates 2 m p k + 4 m k^2. Memory: 32 m p bytes, 40 in double, and 16 p^2.
+ */
+#include "search/error_gradient.h"
+
+#include "core/matrix.h"
+#include "kernels/formulas.h"
+#include "tune/small_fits.h"
+
+#include <math.h>
+
+#define EXPONENT_STEP 1e-3
+/* Bound of slopes in V. Slopes of distinct float points stay below it for exponents of 0.5 and more. */
+#define LARGEST_SLOPE 1e12
+
+/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc_backend *backend, const mrc_draw *like,
+                                int64_t fitted, int64_t centers)
+{
+    static const char what[] = "steps of the search";
+    int64_t m = like->x.rows, p = centers, c = like->y.cols, k = like->plain.data ? like->plain.cols : 0;
+    int64_t mapped = k > 0 ? m : 0;
+    mercer_dtype points = like->x.dtype;
+    *self = (mrc_gradient_buffer){.backend = backend, .m = m, .n = fitted, .p = p, .d = like->x.cols, .c = c};
+    const struct {
+        mercer_matrix *matrix;
+        int64_t rows, cols;
+        mercer_dtype dtype;
+    } all[] = {{&self->sums, m, p, points},
+               {&self->slopes, m, p, points},
+               {&self->k, m, p, MERCER_F64},
+               {&self->y, m, c, MERCER_F64},
+               {&self->other, m, p, MERCER_F64},
+               {&self->zz, p, p, MERCER_F64},
+               {&self->factor, p, p, MERCER_F64},
+               {&self->ones, p, 1, MERCER_F64},
+               {&self->residual, m, c, MERCER_F64},
+               {&self->left, m, 2 * c, MERCER_F64},
+               {&self->right, p, 2 * c, MERCER_F64},
+               {&self->pairs, mapped, p, MERCER_F64},
+               {&self->products, mapped, k, MERCER_F64},
+               {&self->plain, mapped, k, MERCER_F64},
+               {&self->moment, k, k, MERCER_F64}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        MRC_TRY(
+            mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, mrc_max(1, all[i].cols), all[i].dtype, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->roots, m, sizeof *self->roots, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(m, mrc_max(p, c)), sizeof *self->numbers, what));
+    bool elsewhere = backend->ops->capabilities(backend).memory != MRC_HOST;
+    if (k > 0 && elsewhere) MRC_TRY(mrc_scope_alloc(scope, &self->host, 3 * m * p, sizeof *self->host, what));
+    for (int64_t j = 0; j < p; j++) self->numbers[j] = 1;
+    mercer_matrix ones = mrc_view(self->numbers, p, 1, MERCER_F64);
+    return backend->ops->copy(backend, &self->ones, &ones);
+}
+
+/* ---- The fit ----------------------------------------------------------------------------------------------------- */
+
+/* Set the roots of the weights; sum the weights of training rows and of held-out rows. */
+static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
+{
+    *fitted = *held = 0;
+    for (int64_t i = 0; i < self->m; i++) {
+        double w = weights ? weights[i] : 1;
+        self->roots[i] = sqrt(w);
+        *(i < self->n ? fitted : held) += w;
+    }
+}
+
+/* Whether distances are formed once. Their squares must be floats. */
+static bool keeps_sums(const mrc_gradient_buffer *self, const mercer_kernel *kernel)
+{
+    bool squares = kernel->bandwidth >= 1e-12 && kernel->bandwidth <= 1e12;
+    return squares && self->backend->ops->capabilities(self->backend).memory == MRC_HOST;
+}
+
+/* K and Y times the roots of the weights, and K_ZZ. */
+static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z}, centers = {.kernel = kernel, .x = &z, .z = &z};
+    if (keeps_sums(self, kernel)) {
+        MRC_TRY(ops->kernel_sums(backend, &rows, &self->sums));
+        MRC_TRY(ops->kernel_of_sums(backend, kernel, &self->sums, &self->k));
+    } else {
+        MRC_TRY(ops->kernel_eval(backend, &rows, &self->sums));
+        MRC_TRY(ops->copy(backend, &self->k, &self->sums));
+    }
+    MRC_TRY(ops->kernel_eval(backend, &centers, &self->zz));
+    MRC_TRY(ops->copy(backend, &self->y, &draw->y));
+    if (!draw->weights) return MERCER_OK;
+    MRC_TRY(ops->scale_rows(backend, &self->k, self->roots));
+    return ops->scale_rows(backend, &self->y, self->roots);
+}
+
+static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix fitted = mrc_rows(&self->k, 0, self->n), diagonal = mrc_columns(&self->factor, 0, 1),
+                  seen = mrc_view(self->numbers, self->p, 1, MERCER_F64);
+    double trace = 0;
+    diagonal.ld = self->p + 1;
+    MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
+    MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
+    MRC_TRY(ops->copy(backend, &seen, &diagonal));
+    for (int64_t j = 0; j < self->p; j++) trace += self->numbers[j];
+    MRC_TRY(ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)self->p, &self->ones, 1, &diagonal));
+    mercer_status status = ops->cholesky(backend, &self->factor);
+    *solved = status == MERCER_OK;
+    return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+}
+
+/* to (p, c) = M^-1 rows' values. */
+static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix *rows, const mercer_matrix *values,
+                           const mercer_matrix *to)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = rows, .b = values, .c = to};
+    MRC_TRY(ops->gemm(self->backend, &product));
+    MRC_TRY(ops->triangular_solve(self->backend, &self->factor, false, to));
+    return ops->triangular_solve(self->backend, &self->factor, true, to);
+}
+
+/* Set alpha, the residual K alpha - Y, on held-out rows times 2 / weight, and U. weight: sum over held-out rows, times
+   c. */
+static mercer_status fit(const mrc_gradient_buffer *self, double weight, double *error)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t n = self->n, rest = self->m - n;
+    mercer_matrix fitted = mrc_rows(&self->k, 0, n), y = mrc_rows(&self->y, 0, n), others = mrc_rows(&self->k, n, rest),
+                  off = mrc_rows(&self->residual, n, rest), alpha = mrc_columns(&self->right, 0, self->c),
+                  u = mrc_columns(&self->right, self->c, self->c);
+    MRC_TRY(solve(self, &fitted, &y, &alpha));
+    MRC_TRY(ops->copy(backend, &self->residual, &self->y));
+    mrc_gemm residuals = {false, false, 1, -1, &self->k, &alpha, &self->residual};
+    MRC_TRY(ops->gemm(backend, &residuals));
+    MRC_TRY(ops->column_dots(backend, &off, &off, self->numbers));
+    *error = 0;
+    for (int64_t l = 0; l < self->c; l++) *error += self->numbers[l] / weight;
+    MRC_TRY(ops->axpby(backend, 2 / weight, &off, 0, &off));
+    return solve(self, &others, &off, &u);
+}
+
+/* ---- The slope --------------------------------------------------------------------------------------------------- */
+
+/* left = [q | t]. */
+static mercer_status join(const mrc_gradient_buffer *self, double penalty, bool weighted)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t n = self->n, c = self->c, held = self->m - n;
+    mercer_matrix q = mrc_block(&self->left, 0, 0, n, c), t = mrc_block(&self->left, 0, c, n, c),
+                  q_held = mrc_block(&self->left, n, 0, held, c), t_held = mrc_block(&self->left, n, c, held, c),
+                  own = mrc_block(&self->left, 0, 0, self->p, c), k = mrc_rows(&self->k, 0, n),
+                  u = mrc_columns(&self->right, c, c), residual = mrc_rows(&self->residual, 0, n),
+                  off = mrc_rows(&self->residual, n, held);
+    mrc_gemm spread = {.alpha = -1, .a = &k, .b = &u, .c = &q};
+    MRC_TRY(ops->gemm(backend, &spread));
+    MRC_TRY(ops->copy(backend, &q_held, &off));
+    MRC_TRY(ops->axpby(backend, -1, &residual, 0, &t));
+    MRC_TRY(ops->clear(backend, &t_held));
+    if (weighted) MRC_TRY(ops->scale_rows(backend, &self->left, self->roots));
+    return ops->axpby(backend, -penalty, &u, 1, &own);
+}
+
+/* Evaluate a function of the distances of the draw into `out`, of the type of the points or f64. */
+static mercer_status evaluate_again(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
+                                    const mrc_draw *draw, const mercer_matrix *out)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
+    if (keeps) return ops->kernel_of_sums(backend, kernel, &self->sums, out);
+    if (out->dtype == draw->x.dtype) return ops->kernel_eval(backend, &pair, out);
+    MRC_TRY(ops->kernel_eval(backend, &pair, &self->slopes));
+    return ops->copy(backend, out, &self->slopes);
+}
+
+/* sum_ij W_ij K_ij of another kernel; W is in k. */
+static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
+                                  const mrc_draw *draw, double *out)
+{
+    MRC_TRY(evaluate_again(self, kernel, keeps, draw, &self->other));
+    MRC_TRY(self->backend->ops->column_dots(self->backend, &self->k, &self->other, self->numbers));
+    *out = 0;
+    for (int64_t j = 0; j < self->p; j++) *out += self->numbers[j];
+    return MERCER_OK;
+}
+
+static mercer_status find_exponent(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
+                                   double *out)
+{
+    double sums[2];
+    *out = 0;
+    if (kernel->id != MRC_KERNEL_EXPPOWER && kernel->id != MRC_KERNEL_EXPPOWER_L1) return MERCER_OK;
+    for (int side = 0; side < 2; side++) {
+        mercer_kernel moved = *kernel;
+        moved.gamma += side == 0 ? EXPONENT_STEP : -EXPONENT_STEP;
+        MRC_TRY(sum_products(self, &moved, keeps_sums(self, kernel), draw, &sums[side]));
+    }
+    *out = (sums[0] - sums[1]) / (2 * EXPONENT_STEP);
+    return MERCER_OK;
+}
+
+static mercer_status find_ridge(const mrc_gradient_buffer *self, double penalty, double *out)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    mercer_matrix alpha = mrc_columns(&self->right, 0, self->c), u = mrc_columns(&self->right, self->c, self->c),
+                  product = mrc_block(&self->residual, 0, 0, self->p, self->c); /* which is not needed any more */
+    mrc_gemm job = {.alpha = 1, .a = &self->zz, .b = &alpha, .c = &product};
+    MRC_TRY(ops->gemm(self->backend, &job));
+    MRC_TRY(ops->column_dots(self->backend, &u, &product, self->numbers));
+    *out = 0;
+    for (int64_t l = 0; l < self->c; l++) *out -= penalty * self->numbers[l];
+    return MERCER_OK;
+}
+
+static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
+                                 double *out)
+{
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_feature_sums sums = {
+        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->k, .b = &self->slopes};
+    MRC_TRY(self->backend->ops->feature_sums(self->backend, &sums, out));
+    for (int64_t k = 0; k < self->d; k++) out[k] = -out[k];
+    return MERCER_OK;
+}
+
+/* pairs = V in the backend's memory; its row and column sums, halved, into rows (m) and columns (p). */
+static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, double *columns)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t m = self->m, p = self->p;
+    mercer_matrix w = self->k, psi = self->slopes, v = self->pairs;
+    if (self->host) {
+        w = mrc_view(self->host, m, p, MERCER_F64), v = mrc_view(self->host + m * p, m, p, MERCER_F64);
+        psi = mrc_view(self->host + 2 * m * p, m, p, self->slopes.dtype);
+        MRC_TRY(ops->copy(backend, &w, &self->k));
+        MRC_TRY(ops->copy(backend, &psi, &self->slopes));
+    }
+    for (int64_t j = 0; j < p; j++) columns[j] = 0;
+    for (int64_t i = 0; i < m; i++) {
+        const double *from = mrc_row(&w, i);
+        double *to = mrc_row(&v, i);
+        rows[i] = 0;
+        for (int64_t j = 0; j < p; j++) {
+            to[j] = -from[j] * fmin(mrc_load(&psi, i, j), LARGEST_SLOPE);
+            rows[i] += to[j] / 2, columns[j] += to[j] / 2;
+        }
+    }
+    return self->host ? ops->copy(backend, &self->pairs, &v) : MERCER_OK;
+}
+
+static mercer_status find_moment(const mrc_gradient_buffer *self, const mrc_draw *draw, double *out)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t k = self->plain.cols, p = self->p;
+    const mercer_matrix *x = &self->plain, *y = &self->products;
+    mercer_matrix z = mrc_rows(x, 0, p), shown = mrc_view(out, k, k, MERCER_F64), own = mrc_rows(y, 0, p);
+    MRC_TRY(ops->copy(backend, x, &draw->plain));
+    MRC_TRY(make_pairs(self, self->roots, self->numbers));
+    mrc_gemm spread = {.alpha = -1, .a = &self->pairs, .b = &z, .c = y};
+    MRC_TRY(ops->gemm(backend, &spread)); /* y = -V Z */
+    mrc_gemm first = {.transpose_a = true, .alpha = 1, .a = x, .b = y, .c = &self->moment};
+    MRC_TRY(ops->gemm(backend, &first));
+    mrc_gemm more = {.transpose_a = true, .alpha = 1, .beta = 1, .a = x, .b = y, .c = &self->moment};
+    MRC_TRY(ops->copy(backend, y, x));
+    MRC_TRY(ops->scale_rows(backend, y, self->roots)); /* y = D_r X / 2 */
+    MRC_TRY(ops->gemm(backend, &more));
+    MRC_TRY(ops->copy(backend, &own, &z));
+    MRC_TRY(ops->scale_rows(backend, &own, self->numbers)); /* y = D_c Z / 2 */
+    mrc_gemm last = {.transpose_a = true, .alpha = 1, .beta = 1, .a = &z, .b = &own, .c = &self->moment};
+    MRC_TRY(ops->gemm(backend, &last));
+    MRC_TRY(ops->symmetrise(backend, &self->moment)); /* (B + B') / 2 */
+    MRC_TRY(ops->copy(backend, &shown, &self->moment));
+    for (int64_t i = 0; i < k * k; i++) out[i] *= 2;
+    return MERCER_OK;
+}
+
+mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_kernel *kernel, double ridge,
+                                      const mrc_draw *draw, mrc_error_gradient *out)
+{
+    double fitted, held;
+    mercer_kernel slope;
+    weigh(self, draw->weights, &fitted, &held);
+    MRC_TRY(evaluate(self, kernel, draw));
+    MRC_TRY(factorize(self, ridge * fitted, &out->solved));
+    if (!out->solved) return MERCER_OK;
+    MRC_TRY(fit(self, held * (double)self->c, &out->error));
+    MRC_TRY(join(self, ridge * fitted, draw->weights != NULL));
+    mrc_gemm weights = {false, true, 1, 0, &self->left, &self->right, &self->k}; /* K is not needed any more */
+    MRC_TRY(self->backend->ops->gemm(self->backend, &weights));
+    MRC_TRY(find_ridge(self, ridge * fitted, &out->ridge));
+    MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
+    mrc_kernel_slope(kernel, &slope);
+    MRC_TRY(evaluate_again(self, &slope, keeps_sums(self, kernel), draw, &self->slopes));
+    return draw->plain.data ? find_moment(self, draw, out->moment) : find_scales(self, kernel, draw, out->scales);
+}

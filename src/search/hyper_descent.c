@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stochastic descent of the held-out error over all hyperparameters of a kernel at once.
+ *
+ *   for t = 1 .. T:  draw training rows, centers and held-out rows;  g = gradient of their error (error_gradient.c)
+ *     a = .9 a + .1 g,  b = .99 b + .01 g^2                     (both corrected for their start at 0)
+ *     theta -= rate_i cos-decay(t / T) a / sqrt(b)
+ *
+ * which is Adam (Kingma and Ba 2015). theta: logarithms of the factors of the coordinates, or the entries of a map; the
+ * exponent of the kernel as a logit of its range; the logarithm of the ridge. Adam's steps do not depend on the size of
+ * a gradient, so a factor can change by e^(rate T / 2), about two powers of ten, in 60 steps.
+ *
+ * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
+ * of the step before and the rates are halved.
+ *
+ * Draws are functions of the seed and the number of the step, so a descent that is continued from its state gives the
+ * same bits, for any number of threads. Cost: T times that of error_gradient.c.
+ */
+#include "search/hyper_descent.h"
+
+#include "core/matrix.h"
+#include "core/numbers/random.h"
+#include "search/error_gradient.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Rates per step, from the prototype of this method on ten tables: logarithms of factors, relative size of a map's
+   entries, logit of the exponent, logarithm of the ridge. */
+#define RATE_SCALE    0.15
+#define RATE_MAP      0.10
+#define RATE_EXPONENT 0.10
+#define RATE_RIDGE    0.20
+
+#define PI          3.14159265358979323846
+#define MOMENTUM    0.9
+#define SQUARES     0.99
+#define SMOOTHING   0.8  /* of the error that is reported */
+#define LARGEST_LOG 14.0 /* of a factor: beyond e^14 a coordinate counts for nothing, or for everything */
+
+/* Ranges of exponents: below them kernels are so peaked that no table of those tried profited. */
+#define L1_LEAST 0.4
+#define L1_MOST  1.0
+#define L2_LEAST 0.6
+#define L2_MOST  2.0
+/* Ridges per sample. Targets have variance 1: with the largest, predictions are nearly constant. */
+#define RIDGE_LEAST 1e-10
+#define RIDGE_MOST  1.0
+
+/* ---- Parameters -------------------------------------------------------------------------------------------------- */
+
+int64_t mrc_descent_count(mrc_descent_kind kind, int64_t coordinates)
+{
+    int64_t own = kind == MRC_LEARN_MAP ? coordinates * coordinates : kind == MRC_LEARN_SCALE ? 1 : coordinates;
+    return own + 2;
+}
+
+static void find_range(const mercer_kernel *kernel, double *least, double *most)
+{
+    bool first = mrc_kernel_norm(kernel) == 1;
+    *least = first ? L1_LEAST : L2_LEAST, *most = first ? L1_MOST : L2_MOST;
+}
+
+double mrc_descent_exponent(const mercer_kernel *kernel, double parameter)
+{
+    double least, most;
+    find_range(kernel, &least, &most);
+    return least + (most - least) / (1 + exp(-parameter));
+}
+
+double mrc_descent_parameter(const mercer_kernel *kernel, double exponent)
+{
+    double least, most;
+    find_range(kernel, &least, &most);
+    double share = fmin(0.999, fmax(0.001, (exponent - least) / (most - least)));
+    return log(share / (1 - share));
+}
+
+/* dgamma / dparameter. */
+static double exponent_slope(const mercer_kernel *kernel, double parameter)
+{
+    double least, most, share = 1 / (1 + exp(-parameter));
+    find_range(kernel, &least, &most);
+    return (most - least) * share * (1 - share);
+}
+
+/* ---- Draws ------------------------------------------------------------------------------------------------------- */
+
+/* The buffers of a descent. */
+typedef struct workspace {
+    const mrc_descent *task;
+    mrc_backend *backend;
+    mercer_matrix x, y; /* the rows in the backend's memory */
+    mercer_matrix map;  /* (k, k) f32 */
+    mrc_draw draw;      /* (fitted + held) rows */
+    mrc_gradient_buffer buffer;
+    mrc_error_gradient gradient;
+    int64_t fitted, held;
+    int64_t *numbers;          /* (fitted + held) rows of a draw */
+    double *weights, *factors; /* (fitted + held), or NULL; (k) */
+    double *slope;             /* (count) gradient in the parameters */
+    float *entries;            /* (k k) of the map, host memory */
+} workspace;
+
+/* Append rows of units in random order from a range of units until `wanted` rows are drawn; *next: the first position
+   of the permutation that was not used. Returns the number of rows drawn. */
+static int64_t draw_units(const mrc_descent_rows *rows, mrc_rng rng, int64_t first, int64_t count, int64_t *next,
+                          int64_t wanted, int64_t *out)
+{
+    int64_t drawn = 0;
+    while (drawn < wanted && *next < count) {
+        int64_t unit = first + mrc_random_permutation(rng, count, (*next)++);
+        for (int64_t i = rows->start[unit]; i < rows->start[unit + 1] && drawn < wanted; i++)
+            out[drawn++] = rows->order[i];
+    }
+    return drawn;
+}
+
+/* Fill `numbers`; the sides have at most fitted and held rows: fewer, if units are large. */
+static void draw_numbers(workspace *self, int step, int64_t *fitted, int64_t *held)
+{
+    const mrc_descent_rows *rows = self->task->rows;
+    mrc_rng rng = {self->task->seed, self->task->sequence + (uint64_t)step};
+    int64_t next = 0, first = 0, count = rows->units;
+    *fitted = draw_units(rows, rng, 0, rows->early > 0 ? rows->early : rows->units, &next, self->fitted, self->numbers);
+    if (rows->early > 0) next = 0, first = rows->early, count = rows->units - rows->early;
+    *held = draw_units(rows, rng, first, count, &next, self->held, self->numbers + *fitted);
+}
+
+/* Points of a draw: gathered, then scaled or mapped. */
+static mercer_status make_points(workspace *self, const double *values)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t k = self->x.cols;
+    bool mapped = self->task->kind == MRC_LEARN_MAP, one = self->task->kind == MRC_LEARN_SCALE;
+    const mercer_matrix *plain = mapped ? &self->draw.plain : &self->draw.x;
+    MRC_TRY(ops->gather_rows(backend, plain, &self->x, self->numbers));
+    MRC_TRY(ops->gather_rows(backend, &self->draw.y, &self->y, self->numbers));
+    for (int64_t j = 0; j < k && !mapped; j++) self->factors[j] = exp(values[one ? 0 : j]);
+    if (!mapped) return ops->scale_columns(backend, plain, self->factors);
+    mercer_matrix entries = mrc_view(self->entries, k, k, MERCER_F32);
+    for (int64_t i = 0; i < k * k; i++) self->entries[i] = (float)values[i];
+    MRC_TRY(ops->copy(backend, &self->map, &entries));
+    mrc_gemm job = {.alpha = 1, .a = plain, .b = &self->map, .c = &self->draw.x};
+    return ops->gemm(backend, &job);
+}
+
+static mercer_status draw_rows(workspace *self, int step, const double *values)
+{
+    const double *weights = self->task->rows->weights;
+    int64_t fitted, held;
+    draw_numbers(self, step, &fitted, &held);
+    /* Units of several rows can leave a side short: fill it with its own rows, which then count twice. */
+    for (int64_t i = fitted + held, from = 0; i < self->fitted + self->held && fitted + held > 0; i++, from++)
+        self->numbers[i] = self->numbers[held > 0 ? fitted + from % held : from % fitted];
+    for (int64_t i = 0; i < self->fitted + self->held && weights; i++) self->weights[i] = weights[self->numbers[i]];
+    return make_points(self, values);
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
+
+/* dE/dA = S A. */
+static void find_map_slope(const workspace *self, const double *map)
+{
+    int64_t k = self->x.cols;
+    const double *s = self->gradient.moment;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < k; j++) self->slope[i * k + j] = 0;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < k; j++) self->slope[i * k + j] += s[i * k + l] * map[l * k + j];
+}
+
+/* The gradient at the state's parameters. *usable: all of it is finite. */
+static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *usable)
+{
+    const mrc_descent *task = self->task;
+    mercer_kernel kernel = task->kernel;
+    int64_t own = state->count - 2, k = self->x.cols;
+    const double *values = state->values;
+    if (task->learns_exponent) kernel.gamma = mrc_descent_exponent(&kernel, values[own]);
+    MRC_TRY(draw_rows(self, step, values));
+    mrc_error_gradient *g = &self->gradient;
+    MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), &self->draw, g));
+    *usable = g->solved && isfinite(g->error);
+    if (!*usable) return MERCER_OK;
+    if (task->kind == MRC_LEARN_MAP) find_map_slope(self, values);
+    if (task->kind == MRC_LEARN_SCALES) memcpy(self->slope, g->scales, (size_t)k * sizeof(double));
+    if (task->kind == MRC_LEARN_SCALE) {
+        self->slope[0] = 0;
+        for (int64_t j = 0; j < k; j++) self->slope[0] += g->scales[j];
+    }
+    self->slope[own] = task->learns_exponent ? g->exponent * exponent_slope(&kernel, values[own]) : 0;
+    self->slope[own + 1] = task->learns_ridge ? g->ridge : 0;
+    for (int64_t i = 0; i < state->count; i++) *usable = *usable && isfinite(self->slope[i]);
+    return MERCER_OK;
+}
+
+/* The rate of a map: relative to the root mean square of its diagonal. */
+static double find_rate(const mrc_descent *task, const mrc_descent_state *state)
+{
+    int64_t k = task->rows->x.cols;
+    double sum = 0;
+    if (task->kind != MRC_LEARN_MAP) return RATE_SCALE;
+    for (int64_t j = 0; j < k; j++) sum += state->values[j * k + j] * state->values[j * k + j];
+    return RATE_MAP * sqrt(sum / (double)k);
+}
+
+static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
+{
+    int64_t own = state->count - 2;
+    double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
+    double rate = find_rate(task, state);
+    for (int64_t i = 0; i < state->count; i++) {
+        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT : RATE_RIDGE;
+        state->mean[i] = MOMENTUM * state->mean[i] + (1 - MOMENTUM) * g;
+        state->square[i] = SQUARES * state->square[i] + (1 - SQUARES) * g * g;
+        double mean = state->mean[i] / (1 - pow(MOMENTUM, step)), square = state->square[i] / (1 - pow(SQUARES, step));
+        if (square > 0) state->values[i] -= decay * by * mean / sqrt(square);
+        if (i < own && task->kind != MRC_LEARN_MAP)
+            state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));
+    }
+    state->values[own + 1] = fmax(log(RIDGE_LEAST), fmin(log(RIDGE_MOST), state->values[own + 1]));
+}
+
+static mercer_status take_step(workspace *self, mrc_descent_state *state, int step)
+{
+    size_t bytes = (size_t)state->count * sizeof(double);
+    bool usable;
+    MRC_TRY(find_gradient(self, state, step, &usable));
+    if (!usable) {
+        memcpy(state->values, state->before, bytes);
+        state->rate /= 2;
+        return MERCER_OK;
+    }
+    memcpy(state->before, state->values, bytes);
+    double error = self->gradient.error;
+    state->error = isfinite(state->error) ? SMOOTHING * state->error + (1 - SMOOTHING) * error : error;
+    step_down(self->task, state, self->slope, step);
+    return MERCER_OK;
+}
+
+/* ---- The descent ------------------------------------------------------------------------------------------------- */
+
+static mercer_status open_rows(workspace *self, mrc_scope *scope, const mercer_matrix *rows, mercer_matrix *out)
+{
+    mrc_backend *backend = self->backend;
+    *out = *rows;
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    MRC_TRY(mrc_scope_matrix(scope, backend, out, rows->rows, rows->cols, rows->dtype, "rows of the search"));
+    return backend->ops->copy(backend, out, rows);
+}
+
+static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t count)
+{
+    static const char what[] = "rows of the search";
+    const mrc_descent *task = self->task;
+    const mrc_descent_rows *rows = task->rows;
+    int64_t n = rows->x.rows, k = rows->x.cols, c = rows->y.cols;
+    bool mapped = task->kind == MRC_LEARN_MAP;
+    self->fitted = mrc_max(1, mrc_min(task->fitted, n * 3 / 5)),
+    self->held = mrc_max(1, mrc_min(task->held, n * 2 / 5));
+    int64_t m = self->fitted + self->held, p = mrc_max(1, mrc_min(task->centers, self->fitted));
+    MRC_TRY(open_rows(self, scope, &rows->x, &self->x));
+    MRC_TRY(open_rows(self, scope, &rows->y, &self->y));
+    MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.x, m, k, MERCER_F32, what));
+    MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.y, m, c, MERCER_F64, what));
+    if (mapped) MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.plain, m, k, MERCER_F32, what));
+    if (mapped) MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->map, k, k, MERCER_F32, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->entries, mapped ? k * k : 1, sizeof *self->entries, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->gradient.moment, mapped ? k * k : 1, sizeof(double), what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->gradient.scales, k, sizeof(double), what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, m, sizeof *self->numbers, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->factors, k, sizeof *self->factors, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->slope, count, sizeof *self->slope, what));
+    if (rows->weights) MRC_TRY(mrc_scope_alloc(scope, &self->weights, m, sizeof *self->weights, what));
+    self->draw.weights = self->weights;
+    return mrc_gradient_open(&self->buffer, scope, self->backend, &self->draw, self->fitted, p);
+}
+
+mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped)
+{
+    workspace self = {.task = task, .backend = task->context->backend};
+    MRC_SCOPE(scope, task->context);
+    *stopped = false;
+    if (state->step >= task->steps) return MERCER_OK;
+    MRC_TRY(open_workspace(&self, &scope, state->count));
+    if (state->step == 0) memcpy(state->before, state->values, (size_t)state->count * sizeof(double));
+    while (state->step < task->steps && !*stopped) {
+        MRC_TRY(take_step(&self, state, (int)state->step + 1));
+        state->step++;
+        *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;
+    }
+    return MERCER_OK;
+}
