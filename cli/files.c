@@ -157,10 +157,6 @@ static void collect(list *all, const cli_values *v)
         else if (cli_path_in(option, text) > 0)
             add_input(all, shown, text + cli_path_in(option, text));
     }
-    if (strcmp(command->name, "tune") == 0 && cli_text(v, "output") != NULL) { /* the metric that may be found */
-        CLI_OWNED(cli_drop) char *metric = cli_format("%s.metric.npy", cli_text(v, "output"));
-        add_output(all, "--output", metric);
-    }
     int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
     if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));
 }

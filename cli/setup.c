@@ -18,31 +18,21 @@ static const char *metric_file(const cli_values *v)
 
 /* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
-/* With a search, options that were not given are open, whatever they would be without. */
-static void read_tune_options(const cli_values *v, mercer_fit_options *options)
+static void read_search_options(const cli_values *v, mercer_fit_options *options)
 {
-    options->tune = cli_has(v, "tune") ? cli_switch(v, "tune") : MERCER_ON; /* mercer tune */
-    if (!cli_given(v, "kernel") && options->tune != MERCER_OFF) options->kernel = NULL;
-    if (!cli_has(v, "criterion")) return; /* mercer plan */
-    options->tune_budget = cli_given(v, "budget") ? cli_number(v, "budget") : 0;
-    options->tune_criterion = cli_text(v, "criterion");
-    if (cli_has(v, "average-models")) options->average_models = cli_integer(v, "average-models");
-    /* A configuration that the program wrote has the default too, which does not ask for a search. */
-    if (!cli_is(v, "kernels", cli_find_option(cli_values_command(v), "kernels")->fallback))
-        options->tune_kernels = cli_text(v, "kernels");
+    options->tune = cli_switch(v, "tune");
+    if (!cli_given(v, "kernel")) options->kernel = NULL;
+    /* With a budget, a given effort is the largest that may be taken. */
+    if (cli_given(v, "effort") || !cli_has(v, "budget") || !cli_given(v, "budget"))
+        options->effort = (int)cli_integer(v, "effort");
+    if (cli_has(v, "budget") && cli_given(v, "budget")) options->budget = cli_number(v, "budget");
 }
 
-static int can_tune(const cli_values *v)
+/* The option that mercer_fit_check refuses is the one that was read last. */
+static int check_last(const char *option, const mercer_fit_options *options)
 {
-    return cli_has(v, "tune") || cli_has(v, "criterion");
-}
-
-static int check_average(mercer_fit_options *options, int64_t count)
-{
-    options->average_models = count;
-    if (mercer_fit_check(NULL, options) != MERCER_OK)
-        return cli_error(CLI_USAGE, "--average-models: %s", mercer_last_error(NULL));
-    return CLI_OK;
+    if (mercer_fit_check(NULL, options) == MERCER_OK) return CLI_OK;
+    return cli_error(CLI_USAGE, "--%s: %s", option, mercer_last_error(NULL));
 }
 
 int cli_check_job(const cli_values *v)
@@ -57,19 +47,14 @@ int cli_check_job(const cli_values *v)
         return cli_error(CLI_USAGE, "--metric: '%s' is not file:PATH", cli_text(v, "metric"));
     mercer_status status = mercer_fit_check(NULL, &options);
     if (status == MERCER_OK && cli_has(v, "learn-features")) {
-        options.learn_features = cli_integer(v, "learn-features");
-        status = mercer_fit_check(NULL, &options);
-        if (status != MERCER_OK) return cli_error(CLI_USAGE, "--learn-features: %s", mercer_last_error(NULL));
+        options.learn_features = cli_switch(v, "learn-features");
+        CLI_TRY(check_last("learn-features", &options));
     }
-    if (status == MERCER_OK && can_tune(v)) {
-        read_tune_options(v, &options);
-        int64_t averaged = options.average_models;
-        options.average_models = 0;
-        status = mercer_fit_check(NULL, &options);
-        if (status != MERCER_OK)
-            return cli_error(CLI_USAGE, options.bandwidth != 0 ? "--bandwidth: %s" : "--kernels: %s",
-                             mercer_last_error(NULL));
-        CLI_TRY(check_average(&options, averaged));
+    if (status == MERCER_OK && cli_has(v, "tune")) {
+        if (cli_integer(v, "effort") < 1 || cli_integer(v, "effort") > 5)
+            return cli_error(CLI_USAGE, "--effort: must be 1 to 5");
+        read_search_options(v, &options);
+        CLI_TRY(check_last(options.tune == MERCER_ON && options.bandwidth != 0 ? "bandwidth" : "tune", &options));
     }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));
@@ -161,14 +146,14 @@ void cli_job_init(cli_job *job, const cli_values *v)
         options->center_iterations = cli_integer(v, "center-iterations");
         options->center_batch = cli_integer(v, "center-batch");
     }
-    if (cli_has(v, "learn-features")) options->learn_features = cli_integer(v, "learn-features");
+    if (cli_has(v, "learn-features")) options->learn_features = cli_switch(v, "learn-features");
     if (cli_has(v, "augment")) read_fit_options(v, options);
     if (cli_has(v, "target-transform")) {
         options->target_transform = cli_text(v, "target-transform");
         options->class_weight = cli_text(v, "class-weight");
         options->calibrate_to = cli_text(v, "calibrate-to");
     }
-    if (can_tune(v)) read_tune_options(v, options);
+    if (cli_has(v, "tune")) read_search_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
         options->shards = (int)cli_integer(v, "shards");
         if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;
@@ -258,14 +243,13 @@ static int open_files(cli_job *job)
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
-    int labelled = training || strcmp(command, "tune") == 0;
     /* Centers need targets only to be balanced over classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
     /* Chosen centers should be in the units of the file they were chosen from. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
-    if (labelled && job->info.task == MERCER_TASK_UNLABELLED)
+    if (training && job->info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation = job->validation;

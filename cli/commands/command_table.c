@@ -52,14 +52,6 @@ const cli_command cli_commands[] = {
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      NULL, 0},
-    {"tune", CLI_TUNE, cli_tune, 0, 0, "", "search for the best model without training it",
-     "Judges kernel functions, preprocessings, metrics, bandwidths and ridges by small fits to a part of the rows, "
-     "shows the best of each kernel function and preprocessing, and writes the best of all as options of mercer train. "
-     "mercer train --tune does the same and then trains.",
-     "mercer tune --x houses.csv --target price -o best.json\n"
-     "mercer train --x houses.csv --target price --config best.json -o model.safetensors\n"
-     "mercer tune --x houses.csv --target price --budget 2m --kernels laplace-l1,matern32 --json",
-     NULL, 0},
     {"plan", CLI_PLAN, cli_plan, 0, 0, "", "show what training would do, need and take",
      "Plans without training, from data or from sizes alone. If the memory is too small, it says how many centers "
      "would "

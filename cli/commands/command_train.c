@@ -146,27 +146,13 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
-/* What the rounds came to, if features were learned. */
-static void say_rounds(const run *r)
-{
-    const mercer_fit_report *report = &r->job.fit;
-    if (report->rounds == 0) return;
-    CLI_OWNED(cli_drop) char *errors = NULL;
-    for (int64_t i = 0; i <= report->rounds; i++)
-        errors = cli_append(errors, "%s%.4g", i > 0 ? ", " : "", report->round_errors[i]);
-    cli_say(r->v, "features: squared error on rows held back by round: %s; the metric is that of round %" PRId64,
-            errors, report->best_round);
-}
-
-/* What the plan says of a search. */
+/* Print what the plan says about the search. */
 static void say_search(const run *r, const mercer_plan *plan)
 {
     const char *line = plan->text;
-    for (size_t length; *line != '\0' && r->job.fit.untuned == NULL; line += length + (line[length] == '\n')) {
+    for (size_t length; *line != '\0'; line += length + (line[length] == '\n')) {
         length = strcspn(line, "\n");
-        if (strncmp(line, "tuned: ", 7) == 0 || strncmp(line, "not tuned: ", 11) == 0 ||
-            strncmp(line, "averaged: ", 10) == 0)
-            cli_say(r->v, "%.*s", (int)length, line);
+        if (strncmp(line, "search: ", 8) == 0) cli_say(r->v, "%.*s", (int)length, line);
     }
 }
 
@@ -181,13 +167,12 @@ static int prepare(run *r)
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
-    say_rounds(r);
     say_search(r, plan);
     if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));
     cli_log_learned(r->log, &r->job);
-    cli_log_tuned(r->log, &r->job);
+    cli_log_search(r->log, &r->job);
     cli_watch_start(&r->watch, r->job.fit.trainer, plan);
     return CLI_OK;
 }
@@ -208,7 +193,7 @@ static int fit(run *r)
     if (status == MERCER_OK) cli_timeline_report(&r->job.timeline, &r->report);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
-    if (status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r)); /* while members were trained */
+    if (status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r)); /* during calibration */
     return status == MERCER_OK ? CLI_OK : cli_job_fail(&r->job, status);
 }
 
@@ -238,14 +223,6 @@ static void log_comparison(const run *r)
     cli_log_event(r->log, "confusion",
                   json_pack("{ss so so}", "data", "validation", "labels", names, "matrix",
                             cli_confusion_json(matrix, r->metrics.all.outputs)));
-}
-
-static json_t *rounds_json(const mercer_fit_report *report)
-{
-    json_t *errors = json_array();
-    for (int64_t i = 0; i <= report->rounds; i++) json_array_append_new(errors, cli_json_real(report->round_errors[i]));
-    return json_pack("{sI sI so}", "rounds", (json_int_t)report->rounds, "best_round", (json_int_t)report->best_round,
-                     "errors", errors);
 }
 
 static json_t *summary_json(const run *r, const cli_metrics *metrics, double seconds)
@@ -288,8 +265,7 @@ static int finish(run *r)
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
-    if (job->fit.rounds > 0) json_object_set_new(object, "features", rounds_json(&job->fit));
-    if (job->fit.try_count > 0) json_object_set_new(object, "search", cli_tuned_json(job));
+    if (job->fit.search_steps != NULL) json_object_set_new(object, "search", cli_search_json(job));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     return cli_print_answer(object);
 }

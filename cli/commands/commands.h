@@ -14,7 +14,6 @@
 /* Each command is a function that returns the exit code. */
 int cli_train(const cli_values *v);
 int cli_resume(const cli_values *v);
-int cli_tune(const cli_values *v);
 int cli_predict(const cli_values *v);
 int cli_eval(const cli_values *v);
 int cli_plan(const cli_values *v);

@@ -56,8 +56,8 @@ static char *list_text(const json_t *array)
     return whole;
 }
 
-/* The text of --metric with a relative path, which is relative to the folder of the configuration: mercer tune writes
-   the metric there. A file of the current folder is the fallback, for configurations of 0.2. Released with free. */
+/* The text of --metric with a relative path, which is relative to the folder of the configuration.
+   A file of the current folder is the fallback, for configurations of 0.2. Released with free. */
 static char *metric_sibling(const char *text, int prefix, const char *config)
 {
     const char *path = text + prefix, *slash = strrchr(config, '/');

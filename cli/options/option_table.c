@@ -11,20 +11,19 @@
 #include <string.h>
 
 enum {
-    READS = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT |
-            CLI_EXPLAIN,                                                 /* take data files */
-    FINDS = CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
-    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                           /* read targets, too */
-    FITS = CLI_TRAIN | CLI_TUNE | CLI_PLAN,                              /* take options of training */
+    READS =
+        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
+    FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
+    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
+    FITS = CLI_TRAIN | CLI_PLAN,                              /* take options of training */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
-    COMPUTES = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH |
-               CLI_DEMO | CLI_EXPLAIN,
-    ANSWERS = CLI_TRAIN | CLI_TUNE | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS |
-              CLI_CONVERT | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN | CLI_EXPORT, /* have --json */
-    CONFIGURED = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT |
-                 CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
+    COMPUTES =
+        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
+    ANSWERS = CLI_TRAIN | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
+              CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN | CLI_EXPORT, /* have --json */
+    CONFIGURED = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
+                 CLI_DEMO | CLI_EXPLAIN,
     RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
-    TUNES = CLI_TRAIN | CLI_TUNE,
     ALL = (1 << 18) - 1
 };
 
@@ -78,12 +77,12 @@ static const cli_option written[] = {
      "csv: columns that are no features, as a,b or given again"},
     {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: the only columns that are features"},
-    {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
+    {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "csv: a column of weights: how often a row counts. It is no feature"},
-    {"group-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
+    {"group-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "csv: a column that says which rows belong together: a search judges on other groups than it fits to. It is no "
      "feature"},
-    {"time-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
+    {"time-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "csv: a column of numbers or dates that says when rows were: a search judges on the latest. It is no feature"},
     {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: a column that names the rows. It is no feature"},
@@ -91,7 +90,7 @@ static const cli_option written[] = {
      "csv: words for missing values, such as -,-999, in addition to NA,N/A,NaN,null,? and empty cells; =NA,? replaces "
      "those. Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
-     CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
+     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
      "what targets are; auto: text is classes if names repeat, whole numbers are if at most 20 differ (in text: and "
      "each occurs three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
@@ -119,27 +118,16 @@ static const cli_option written[] = {
     {"metric", NULL, 0, CLI_TEXT, "file:PATH", "file:", NULL, NULL, FITS, 0, "Model",
      "metric of the kernel in preprocessed samples: file:PATH with a weight for each feature (one row or column), or a "
      "symmetric matrix M, r^2 = (x - z) M (x - z)'; kept in the model"},
-    {"learn-features", NULL, 0, CLI_INTEGER, "ROUNDS", "on", "0", NULL, FITS, 0, "Model",
-     "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
-     "none"},
+    {"learn-features", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, FITS, 0, "Model",
+     "learn a metric for the given kernel and preprocessing: a linear map, or a weight per feature"},
     {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN | CLI_PLAN, 0, "Model",
-     "search for the hyperparameters that are not given: kernel, preprocessing, metric, bandwidth, ridge. auto: for "
-     "tables of 500 rows or more; otherwise, and with off, only for the ridge"},
-    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, TUNES, 0, "Model",
-     "what the search may take, and half of it what more centers make training take, by counted work at the machine's "
-     "nominal speed: 10s, 2m (default: 30 s, of fewer than 10,000 rows 2 ms a row; on a "
-     "GPU a tenth of that)"},
-    {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
-     "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
-     "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 1200 rows on, kfold "
-     "below"},
-    {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, TUNES, 0,
-     "Model", "kernel functions that the search tries; --kernel names one alone"},
-    {"average-models", NULL, 0, CLI_INTEGER, "K", NULL, "1", NULL, CLI_TRAIN, 0, "Model",
-     "the model is the mean of so many, at most 8: the best that the search finds and the bests of other kernel "
-     "functions and preprocessings; each is trained"},
+     "search the hyperparameters that are not given; auto: for tables; off: only the ridge"},
+    {"effort", NULL, 0, CLI_INTEGER, "N", NULL, "3", NULL, CLI_TRAIN | CLI_PLAN, 0, "Model",
+     "effort of search and training, 1 (quick) to 5 (thorough)"},
+    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, CLI_TRAIN, 0, "Model",
+     "time for the whole command, as 10s or 2m: selects the largest effort that fits"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
-     "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
+     "number of centers; all: every row, in order; auto: by the effort, at most all rows"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
      CLI_TRAIN | CLI_CENTERS, 0, "Model",
      "how centers are chosen: random, kmeans, rpcholesky, balanced (as many of each class), augmented (samples of "
@@ -153,10 +141,10 @@ static const cli_option written[] = {
     {"precision", NULL, 0, CLI_CHOICE, "TYPE", "auto|f32|f64", "auto", "MERCER_PRECISION", FITS, 0, "Model",
      "type of the weights and of training; auto: f64 for f64 data, else f32"},
 
-    {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, TUNES, 0, "Model",
+    {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, CLI_TRAIN, 0, "Model",
      "what samples of a class count: balanced, so that all classes weigh the same in sum; or by name, cat=2,dog=0.5, 1 "
      "for others. Weights of samples are multiplied by it, those held back for validation too"},
-    {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, TUNES, 0, "Model",
+    {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, CLI_TRAIN, 0, "Model",
      "with --class-weight: probabilities of the data as they are, or as the weights make them"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "calibrate probabilities on the validation set or, without one, by cross-validation (more than 5000 rows: on up "
@@ -164,7 +152,7 @@ static const cli_option written[] = {
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
-    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, TUNES,
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, CLI_TRAIN,
      0, "Model",
      "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
      "the mean, and they are divided by their standard deviation; log, rank: the same of their logarithm, or of the "
@@ -185,8 +173,6 @@ static const cli_option written[] = {
 
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
-    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TUNE, 0, "Output",
-     "write the best options as a JSON file for mercer train --config; the metric goes next to it, to FILE.metric.npy"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
      "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
     {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,
@@ -288,7 +274,7 @@ static const cli_option written[] = {
      "but that the plan of a training may take fast where the samples do not justify more, and rows held back confirm "
      "it"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
-     CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
+     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
      "there but for a margin. What is mapped from files does not count"},
     {"no-map", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL,

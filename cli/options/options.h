@@ -43,7 +43,6 @@ enum {
     CLI_MAN = 1 << 13,
     CLI_HELP = 1 << 14,
     CLI_EXPLAIN = 1 << 15,
-    CLI_TUNE = 1 << 16,
     CLI_EXPORT = 1 << 17
 };
 

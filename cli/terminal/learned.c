@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was learned about the features, for the log and the page: error by round, largest weights, eigenvalues. */
+/* The metric that a search found, for the log and the page: largest weights, spectrum, a map. */
 #include "options/options.h"
 #include "terminal/progress.h"
 
@@ -109,11 +109,7 @@ void cli_log_learned(cli_log *log, const cli_job *job)
 {
     const mercer_fit_report *fit = &job->fit;
     mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(fit->model));
-    if (log == NULL || fit->rounds == 0) return;
-    cli_log_event(
-        log, "chart",
-        chart("Error by round", "round", "squared error on rows held back", 0, fit->round_errors, fit->rounds + 1));
-    if (map.rows == 0) return;
+    if (log == NULL || fit->search_steps == NULL || map.rows == 0) return;
     if (map.rows > 1) cli_log_event(log, "chart", spectrum_chart(&map));
     if (map.rows > 1 && map.rows <= MOST_MAPPED) cli_log_event(log, "images", map_image(&map));
     cli_log_event(log, "table",

@@ -186,11 +186,11 @@ int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total
 {
     cli_bar *bar = user;
     char text[96];
-    static const char *const verbs[][2] = {{"tuning", ""}, {"features", "learning "}, {"members", "training "}};
-    const char *verb = "choosing ";
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(phase, verbs[i][0]) == 0) verb = verbs[i][1];
-    snprintf(text, sizeof text, error > 0 && isfinite(error) ? "%s%s, error %.4g" : "%s%s", verb, phase, error);
+    if (strcmp(phase, "search") == 0)
+        snprintf(text, sizeof text, "search, step %" PRId64 " of %" PRId64 ", held-out R2 %.3f", done, total,
+                 1 - error);
+    else
+        snprintf(text, sizeof text, "%s%s", strcmp(phase, "centers") == 0 ? "choosing " : "", phase);
     cli_bar_draw(bar, total > 0 ? (double)done / (double)total : -1, text, 0);
     return cli_signal() != 0;
 }

@@ -49,12 +49,11 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);
 void cli_log_start(cli_log *log, const cli_job *job, int resumed);
 void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
-/* Tables and charts of learned features; nothing if none were (learned.c). */
+/* Tables and charts of the metric that the search found; nothing if there is none (learned.c). */
 void cli_log_learned(cli_log *log, const cli_job *job);
-/* What a search tried and found (search_text.c): as text, in the log (nothing if there was none), and as JSON. */
-void cli_show_tuned(const cli_job *job, FILE *file);
-void cli_log_tuned(cli_log *log, const cli_job *job);
-json_t *cli_tuned_json(const cli_job *job);
+/* The hyperparameter search (search_text.c): in the log (nothing if there was none), and as JSON. */
+void cli_log_search(cli_log *log, const cli_job *job);
+json_t *cli_search_json(const cli_job *job);
 /* metrics may be NULL: there is no validation set. */
 json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
 void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);

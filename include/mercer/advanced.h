@@ -169,7 +169,7 @@ MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context 
 MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
-/* One of the models that the model is the mean of (mercer_fit_options.average_models): number 0 has its kernel, centers
+/* One of the models that the model is the mean of: number 0 has its kernel, centers
    and weights, further ones their own; borrowed, to be looked at. NULL: there is none of that number. */
 MERCER_API const mercer_model *mercer_model_member(const mercer_model *model, int64_t number);
 
@@ -346,7 +346,8 @@ typedef struct mercer_plan {
 typedef enum mercer_stop {
     MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver had converged */
     MERCER_STOP_PATIENCE = 1, /* validation had not got better for long enough */
-    MERCER_STOP_CALLBACK = 2  /* the progress callback said so */
+    MERCER_STOP_CALLBACK = 2, /* the progress callback said so */
+    MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
 } mercer_stop;
 
 /* What training did. */
@@ -551,20 +552,8 @@ MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, 
 
 /* ---- 6. Fitting in steps -------------------------------------------------------------------------------------- */
 
-/* The length of a kernel as text; rounds of learn_features at most, and errors that they have. */
-enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
-
-/* One kernel function, preprocessing, metric and bandwidth that a search tried, with the best of its ridges. Its layout
-   is frozen: they come as an array. */
-enum { MERCER_TUNE_RIDGES = 8 };
-typedef struct mercer_tune_try {
-    const char *kernel, *preprocess;   /* the kernel without its bandwidth */
-    int64_t round;                     /* of the metric; 0: none */
-    int64_t rows, centers;             /* of the fit */
-    double multiple, bandwidth;        /* over the median distance between samples in that metric; itself */
-    double ridge, error;               /* of one sample, between those tried; smallest mean squared error of them */
-    double errors[MERCER_TUNE_RIDGES]; /* of all ridges */
-} mercer_tune_try;
+/* Length of a kernel as text. */
+enum { MERCER_KERNEL_TEXT = 256 };
 
 /* What was chosen, and what came of it, as far as it is known. */
 struct mercer_fit_report {
@@ -587,30 +576,19 @@ struct mercer_fit_report {
     mercer_dataset *train, *validation;
     mercer_model *model;
     mercer_trainer *trainer;
-    /* Of learned features: rounds done, the one whose metric was taken (0: that of the start), and the squared error
-       on rows held back before the first round and after each. */
-    int64_t rounds, best_round;
-    double round_errors[MERCER_ROUND_ERRORS];
-    /* Of a search: what was tried, in that order, and the number of the best; of a mercer_fitting, borrowed. */
-    const mercer_tune_try *tries;
-    int64_t try_count, best_try; /* -1: none */
-    double tune_ridges[MERCER_TUNE_RIDGES];
-    int tune_ridge_count;
-    double tune_seconds, tune_error;  /* of counted work; of the best */
-    int tune_whole;                   /* it came to its end before the budget did */
-    int64_t tune_rows, tune_held;     /* of the largest fits: fitted to, held back */
-    double tune_multiple, tune_ridge; /* of the best: bandwidth over the median distance, ridge of one sample */
-    const mercer_matrix *tune_metric; /* of the best, as mercer_fit_options.metric; borrowed; NULL: none */
-    const char *untuned;              /* why there was no search; NULL: there was or will be one */
-    /* How far the best is ahead, and how flat it is: the best try with another kernel or preprocessing, as large (-1:
-       none); rows of the fits around the best, of which several bandwidths were tried, and between which bandwidths (as
-       multiples) and ridges errors are within 1 % of the smallest of them. */
-    int64_t tune_second, tune_around;
-    double tune_flat[2], tune_flat_ridge[2];
-    /* What more centers bring: errors of the best with so many; 0 centers: not tried. What twice as many as the fit
-       proper takes would take away from the error, as a share, by extrapolation; NaN: not known. */
-    int64_t tune_centers[3];
-    double tune_center_errors[3], tune_more_centers;
+    /* Hyperparameter search. */
+    int effort;                        /* effort of search and training, 1 to 5 */
+    const char *search_skipped;        /* why there was no search; NULL: there was or will be one */
+    double search_error;               /* held-out squared error over the variance of the targets */
+    double search_ridge;               /* ridge per unit of sample weight */
+    double search_seconds;             /* wall-clock time */
+    int64_t search_rows, search_held;  /* training rows and held-out rows of the final small fits */
+    int search_cut;                    /* ended by the budget */
+    const mercer_matrix *search_steps; /* (steps, 4) f64: stage, held-out error, exponent (0: fixed) and ridge of
+                                            each step; of a mercer_fitting, borrowed; NULL: none */
+    int64_t search_centers[3];         /* numbers of centers that were scored; 0: none */
+    double search_center_errors[3];    /* their held-out errors */
+    double search_more_centers;        /* predicted share of the error that twice the centers would remove, or NaN */
 };
 
 /*

@@ -348,8 +348,9 @@ typedef struct mercer_model mercer_model;
 /* Models that a model may be the mean of, at most. */
 enum { MERCER_MEMBERS = 8 };
 
-/* Tells how far the phase "tuning", "features", "centers", "members" or "calibration" is. Non-zero stops: the fit ends
-   with what there is, or with MERCER_ERROR_CALLBACK if that is nothing. */
+/* Called with the progress of the phases "search", "centers" and "calibration"; error: of the search, its held-out
+   squared error over the variance of the targets, else 0. A non-zero result stops the fit, which ends with the model so
+   far, or with MERCER_ERROR_CALLBACK if there is none. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
 /*
@@ -359,7 +360,7 @@ typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, 
  */
 typedef struct mercer_fit_options {
     size_t struct_size;
-    const char *kernel;                   /* a text as in section 5; NULL: found by the search, without one laplace */
+    const char *kernel;                   /* a text as in section 5; NULL: searched, without a search laplace */
     const mercer_kernel *kernel_function; /* instead of the text */
     double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
     const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
@@ -370,7 +371,7 @@ typedef struct mercer_fit_options {
     const char *target_transform;
     mercer_dtype precision; /* of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
 
-    int64_t centers; /* how many; 0: 10,000, or every row if there are fewer; -1: every row, in order */
+    int64_t centers; /* number of centers; 0: by the effort, at most all rows; -1: every row, in order */
     /* random, kmeans, rpcholesky, balanced (over classes), augmented (samples of `augment`); NULL: random. */
     const char *center_method;
     mercer_dataset *given_centers;           /* instead of chosen ones: in the units of the data */
@@ -402,38 +403,31 @@ typedef struct mercer_fit_options {
     int shards;             /* of a plan without comm: see mercer_shape */
     const char *checkpoint; /* that an earlier fit of the same data and options wrote: this one goes on from there */
     mercer_model *model;    /* trained further as it is, and handed out once more: it stays the caller's */
-    mercer_fit_callback progress; /* while features are learned, centers chosen and probabilities calibrated */
+    mercer_fit_callback progress; /* of search, choice of centers and calibration; NULL: none */
     void *progress_user;
     /* The metric of the kernel in preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric.
        NULL: the identity. */
     const mercer_matrix *metric;
-    /* At most so many rounds (-1: chosen, 4) of learning the metric (docs/features.md), from `metric` on: a fit of at
-       most 16,384 centers to at most 500,000 rows, then the metric from its gradients. The round with the smallest
-       error on rows held back wins, and its bandwidth and ridge where none was given. 0: none, the metric stays. For
-       functions of the L2 and the L1 distance that have a name. */
-    int64_t learn_features;
+    /* ON: the search learns a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): a linear
+       map of up to 160 features in the L2 norm, else a weight per feature. AUTO: as the search prefers. OFF is an alias
+       of AUTO. Kernels must be functions of the L2 or L1 distance that have a name. */
+    mercer_switch learn_features;
     /* Keeps errors of rows held back in the model, for mercer_model_interval. ON: without a validation set, too, of a
        row in ten, at most 2,000, which are held back. AUTO: if there is one. */
     mercer_switch intervals;
     /* What weights of samples are multiplied by, those of `validation` too: balanced, so that all classes weigh the
        same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
     const char *class_weight;
-    /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part
-       of the rows (docs/tuning.md), except for those that are given. AUTO: for tables, numbers that would be
-       standardised, of 500 rows or more; if a bandwidth or a metric is given, only for the ridge, with a warning. OFF:
-       no search but for the ridge, which train->lambda = -1 switches off. */
+    /* Hyperparameter search (docs/tuning.md): kernel function, weights of the features, bandwidth and ridge, except for
+       those that are given. AUTO: for tables of 50 rows or more; if a bandwidth is given, only the ridge, with a
+       warning. ON: also for other samples. OFF: only the ridge; train->lambda = -1 is the only way to none. */
     mercer_switch tune;
-    /* Seconds that the search may take, and half as many what more centers make training take, by counted work at the
-       machine's nominal speed. 0: 30 s, for fewer than 10,000 rows 2 ms per row; on a device a tenth. */
-    double tune_budget;
-    /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
-    const char *tune_criterion;
-    /* Kernel functions to try, texts without a bandwidth, with commas between them. NULL: laplace, laplace-l1,
-       exppower-l1:gamma=0.7, gaussian; or the one that is given. */
-    const char *tune_kernels;
-    /* 2 to MERCER_MEMBERS: the model is the mean of so many: the best that the search finds, and the bests of other
-       kernel functions and preprocessings, or as many of them as there are; each is trained. 0 or 1: the best alone. */
-    int64_t average_models;
+    /* Effort of search and training, 1 (quick) to 5 (thorough); 0: 3. It sets sizes and numbers of steps, never a time,
+       so that equal efforts give equal models. */
+    int effort;
+    /* Seconds of wall-clock time for the whole fit; 0: no limit. The largest effort up to `effort` (0: 5) that is
+       predicted to fit is taken, and search and training end at the deadline with the best model so far. */
+    double budget;
     /* What probabilities are of where class_weight is set: population, the data as they are; weighted, the data as the
        weights make them. NULL: population. Classes are decided by the weighted scores in both cases. */
     const char *calibrate_to;

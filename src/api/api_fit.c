@@ -5,7 +5,6 @@
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "data/dataset.h"
-#include "fit/tuned/tuned.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -72,9 +71,7 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "calibrate_to '%.60s' is not known; there are population and weighted", ours->calibrate_to);
     MRC_TRY(mrc_fit_check_kernel(ours, context));
-    MRC_TRY(mrc_fit_check_learning(ours, context));
-    MRC_TRY(mrc_fit_check_tuning(ours, context));
-    MRC_TRY(mrc_fit_check_average(ours, context));
+    MRC_TRY(mrc_fit_check_search(ours, context));
     return mrc_fit_check_centers(ours, context);
 }
 
@@ -168,8 +165,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
         report->train = report->validation = NULL;
         report->model = NULL;
         report->trainer = NULL;
-        report->tries = NULL;
-        report->tune_metric = NULL;
+        report->search_steps = NULL;
     }
     return MERCER_OK;
 }

@@ -19,7 +19,6 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "data/equal_rows.h"
-#include "fit/tuned/tuned.h"
 
 #include <math.h>
 #include <string.h>
@@ -186,41 +185,37 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
-/* Sets a bandwidth that was not given to that of the model, which a resumed run has from its checkpoint. */
-static mercer_status take_bandwidth(const mercer_fitting *fitting, mercer_fit_options *options)
+/* Train a model on other rows, with the hyperparameters of a fit. */
+static mercer_status train_like(folds *self, mercer_dataset *data, mercer_model **out)
 {
-    mercer_kernel kernel;
-    const mercer_kernel *before = mercer_preprocess_kernel(fitting->applied);
-    bool open;
-    if (options->bandwidth > 0) return MERCER_OK;
-    MRC_TRY(mrc_fit_parse_kernel(options, fitting->context, 1, &kernel, &open));
-    if (open) options->bandwidth = before ? before->bandwidth : fitting->kernel.bandwidth;
-    return MERCER_OK;
+    const mercer_fitting *outer = self->fitting;
+    MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
+    mercer_train_options train = outer->train;
+    mercer_fit_options options = outer->options;
+    train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
+    train.lambda = outer->train.lambda > 0 ? outer->train.lambda : -1;
+    options.calibrate = options.intervals = MERCER_OFF, options.model = NULL, options.checkpoint = NULL;
+    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
+    options.budget = 0;
+    bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
+    if (!augmented) options.centers = mrc_min(options.centers, data->rows); /* a fold has fewer rows */
+    MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &options, &train));
+    inner->outer = outer;
+    MRC_TRY(mrc_fitting_run(inner));
+    return mercer_fitting_take_model(inner, out);
 }
 
-/* Scores of the fold's samples by a fit to all others. rows: room for their numbers. */
+/* Score the fold's samples by a fit to all others. rows: buffer for their numbers. */
 static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64_t *rows, const mercer_matrix *scores)
 {
-    mercer_fitting *fitting = self->fitting;
     int64_t begin = self->start[self->number], end = self->start[self->number + 1], n = sorted->rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *others = NULL;
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
-    mercer_train_options train = fitting->train;
-    mercer_fit_options options = fitting->options;
-    train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
-    options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
-    options.checkpoint = NULL;
-    mrc_fit_without_search(&options);
-    if (fitting->no_ridge) train.lambda = -1;
-    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
-    MRC_TRY(take_bandwidth(fitting, &options));
-    bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
-    if (!augmented) options.centers = mrc_min(options.centers, n - (end - begin)); /* a fold has fewer rows */
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
     mercer_matrix x = mrc_rows(&sorted->x, begin, end - begin), f = mrc_rows(scores, begin, end - begin);
-    MRC_TRY(mrc_dataset_take(&others, fitting->data, rows, n - (end - begin)));
-    MRC_TRY(mercer_fit(&model, fitting->context, others, &options, NULL));
+    MRC_TRY(mrc_dataset_take(&others, self->fitting->data, rows, n - (end - begin)));
+    MRC_TRY(train_like(self, others, &model));
     return end > begin ? mercer_model_predict(model, &f, &x) : MERCER_OK;
 }
 
@@ -242,24 +237,11 @@ static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
     return possible && !all.stopped ? find_temperature(self, sorted, &scores) : MERCER_OK;
 }
 
-/* Whether the temperature is found by cross-validation, which depends on the options only and not on the training. */
-static bool is_cross_validated(const mercer_fitting *self)
+bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
     return classes && self->options.calibrate == MERCER_ON && !self->validation && !self->options.comm &&
-           self->data->labels;
-}
-
-mercer_status mrc_fit_calibrate_first(mercer_fitting *self)
-{
-    bool stopped = false;
-    int known;
-    mercer_model_temperature(self->model, &known);
-    bool found = self->tuning || self->report.rounds > 0;
-    if (!found || !self->train.checkpoint || !is_cross_validated(self) || known) return MERCER_OK;
-    MRC_TRY(cross_validate(self, &stopped));
-    if (!stopped) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the calibration");
+           (!self->data || self->data->labels);
 }
 
 mercer_status mrc_fit_calibrate(mercer_fitting *self)
@@ -270,7 +252,7 @@ mercer_status mrc_fit_calibrate(mercer_fitting *self)
     if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
     if (classes) MRC_TRY(shift_classes(self)); /* also where no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
-    if (!is_cross_validated(self)) return MERCER_OK;
+    if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;
     int known;
     bool stopped;
     double before = mercer_model_temperature(self->model, &known);

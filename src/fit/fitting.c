@@ -2,8 +2,8 @@
 /* The steps of a fit, in their order: samples, kernel, centers, model, plan, training, calibration, note. */
 #include "fit/fitting.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
-#include "fit/tuned/tuned.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -53,6 +53,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
     MRC_OWNED(mrc_release_fitting) mercer_fitting *self = NULL;
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the fitting"));
     self->context = context;
+    self->opened = mrc_seconds();
     self->options = *options;
     self->train = *train;
     self->train.seed = options->seed;
@@ -67,7 +68,9 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
 
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 {
-    if (mrc_fit_tunes(self)) mrc_fit_tuned_size(self);
+    MRC_TRY(mrc_fit_decide_search(self));
+    MRC_TRY(mrc_fit_choose_effort(self));
+    mrc_fit_choose_size(self);
     int64_t p = self->report.centers = mrc_fit_center_count(self);
     const char *kernel = self->options.kernel ? self->options.kernel : "laplace";
     self->report.points = mrc_fit_points(&self->options, &self->info);
@@ -79,38 +82,55 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     /* The ridge is chosen when the data are there. A plan from sizes takes any value: costs do not depend on it. */
     if (self->train.lambda == 0 && !self->no_ridge) self->train.lambda = 1e-6 * (double)mrc_max(1, self->info.rows);
     MRC_TRY(mrc_fit_plan(self, p, plan));
-    mrc_fit_tell_rounds(self, plan);
-    mrc_fit_tell_tuning(self, plan);
+    mrc_fit_describe_search(self, plan);
     return MERCER_OK;
 }
 
 /* ---- Preparing ------------------------------------------------------------------------------------------------- */
 
+/* Search, unless the model is there. *exists: it is that of the checkpoint, or given. */
+static mercer_status find_hyperparameters(mercer_fitting *self, bool *exists)
+{
+    const char *checkpoint = self->options.checkpoint;
+    bool searching = false;
+    if (checkpoint) MRC_TRY(mrc_fit_has_search(self->context, checkpoint, &searching));
+    *exists = self->options.model || (checkpoint && !searching);
+    MRC_TRY(mrc_fit_decide_search(self));
+    MRC_TRY(mrc_fit_choose_effort(self));
+    if (searching && !self->searches)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: belongs to other options: it has a search, this fit "
+                        "has none (%s)",
+                        checkpoint, self->report.search_skipped);
+    if (*exists || !self->searches) return MERCER_OK;
+    MRC_TRY(mrc_fit_search(self));
+    self->options.checkpoint = NULL; /* there is no training in it */
+    return MERCER_OK;
+}
+
 static mercer_status build_model(mercer_fitting *self)
 {
-    bool there = self->options.model || self->options.checkpoint, rounds = false, searched = false;
-    if (self->options.checkpoint && mrc_fit_rounds(&self->options) > 0)
-        MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
-    if (rounds) there = false;
-    bool tunes = mrc_fit_tunes(self);
-    if (self->options.checkpoint && tunes)
-        MRC_TRY(mrc_fit_search_found(self->context, self->options.checkpoint, &searched));
-    if (searched) there = false;
-    if (!there && tunes) MRC_TRY(mrc_fit_tune(self));
-    self->size_recalled = there && self->options.checkpoint && tunes;
-    if (searched) self->options.checkpoint = NULL;
-    if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
-    if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
-    MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
+    bool exists;
+    MRC_TRY(find_hyperparameters(self, &exists));
+    MRC_TRY(exists ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
+    mrc_fit_choose_size(self);
+    if (exists) MRC_TRY(mrc_fit_check_model(self));
     bool has_ridge = self->train.lambda > 0 || self->no_ridge || self->options.checkpoint; /* which has the plan's */
     if (!has_ridge) MRC_TRY(mrc_fit_choose_ridge(self));
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
-    if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
-    if (!there) MRC_TRY(mrc_fit_create_model(self));
-    if (self->done) MRC_TRY(mrc_model_append(self->model, self->done));
-    self->done = NULL;
-    self->model->beside = self->beside, self->model->beside_count = self->beside_count;
+    if (!exists) MRC_TRY(mrc_fit_pick_centers(self, true));
+    if (!exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
+}
+
+/* The trainer's progress callback, if there is a budget: the caller's, and the deadline. */
+static int watch_deadline(void *user, const mercer_progress *progress)
+{
+    mercer_fitting *self = user;
+    const mercer_train_options *train = &self->train;
+    if (train->progress && train->progress(train->progress_user, progress)) return 1;
+    self->late = mrc_seconds() > self->deadline;
+    return self->late;
 }
 
 static mercer_status create_trainer(mercer_fitting *self)
@@ -124,11 +144,8 @@ static mercer_status create_trainer(mercer_fitting *self)
         options.validation_Y = &self->validation_y;
         options.validation_weights = self->validation_weights;
     }
-    mercer_model *model = self->model, *others = model->next;
-    if (!self->model_borrowed) model->next = NULL; /* it is trained, those behind it go with it into its checkpoints */
-    mercer_status status = mercer_trainer_create(&self->trainer, model, self->options.comm, &options);
-    model->next = others;
-    MRC_TRY(status);
+    if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
+    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options.comm, &options));
     return self->options.checkpoint ? mercer_trainer_resume(self->trainer, self->options.checkpoint) : MERCER_OK;
 }
 
@@ -147,8 +164,7 @@ mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
     if (self->options.checkpoint && self->train.lambda == 0) self->train.lambda = plan->lambda;
     self->planned = strlen(plan->text);
-    mrc_fit_tell_rounds(self, plan);
-    mrc_fit_tell_tuning(self, plan);
+    mrc_fit_describe_search(self, plan);
     return MERCER_OK;
 }
 
@@ -159,10 +175,14 @@ mercer_status mercer_fitting_centers(mercer_fitting *self, mercer_matrix *center
     if (self->begun)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
-    self->device_each = 0;                                            /* nothing is trained there */
-    if (self->options.tune == MERCER_ON) MRC_TRY(mrc_fit_tune(self)); /* centers need no search, if nobody asked */
-    if (mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
+    self->device_each = 0; /* nothing is trained there */
+    MRC_TRY(mrc_fit_decide_search(self));
+    MRC_TRY(mrc_fit_choose_effort(self));
+    /* Centers need a search only if it was asked for. */
+    if (self->options.tune != MERCER_ON && self->options.learn_features != MERCER_ON) self->searches = false;
+    if (self->searches) MRC_TRY(mrc_fit_search(self));
     MRC_TRY(mrc_fit_choose_kernel(self));
+    mrc_fit_choose_size(self);
     MRC_TRY(mrc_fit_pick_centers(self, false));
     *centers = self->centers;
     return MERCER_OK;
@@ -195,7 +215,6 @@ static char *training_note(const mercer_fitting *self)
     json_object_set_new(note, "ridge", real_number(report->plan->lambda));
     json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
     if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
-    if (self->model->next) json_object_set_new(note, "members", json_integer(mrc_model_members(self->model)));
     return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* all digits: a ridge is read back */
 }
 
@@ -216,8 +235,7 @@ static void tell_again(const mercer_fitting *self, mercer_plan *plan)
     if (strlen(plan->text) < at) return;
     memcpy(changes, plan->text + at, strlen(plan->text + at) + 1);
     plan->text[at] = '\0';
-    mrc_fit_tell_rounds(self, plan);
-    mrc_fit_tell_tuning(self, plan);
+    mrc_fit_describe_search(self, plan);
     mrc_plan_say(plan, "%s", changes);
 }
 
@@ -237,11 +255,8 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(forget_calibration(self));
-    MRC_TRY(mrc_fit_calibrate_first(self));
-    MRC_TRY(mrc_fit_train_members(self));
-    mercer_status status = mercer_trainer_fit(self->trainer, &self->source, &self->training);
-    self->model->beside = NULL, self->model->beside_count = 0;
-    MRC_TRY(status);
+    MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
+    if (self->late && self->training.stopped == MERCER_STOP_CALLBACK) self->training.stopped = MERCER_STOP_BUDGET;
     tell_again(self, self->model->plan); /* which the report points to */
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_calibrate(self));
     return write_note(self);
@@ -253,6 +268,7 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
 {
     *report = self->report;
     report->struct_size = sizeof *report;
+    report->effort = self->effort;
     report->rows = self->info.rows;
     report->validation_rows = self->validation ? self->validation->rows : 0;
     report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;
@@ -285,12 +301,12 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_trainer_free(self->trainer);
     mercer_source_free(&self->source);
     if (!self->model_borrowed) mercer_model_free(self->model);
-    mercer_model_free(self->done);
     mercer_preprocess_free(self->preprocess);
     mrc_units_clear(&self->units, context);
     mrc_free(context, self->class_factors);
-    mrc_fit_tuning_free(self);
-    MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,
+    mrc_search_state_free(&self->search, context);
+    mercer_preprocess_free(self->found.preprocess);
+    MRC_FREE_ALL(context, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights);
     mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) mercer_dataset_free(parts[i]);

@@ -3,8 +3,7 @@
  * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
  *
  *   samples.c      equal samples merged, rows held out; class_weights.c: weights of classes
- *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: its bandwidths, state
- *   tuned/         a search (src/tune), and what becomes of it
+ *   hyperparameters.c  the search (src/search), effort and budget, number of centers; search_state.c: in a checkpoint
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_units.c the transform of the targets
  *   ridge.c        the ridge, where nothing else is searched for
@@ -21,7 +20,7 @@
 #include "core/memory.h"
 #include "core/numbers/units.h"
 #include "data/dataset.h"
-#include "tune/tune.h"
+#include "search/search.h"
 
 #include "mercer/evaluation.h"
 #include "mercer/ranks.h"
@@ -46,20 +45,22 @@ struct mercer_fitting {
     mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
     const mercer_preprocess *applied; /* to samples: the one above, or the model's */
     mercer_kernel kernel;             /* as the model has it */
-    mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
-    mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
-    struct mrc_tuning *tuning;        /* owned: what a search came to; NULL: there was none */
     bool no_ridge;                    /* train.lambda was given as 0, not left open */
-    bool lambda_given;                /* before a search */
-    bool size_recalled;               /* a search chose the number of centers, which the checkpoint has */
-    mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
+
+    int effort;                         /* 1 to 5; 0: not chosen yet */
+    double opened, deadline;            /* on the clock of mrc_seconds; deadline 0: none */
+    bool late;                          /* training was stopped by the deadline */
+    bool searches;                      /* hyperparameters are searched, or were before the checkpoint */
+    mrc_search_state search;            /* owned */
+    const mrc_search_task *search_task; /* while it runs */
+    double search_saved;                /* time of its last checkpoint */
+    mrc_search_result found;
+    mercer_matrix journal;       /* view of the search's journal */
+    const mercer_fitting *outer; /* fit whose kernel and preprocessing this one takes over; NULL: none */
+
+    mercer_matrix centers; /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
     bool model_borrowed;
-    /* Of a member of a mean (tuned/tuned_members.c): those that are done, owned until they stand behind the model, and
-       what else its checkpoints hold, borrowed. */
-    mercer_model *done;
-    const struct mrc_tensor *beside;
-    int64_t beside_count;
     mercer_source source;
     mercer_matrix validation_x, validation_y; /* preprocessed, owned */
     const double *validation_weights;
@@ -91,10 +92,15 @@ bool mrc_fit_merges(const mercer_fitting *self);
 /* The first row of each set of rows with equal features: *rows (*count), allocated in the scope, in their order. */
 mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count);
 
+/* Returns the total weight of the samples. */
+double mrc_fit_count_samples(const mercer_dataset *data);
+
 /* prepare.c */
 mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context);
 mercer_status mrc_fit_choose_kernel(mercer_fitting *self); /* and preprocessing */
-mercer_status mrc_fit_load_model(mercer_fitting *self);    /* instead: those of the checkpoint, or of the model given */
+/* Instead: those of the checkpoint, or of the given model; then whether the model is one of these data and options. */
+mercer_status mrc_fit_load_model(mercer_fitting *self);
+mercer_status mrc_fit_check_model(mercer_fitting *self);
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
 mercer_status mrc_fit_create_model(mercer_fitting *self);
 mercer_status mrc_fit_read_validation(mercer_fitting *self);
@@ -115,43 +121,25 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
 /* Columns of preprocessed samples, in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* learn.c: replaces metric and bandwidth of the options by those learned. */
-mercer_status mrc_fit_learn(mercer_fitting *self);
-mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_context *context);
-/* How many rounds at most; 0: none. */
-int64_t mrc_fit_rounds(const mercer_fit_options *options);
-/* Adds what the rounds cost to the text of a plan. */
-void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
+/* hyperparameters.c: checks the options of search, metric and effort. */
+mercer_status mrc_fit_check_search(const mercer_fit_options *options, mercer_context *context);
+/* Sets searches and report.search_skipped; warns about what is neither given nor searched. */
+mercer_status mrc_fit_decide_search(mercer_fitting *self);
+/* Sets effort and deadline. */
+mercer_status mrc_fit_choose_effort(mercer_fitting *self);
+/* Sets preprocess, kernel and train.lambda. */
+mercer_status mrc_fit_search(mercer_fitting *self);
+/* Sets options.centers, if open, and train.converge of a fit that searches. */
+void mrc_fit_choose_size(mercer_fitting *self);
+/* Number of centers by the effort. */
+int64_t mrc_fit_default_centers(const mercer_fitting *self);
+/* Adds the search to the text of a plan. */
+void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan);
 
-/* How many samples those of a dataset count for. */
-double mrc_fit_count_samples(const mercer_dataset *data);
-
-/* learn_grid.c: bandwidth and ridge, for one sample, with the smallest squared error on rows held back. */
-typedef struct mrc_choice {
-    double bandwidth, ridge, error;
-} mrc_choice;
-/* sample has data and validation. bandwidths (count) ascend: the first at_least are tried, and those behind as long as
-   each is better than all before. ridge: given, or -1: chosen. */
-mercer_status mrc_fit_choose(const mercer_fitting *sample, const mercer_kernel *kernel,
-                             const mercer_preprocess *preprocess, const double *bandwidths, int count, int at_least,
-                             double ridge, mrc_choice *out);
-
-/* learn_state.c: what rounds so far came to. */
-typedef struct mrc_rounds {
-    int64_t next, best_round; /* of `next` rounds that are through */
-    bool done;                /* there will be no more */
-    mrc_choice choice;        /* of the best */
-    double unit;              /* the median distance in the first */
-    double errors[MERCER_ROUNDS + 1];
-    mercer_matrix now, best; /* (d, d) or (1, d) f64, of the next round and the best; no data: none */
-} mrc_rounds;
-/* of: what determines them, besides the data. */
-mercer_status mrc_rounds_write(mercer_context *context, const char *path, const char *of, const mrc_rounds *rounds);
-/* now, best: room for metrics of d features. */
-mercer_status mrc_rounds_read(mercer_context *context, const char *path, const char *of, int64_t d, double *now,
-                              double *best, mrc_rounds *out);
-/* Whether a checkpoint holds rounds, and no training yet. */
-mercer_status mrc_rounds_found(mercer_context *context, const char *path, bool *found);
+/* search_state.c: continues the search of a checkpoint, if options.checkpoint is set, and saves it as training would. */
+mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
+/* Returns whether a checkpoint holds a search, and no training yet. */
+mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool *found);
 
 /* target_units.c: finds the transform of the targets from the training rows; gives it to the model. */
 mercer_status mrc_fit_find_units(mercer_fitting *self);
@@ -186,9 +174,8 @@ bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
-/* After a search, or rounds of learning features, finds a temperature that is cross-validated before a training that
-   writes checkpoints, so that they hold it: a resumed run knows the model and the ridge, but not the options found. */
-mercer_status mrc_fit_calibrate_first(mercer_fitting *self);
+/* Whether the temperature is found by cross-validation. */
+bool mrc_fit_is_cross_validated(const mercer_fitting *self);
 /* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights, const double *log_factors);

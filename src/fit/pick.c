@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_CENTERS = 10000 };
-
 static bool is_augmented(const mercer_fit_options *options)
 {
     return options->center_method && strcmp(options->center_method, "augmented") == 0;
@@ -53,14 +51,14 @@ static bool takes_all(const mercer_fitting *self)
     const mercer_fit_options *options = &self->options;
     bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
     if (options->centers != 0) return options->centers < 0 || (random && options->centers == self->info.rows);
-    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= MOST_CENTERS);
+    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
 }
 
 int64_t mrc_fit_center_count(const mercer_fitting *self)
 {
     if (self->options.given_centers) return self->options.given_centers->rows;
     if (takes_all(self)) return self->info.rows;
-    if (self->options.centers == 0) return mrc_min(self->info.rows, MOST_CENTERS);
+    if (self->options.centers == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
     /* More centers than rows are an error, but merging may leave fewer rows than the caller knows of. */
     bool fewer = self->options.centers <= self->given_rows && !self->options.augment;
     return fewer ? mrc_min(self->options.centers, self->info.rows) : self->options.centers;

@@ -5,7 +5,6 @@
 #include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "fit/tuned/tuned.h"
 #include "kernels/table.h"
 
 #include <math.h>
@@ -80,7 +79,7 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     bool open, bytes_stay = info->dtype == MERCER_U8 && strncmp(preprocess, "scale", 5) == 0 &&
                             mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
                             mrc_kernel_is_stationary(&kernel) && !mrc_kernel_is_callback(&kernel);
-    bool mapped = options->metric || mrc_fit_rounds(options) > 0;
+    bool mapped = options->metric || options->learn_features == MERCER_ON;
     if ((strcmp(preprocess, "none") == 0 || bytes_stay) && !mapped) return info->dtype;
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
@@ -167,8 +166,21 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
+/* Take kernel and preprocessing over from the outer fit. */
+static mercer_status inherit(mercer_fitting *self)
+{
+    const mercer_fitting *outer = self->outer;
+    if (outer->applied) MRC_TRY(mrc_preprocess_copy(&self->preprocess, self->context, outer->applied));
+    self->applied = self->preprocess;
+    self->kernel = outer->kernel;
+    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    return MERCER_OK;
+}
+
 mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
 {
+    if (self->outer) return inherit(self);
+    if (self->preprocess) return MERCER_OK; /* by the search */
     mercer_context *context = self->context;
     double bandwidth = self->options.bandwidth;
     bool open;
@@ -215,7 +227,7 @@ static mercer_status check_schema(mercer_fitting *self)
                     self->options.checkpoint ? self->options.checkpoint : "model");
 }
 
-static mercer_status check_model(mercer_fitting *self)
+mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
     const char *name = self->options.checkpoint ? self->options.checkpoint : "model";
     int64_t features = mercer_model_features(self->model), outputs = mercer_model_weights(self->model).cols;
@@ -230,7 +242,6 @@ static mercer_status check_model(mercer_fitting *self)
                         (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
-    MRC_TRY(mrc_fit_check_members(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* centers are different rows */
     if (self->model_borrowed || self->options.given_centers || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
@@ -256,10 +267,9 @@ mercer_status mrc_fit_load_model(mercer_fitting *self)
                                  sizeof self->report.kernel, NULL));
     self->report.points = mercer_preprocess_dtype(self->applied, self->info.dtype);
     self->report.centers = mercer_model_size(self->model);
-    if (self->size_recalled) mrc_fit_recall_size(self, self->report.centers);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s",
              self->model_borrowed ? "given" : "checkpoint");
-    return check_model(self);
+    return MERCER_OK;
 }
 
 /* ---- A new model ----------------------------------------------------------------------------------------------- */

@@ -5,10 +5,10 @@
  * its errors on new rows can be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
- *   E(l)    the squared error of small fits (tune/small_fits.h) on held-out rows, in the units of training
+ *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean K(z, z); total weight of the training rows
  *
- * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (tune/split.c). More
+ * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (search/split.c). More
  * centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is taken.
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
@@ -23,7 +23,6 @@
 #include "core/memory.h"
 #include "model/model.h"
 #include "plan/plan.h"
-#include "tune/small_fits.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -95,14 +94,14 @@ static mercer_status find_scale(ridge_search *self)
 }
 
 /* The ridge relative to the scale; DEFAULT_RIDGE if no small fit could be solved. */
-static mercer_status compare(ridge_search *self, mrc_criterion criterion, double *out)
+static mercer_status compare(ridge_search *self, double *out)
 {
     mercer_context *context = self->fitting->context;
     MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
     double errors[RIDGES], least = (double)INFINITY;
     for (int r = 0; r < RIDGES; r++) self->ridges[r] = relative_ridges[r] * self->scale;
-    MRC_TRY(mrc_small_fits_create(&fits, context, &self->rows, self->z.rows, criterion, self->ridges, RIDGES));
-    MRC_TRY(mrc_small_fits_try(fits, &self->fitting->kernel, &self->rows.x, &self->z, NULL, errors));
+    MRC_TRY(mrc_small_fits_create(&fits, context, &self->rows, self->z.rows, self->ridges, RIDGES));
+    MRC_TRY(mrc_small_fits_try(fits, &self->fitting->kernel, &self->rows.x, &self->z, errors));
     for (int r = 0; r < RIDGES; r++) least = fmin(least, errors[r]);
     for (int r = 0; r < RIDGES && isfinite(least); r++)
         if (errors[r] <= (1 + SLACK) * least) *out = relative_ridges[r];
@@ -112,19 +111,16 @@ static mercer_status compare(ridge_search *self, mrc_criterion criterion, double
 static mercer_status search(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
-    mrc_criterion criterion;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
-    mrc_criterion_find(NULL, data, &criterion);
-    mercer_status status = mrc_split_make(&self->split, data, criterion, MOST_ROWS, self->fitting->options.seed);
+    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->options.seed);
     if (status == MERCER_ERROR_DATA) return MERCER_OK; /* one unit, or a class that would have no training rows */
     MRC_TRY(status);
-    self->rows =
-        (mrc_small_rows){.count = self->split.fold_count, .held_out = criterion == MRC_HOLDOUT, .own_centers = true};
+    self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = self->split.held_out};
     memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
     MRC_TRY(read_rows(self));
     MRC_TRY(take_centers(self));
     MRC_TRY(find_scale(self));
-    return compare(self, criterion, ridge);
+    return compare(self, ridge);
 }
 
 void mrc_fit_read_ridge(mercer_fitting *self)
@@ -153,7 +149,7 @@ mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
     mercer_status status = search(&task, &ridge);
     mrc_free(self->context, task.split.rows);
     MRC_TRY(status);
-    self->report.tune_ridge = ridge * task.scale;
+    self->report.search_ridge = ridge * task.scale;
     self->train.lambda = ridge * task.scale * mrc_fit_count_samples(self->data);
     return MERCER_OK;
 }

@@ -104,6 +104,14 @@ static mercer_status merge_samples(mercer_fitting *self)
     return take_merged(self, order, weights, count, ones);
 }
 
+double mrc_fit_count_samples(const mercer_dataset *data)
+{
+    double sum = 0;
+    if (!data->weights) return (double)data->rows;
+    for (int64_t i = 0; i < data->rows; i++) sum += data->weights[i];
+    return sum;
+}
+
 /* ---- Holding out ----------------------------------------------------------------------------------------------- */
 
 /* Marks the latest rows, at least `held` of them, all of a time together. */
@@ -242,8 +250,8 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* One model of few rows is calibrated by cross-validation, which times rule out. */
-    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && self->options.average_models < 2 && !times;
+    /* Few rows are calibrated by cross-validation, which times rule out. */
+    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
     *held = 0;
     if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
     int64_t share = !intervals                          ? HELD_SHARE

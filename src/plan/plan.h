@@ -6,8 +6,9 @@
  *   plan.c          machine and budget, the choice of a solver, what a refinement or a replacement changes
  *   plan_options.c  the list of options: values, and which solvers have a use for them
  *   plan_precision.c  which trainings may round products to half precision
+ *   plan_rates.c    the measured speed of this machine
  *   plan_ranks.c    the cost of a plan on several ranks
- *   plan_search.c   which fits begin with a search for the model
+ *   plan_search.c   which fits begin with a hyperparameter search
  */
 #ifndef MRC_PLAN_PLAN_H
 #define MRC_PLAN_PLAN_H
@@ -56,14 +57,14 @@ typedef struct mrc_useless {
 /* The next one from *next (0 at first) on; false if there is none. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
-/* Return why a fit does not begin with a hyperparameter search, where that is left to the plan; NULL: it does. rows:
-   those of the data before any were held out. */
-const char *mrc_plan_untuned(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t rows,
-                             int64_t memory);
-/* The option that was given and leaves only the ridge to be searched for, or NULL. */
+/* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if there are enough rows. */
+const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
+/* Returns the given option that leaves only the ridge to be searched, or NULL. */
 const char *mrc_plan_fixed(const mercer_fit_options *options);
 
-/* Flops a second in double that plans reckon with. */
+/* plan_rates.c: measures flops per second in double on this machine, in a few milliseconds. */
+mercer_status mrc_plan_measure(mercer_context *context, double *flops_per_second);
+/* Flops per second in double that plans assume. */
 double mrc_plan_rate_double(mercer_context *context);
 
 /* Everything has been checked; the shape's types are set. */

@@ -34,7 +34,7 @@
 
 #include "core/matrix.h"
 #include "kernels/formulas.h"
-#include "tune/small_fits.h"
+#include "search/small_fits.h"
 
 #include <math.h>
 

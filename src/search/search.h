@@ -2,14 +2,17 @@
 /*
  * search: the hyperparameters of a kernel model, by stochastic descent of the held-out error over all of them at once.
  *
- *   search_points.c    the rows as the search sees them: standardized and ranked copies of the features
+ *   split.c            training rows and held-out rows, by groups, times and equal rows
+ *   search_points.c    the rows as the search sees them, and the preprocessing that a model needs to see the same
  *   error_gradient.h   the held-out error of one small fit and its gradient in closed form
  *   hyper_descent.h    the descent: draws, Adam, exponent and ridge
- *   run_search.c       which descents, the choice between norm 1 and norm 2, the final ridge, errors at several sizes
+ *   small_fits.h       ridge regressions on few centers, scored on held-out rows
+ *   run_search.c       which descents, and the choice between norm 1 and norm 2
+ *   search_score.c     scores of candidates, the final ridge, errors at several sizes
+ *   search_effort.c    sizes of each effort, and the time that it takes
  *
- * Splits and small fits are those of src/tune, the search that fits run today; this one is to replace it. The search
- * sees training rows only. What it does depends on sizes and the effort, never on a clock, unless a deadline
- * is set.
+ * The search sees training rows only. Its work depends on sizes and the effort, never on a clock, unless a deadline is
+ * set.
  */
 #ifndef MRC_SEARCH_SEARCH_H
 #define MRC_SEARCH_SEARCH_H
@@ -18,19 +21,21 @@
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 #include "search/hyper_descent.h"
-#include "tune/tune.h"
+#include "search/small_fits.h"
 
-enum { MRC_SEARCH_STAGES = 3, MRC_SEARCH_SIZES = 3 };
+enum { MRC_SEARCH_STAGES = 3, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 320, MRC_JOURNAL_COLUMNS = 4 };
 
-/* The descents of a search, to be saved and continued: first norm 1, first norm 2, the winner's second. */
+/* Progress of a search, to be saved and continued: descents in norm 1 and norm 2, then the winner's second. */
 typedef struct mrc_search_state {
-    mrc_descent_state stages[MRC_SEARCH_STAGES];
-    double *memory;  /* of the stages, one allocation, owned */
-    int64_t numbers; /* doubles in it */
+    mrc_descent_state stages[MRC_SEARCH_STAGES]; /* views of memory */
+    double *memory;                              /* owned; NULL: the search starts from the beginning */
+    int64_t numbers;                             /* doubles in memory: the descents, then the journal */
+    double *journal; /* (MRC_SEARCH_STEPS, 4) view of memory: stage, smoothed error, exponent, ridge of each step */
+    int64_t steps;   /* rows of the journal that are set */
 } mrc_search_state;
+void mrc_search_state_free(mrc_search_state *state, mercer_context *context);
 
-typedef struct mrc_search_task mrc_search_task;
-struct mrc_search_task {
+typedef struct mrc_search_task {
     mercer_context *context;
     mercer_dataset *data;
     const mercer_kernel *kernel; /* given kernel function, whose bandwidth is searched; NULL: exppower of both norms */
@@ -39,54 +44,61 @@ struct mrc_search_task {
                                             a metric, only the bandwidth of the points is searched */
     const mrc_units *units;              /* transform of the targets */
     double ridge;                        /* given, per unit of weight; below 0: searched */
-    int64_t centers;                     /* of the final training */
     int effort;                          /* 1 to 5 */
     int64_t memory;                      /* bytes */
     uint64_t seed;
     double deadline;              /* on the clock of mrc_seconds: descents end when it has passed; 0: none */
     mercer_fit_callback progress; /* or NULL */
     void *progress_user;
-    mrc_search_state *state;            /* continued from; its memory may be NULL: from the start */
+    mrc_search_state *state;            /* continued and updated */
     void (*save)(void *user, bool now); /* called after each step, and (now) when stopped: write the state. Or NULL */
     void *save_user;
-};
+} mrc_search_task;
 
 typedef struct mrc_search_result {
     mercer_kernel kernel;
     mercer_preprocess *preprocess;     /* fitted, with the metric; owned */
     double ridge;                      /* per unit of weight */
     double error;                      /* held-out squared error over the variance of the targets */
-    int64_t steps, rows, held;         /* steps of descent; training rows and held-out rows of the scored fits */
+    int64_t rows, held;                /* training rows and held-out rows of the scored fits */
     int64_t centers[MRC_SEARCH_SIZES]; /* sizes that were scored; 0: none */
     double errors[MRC_SEARCH_SIZES];   /* their held-out errors */
-    bool cut;                          /* by the deadline */
+    bool cut;                          /* ended by the deadline */
 } mrc_search_result;
 
-/* Whether the table has enough rows (or groups) to search. */
-mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
-/* MERCER_ERROR_CALLBACK: stopped by the callback. */
+/* Runs a search. Fails with CALLBACK if the callback stops it, and with MISMATCH if the state is of another search. */
 mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out);
-void mrc_search_state_free(mrc_search_state *state, mercer_context *context);
-/* Number of centers that the effort asks for, of n rows. */
-int64_t mrc_search_centers(int effort, int64_t n);
+/* Returns whether the table has enough rows (or groups) to search. */
+mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
 
-/* The held-out error with more centers, by extrapolation; NaN: not known. */
+/* search_score.c: the held-out error with more centers, by extrapolation (NaN: not known), and the share of it that
+   `more` centers instead of `centers` would remove. */
 double mrc_search_error_with(const mrc_search_result *found, int64_t centers);
-/* The share of it that `more` centers would remove. */
 double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more);
 
-/* search_points.c */
-typedef struct mrc_search_points {
-    mrc_scope *scope;
-    mercer_preprocess *preprocess; /* fitted to all rows; owned */
-    bool blended;                  /* of copies */
-    int64_t features, width;       /* of the samples; columns of x */
-    int64_t *feature;   /* (width) feature of each column; blended: column k < features is its standardized copy */
-    mercer_matrix x, y; /* (n, width) f32, (n, c) f64 in the order of the split */
-    double *weights;    /* (n), or NULL */
-} mrc_search_points;
-mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
-/* x (n, features) = the columns of each feature times weights (width), summed. */
-void mrc_search_points_join(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
+/* split.c: rows in the order in which they are read, by folds; with held_out the last one is held out. */
+typedef struct mrc_split {
+    int64_t *rows; /* (count), owned by the caller */
+    int64_t count;
+    mrc_span folds[MRC_FOLDS];
+    int fold_count;
+    bool held_out;
+} mrc_split;
+/* Draws at most `most` training rows, and half as many to be held out. */
+mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
+
+/* search_effort.c */
+typedef struct mrc_effort {
+    int first, second;              /* steps of stages 1 and 2, and of stage 3 */
+    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; stage 3 draws more */
+    int64_t rows;                   /* read from the table */
+    int64_t score_rows, score_size; /* training rows and centers of the final small fits */
+    int64_t final_centers;          /* of the model, unless given */
+} mrc_effort;
+enum { MRC_DEFAULT_EFFORT = 3, MRC_MOST_EFFORT = 5 };
+/* Returns what an effort of 1 to 5 means. */
+mrc_effort mrc_effort_of(int effort);
+/* Estimates the flops of a search of n rows, d features and c outputs, in double. */
+double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c);
 
 #endif

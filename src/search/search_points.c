@@ -9,9 +9,11 @@
  * and a kernel of both copies is a kernel of one column T, which is what the model keeps (preprocessing "blend").
  * Memory: 4 n width bytes.
  */
-#include "search/search.h"
+#include "search/search_parts.h"
 
 #include "core/matrix.h"
+
+#include <math.h>
 
 enum { BLOCK = 1024 };
 
@@ -50,6 +52,25 @@ static mercer_status read_copies(mrc_search_points *self, const mercer_dataset *
     return MERCER_OK;
 }
 
+/* Divide all targets by the root of their mean variance, so that errors are shares of it. */
+static void scale_targets(mrc_search_points *self)
+{
+    double total = 0, variance = 0;
+    int64_t n = self->y.rows, c = self->y.cols;
+    for (int64_t i = 0; i < n; i++) total += self->weights ? self->weights[i] : 1;
+    for (int64_t l = 0; l < c; l++) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double w = self->weights ? self->weights[i] : 1, y = mrc_load(&self->y, i, l);
+            sum += w * y, squares += w * y * y;
+        }
+        variance += (squares - sum * sum / total) / total / (double)c;
+    }
+    if (!(variance > 0) || !isfinite(variance)) return;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t l = 0; l < c; l++) mrc_store(&self->y, i, l, mrc_load(&self->y, i, l) / sqrt(variance));
+}
+
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split)
 {
     mercer_dataset *data = task->data;
@@ -65,9 +86,11 @@ mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_t
                           : mercer_dataset_read(data, &self->x, &self->y, NULL, self->preprocess, split->rows, 0));
     MRC_TRY(mrc_check_finite(task->context, "samples", &self->x, NULL));
     mrc_units_enter(task->units, &self->y, &self->y);
-    if (!data->weights) return MERCER_OK;
-    MRC_TRY(mrc_scope_alloc(self->scope, &self->weights, n, sizeof *self->weights, "weights of samples"));
-    for (int64_t i = 0; i < n; i++) self->weights[i] = data->weights[split->rows[i]];
+    if (data->weights) {
+        MRC_TRY(mrc_scope_alloc(self->scope, &self->weights, n, sizeof *self->weights, "weights of samples"));
+        for (int64_t i = 0; i < n; i++) self->weights[i] = data->weights[split->rows[i]];
+    }
+    scale_targets(self);
     return MERCER_OK;
 }
 
@@ -79,4 +102,82 @@ void mrc_search_points_join(const mrc_search_points *self, const double *weights
         for (int64_t k = 0; k < out->cols; k++) to[k] = 0;
         for (int64_t j = 0; j < self->width; j++) to[self->feature[j]] += (float)(weights[j] * (double)from[j]);
     }
+}
+
+void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
+                           const mercer_matrix *to)
+{
+    const mercer_matrix *all = candidate->norm_1 || !self->joined_x.data ? &self->points.x : &self->joined_x;
+    mrc_descent_kind kind = mrc_searcher_kind(self, candidate->norm_1);
+    const double *values = candidate->state->values;
+    int64_t k = all->cols;
+    for (int64_t i = 0; i < to->rows; i++) {
+        const float *from = mrc_row(all, first + i);
+        float *out = mrc_row(to, i);
+        for (int64_t j = 0; j < k && kind != MRC_LEARN_MAP; j++)
+            out[j] = (float)((double)from[j] * exp(values[kind == MRC_LEARN_SCALE ? 0 : j]));
+        if (kind != MRC_LEARN_MAP) continue;
+        for (int64_t j = 0; j < k; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++) sum += (double)from[l] * values[l * k + j];
+            out[j] = (float)sum;
+        }
+    }
+}
+
+/* ---- The model's preprocessing ----------------------------------------------------------------------------------- */
+
+#define DROPPED 1e-4 /* copies with a smaller share of the largest weight are dropped from the model */
+
+/* Norm 1: put the weights of the copies into the blend, relative to the largest, which becomes the bandwidth. */
+static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
+{
+    mrc_search_points *points = &self->points;
+    const double *values = best->state->values;
+    int64_t d = points->features, width = points->width;
+    double *all, largest = 0;
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &all, 2 * d + width, sizeof *all, "scales"));
+    for (int64_t j = 0; j < width; j++) largest = fmax(largest, all[2 * d + j] = exp(values[j]));
+    for (int64_t j = 0; j < width; j++) {
+        double share = all[2 * d + j] / largest;
+        all[2 * d + j] = share >= DROPPED ? share : 0;
+        if (points->blended) all[(j < d ? 0 : d) + points->feature[j]] = all[2 * d + j];
+    }
+    self->result->kernel.bandwidth = 1 / largest;
+    if (points->blended) return mrc_preprocess_set_blend(points->preprocess, all, all + d);
+    return mrc_preprocess_set_map(points->preprocess, width, width, true, all + 2 * d);
+}
+
+/* Norm 2: the blend of stage 1, then the map, relative to its largest entry. */
+static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
+{
+    mrc_search_points *points = &self->points;
+    const double *values = best->state->values;
+    bool diagonal = mrc_searcher_kind(self, false) == MRC_LEARN_SCALES;
+    int64_t d = points->blended ? points->features : points->width, count = diagonal ? d : d * d;
+    double *map, largest = 0;
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &map, mrc_max(count, 2 * d), sizeof *map, "the metric"));
+    for (int64_t j = 0; j < points->width && points->blended; j++)
+        map[(j < d ? 0 : d) + points->feature[j]] = self->weights[j];
+    if (points->blended) MRC_TRY(mrc_preprocess_set_blend(points->preprocess, map, map + d));
+    for (int64_t i = 0; i < count; i++) map[i] = diagonal ? exp(values[i]) : values[i];
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(map[i]));
+    for (int64_t i = 0; i < count; i++) map[i] /= largest;
+    self->result->kernel.bandwidth = 1 / largest;
+    return mrc_preprocess_set_map(points->preprocess, d, d, diagonal, map);
+}
+
+mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best)
+{
+    mrc_search_result *result = self->result;
+    result->kernel = best->kernel;
+    if (mrc_searcher_kind(self, best->norm_1) == MRC_LEARN_SCALE)
+        result->kernel.bandwidth = exp(-best->state->values[0]);
+    else
+        MRC_TRY(best->norm_1 ? keep_scales(self, best) : keep_map(self, best));
+    result->preprocess = self->points.preprocess;
+    self->points.preprocess = NULL;
+    return MERCER_OK;
 }

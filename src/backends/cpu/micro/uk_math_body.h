@@ -5,15 +5,16 @@
  *
  *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps of
  *           which only the last may round, so that subnormal results round once
- *           float: x <= 0, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats;
- *           exp(-inf) = 0
+ *           float: x <= 80, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats below
+ *           0; exp(-inf) = 0
  *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18): half an ulp of the last sum, and before
  *           it, in units of u for results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2
  *           ulp
  *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z
  *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
  *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:
- *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity
+ *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity. Float: Q of degree 3 (error 2^-29),
+ *           the same roundings: at most 1.7 ulp
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
  *   power   x >= 0: exp(l), l = p log x; 0 of 0, infinity from exp(709) on: within u (4.2 |l| + 2.4) of itself. The
  *           powers 1/2 and 3/2 are a root and a product: within u and 2 u
@@ -41,13 +42,34 @@ static inline float exp_f32(float x)
     float e = fmaf(r * r, q, r) + 1.0f;
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
-    int32_t exponent = (int32_t)(bits - 0x4b400000u); /* n, between -150 and 0 */
+    int32_t exponent = (int32_t)(bits - 0x4b400000u); /* n, between -150 and 116 */
     int32_t half = exponent >> 1;
     uint32_t low = (uint32_t)(half + 127) << 23, high = (uint32_t)(exponent - half + 127) << 23;
     float scale_low, scale_high;
     memcpy(&scale_low, &low, sizeof low);
     memcpy(&scale_high, &high, sizeof high);
     return e * scale_low * scale_high;
+}
+
+static inline float log_f32(float x)
+{
+    const uint32_t one = 0x3f800000u, root = 0x3f3504f3u; /* 1, sqrt(1/2) */
+    float tiny = x < 0x1p-100f ? 40.0f : 0.0f;
+    x = x < 0x1p-100f ? x * 0x1p40f : x;
+    uint32_t bits, mantissa;
+    memcpy(&bits, &x, sizeof bits);
+    bits = bits - root + one; /* the exponent changes at sqrt(1/2) 2^k */
+    mantissa = (bits & 0x007fffffu) + root;
+    float k = (float)(int32_t)(bits >> 23) - 127.0f - tiny, m;
+    memcpy(&m, &mantissa, sizeof m);
+    float f = m - 1.0f, s = f / (2.0f + f), z = s * s;
+    float q = 0x1.c71c72p-4f;
+    q = fmaf(q, z, 0x1.24924ap-3f);
+    q = fmaf(q, z, 0x1.99999ap-3f);
+    q = fmaf(q, z, 0x1.555556p-2f);
+    float rest = fmaf(-2.0f * z, q, f);
+    float log_m = fmaf(-s, rest, f);
+    return fmaf(k, 0x1.62e4p-1f, fmaf(k, 0x1.7f7d1cp-20f, log_m)); /* ln 2 in two parts, as in exp */
 }
 
 static inline double from_bits_f64(uint64_t bits)

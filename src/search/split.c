@@ -3,15 +3,14 @@
  * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so
  * that the first ones of a fold are a random part of it.
  *
- *   HOLDOUT     a fifth is held back, at most half as many as are fitted to
- *   KFOLD       five folds
- *   LOO, GCV    one
+ *   1,200 rows and more, or times   a fifth is held out, at most half as many as the training rows
+ *   fewer                           five folds; ten below 300 rows, where each training row counts
  *
  * Rows of a group are all in one fold, and so are rows with equal features; with times the latest fifth is held out. A
  * split by groups or times that leaves a class without training rows is an error; otherwise one of its rows changes
- * places.
+ * places. Leave-one-out is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
  */
-#include "tune/tune.h"
+#include "search/search.h"
 
 #include "core/numbers/random.h"
 #include "core/numbers/weighted.h"
@@ -20,32 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KFOLDS = 5, HELD_SHARE = 5, KFOLD_ROWS = 1200, HELD = 1 };
+enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 1200, FEW_ROWS = 300, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)
-
-static const char *const names[] = {
-    [MRC_HOLDOUT] = "holdout", [MRC_KFOLD] = "kfold", [MRC_LOO] = "loo", [MRC_GCV] = "gcv"};
-
-bool mrc_criterion_find(const char *name, const mercer_dataset *data, mrc_criterion *out)
-{
-    int64_t n = data ? data->rows : KFOLD_ROWS;
-    /* Leave-one-out is never the default: a row that occurs twice would predict itself. */
-    *out = n < KFOLD_ROWS ? MRC_KFOLD : MRC_HOLDOUT;
-    if (data && data->key_kind == MRC_KEYS_TIMES) *out = MRC_HOLDOUT;
-    if (!name || strcmp(name, "auto") == 0) return true;
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (mrc_criterion)i;
-            return true;
-        }
-    return false;
-}
-
-const char *mrc_criterion_name(mrc_criterion criterion)
-{
-    return names[criterion];
-}
 
 /* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
@@ -56,7 +32,7 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "tune: there are no rows before the latest fifth of the times");
+                        "times: no rows are earlier than the latest fifth, so none are left to train on");
     for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
     return MERCER_OK;
 }
@@ -88,7 +64,8 @@ static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *s
         if (i == 0 || sorted[i].key != sorted[i - 1].key) starts[groups++] = i;
     starts[groups] = n;
     if (groups < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: all rows are in one group: there is none to judge on");
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        "groups: all rows are in one group, so no group can be held out");
     if (!held_out) *folds = (int)mrc_min(*folds, groups);
     deal_groups(sorted, starts, groups, *folds, held_out, seed, fold);
     return MERCER_OK;
@@ -109,8 +86,8 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
             if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
             char number[MRC_CLASS_CHARS];
             return mrc_fail(data->context, MERCER_ERROR_DATA,
-                            "tune: the split by %s leaves no row of class '%s' to fit to: all of them are judged on "
-                            "together; leave the class out, or choose another column",
+                            "the split by %s leaves class '%s' without training rows; drop the class or use another "
+                            "column",
                             data->key_kind == MRC_KEYS_TIMES ? "time" : "groups",
                             mrc_dataset_class_name(data, l, number));
         }
@@ -119,14 +96,11 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
 }
 
 /* fold (rows): the fold of every row. */
-static mercer_status split_by_keys(const mercer_dataset *data, mrc_criterion criterion, int *folds, uint64_t seed,
+static mercer_status split_by_keys(const mercer_dataset *data, bool held_out, int *folds, uint64_t seed,
                                    signed char *fold)
 {
     mrc_keyed *sorted;
-    bool held_out = criterion == MRC_HOLDOUT, times = data->key_kind == MRC_KEYS_TIMES;
-    if (criterion == MRC_LOO || criterion == MRC_GCV || (times && !held_out))
-        return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "tune_criterion %s does not keep %s; holdout%s does",
-                        names[criterion], times ? "times in order" : "groups together", times ? "" : " or kfold");
+    bool times = data->key_kind == MRC_KEYS_TIMES;
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &sorted, data->rows, sizeof *sorted, "keys of rows"));
     for (int64_t i = 0; i < data->rows; i++) sorted[i] = (mrc_keyed){data->keys[i], i};
@@ -137,7 +111,7 @@ static mercer_status split_by_keys(const mercer_dataset *data, mrc_criterion cri
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* A row that is held back whose class no row is fitted to changes places with one that is. */
+/* Swap held-out rows whose class has no training row with training rows of other classes. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 {
     int64_t *counts, spare = split->folds[0].count - 1;
@@ -186,8 +160,7 @@ static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64
     for (int64_t i = 0; i < m; i++) drawn[i] = mrc_random_permutation(rng, data->rows, i);
     MRC_TRY(mrc_row_units(data, drawn, m, unit, &units));
     if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "tune: all rows have equal features, so none can be held out");
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so none can be held out");
     folds = (int)mrc_min(folds, units);
     for (int64_t i = 0; i < m; i++) {
         bool is_new = unit[i] == dealt; /* units are numbered in the order of their first rows */
@@ -206,18 +179,19 @@ static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64
     return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
 }
 
-static mercer_status make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
-                          uint64_t seed)
+mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed)
 {
     int64_t n = data->rows, room[MRC_FOLDS] = {0};
-    bool held_out = criterion == MRC_HOLDOUT;
-    int folds = held_out ? 2 : criterion == MRC_KFOLD ? (int)mrc_min(KFOLDS, n) : 1;
+    bool held_out = n >= FOLD_ROWS || data->key_kind == MRC_KEYS_TIMES;
+    int folds = held_out ? 2 : (int)mrc_min(n < FEW_ROWS ? 2 * FOLDS : FOLDS, n);
     signed char *fold = NULL;
     MRC_SCOPE(scope, data->context);
-    if (n < 2) return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: %lld rows are too few", (long long)n);
+    *out = (mrc_split){.held_out = held_out};
+    if (n < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "%lld rows are too few to hold some out", (long long)n);
     if (data->keys) {
         MRC_TRY(mrc_scope_alloc(&scope, &fold, n, sizeof *fold, "folds of rows"));
-        MRC_TRY(split_by_keys(data, criterion, &folds, seed, fold));
+        MRC_TRY(split_by_keys(data, held_out, &folds, seed, fold));
     }
     int64_t held = held_out ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0, fitted = mrc_min(n - held, most);
     for (int f = 0; f < folds; f++) room[f] = (fitted + folds - 1 - f) / folds;
@@ -227,11 +201,4 @@ static mercer_status make(mrc_split *out, const mercer_dataset *data, mrc_criter
     if (!fold) return deal_rows(out, data, mrc_min(n, fitted + held), folds, held_out, room[HELD], rng);
     gather(out, n, folds, room, fold, rng);
     return MERCER_OK;
-}
-
-mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
-                             uint64_t seed)
-{
-    *out = (mrc_split){0};
-    return make(out, data, criterion, most, seed);
 }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hyperparameters of a fit: whether they are searched, with which effort, and what the search leaves to the steps
+ * after it: kernel, fitted preprocessing, ridge and number of centers.
+ *
+ * Effort and budget: an effort sets sizes. A budget is wall-clock time; it selects the largest effort whose predicted
+ * time fits, and a deadline for search and training.
+ */
+#include "fit/fitting.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "features/gradient.h"
+#include "features/metric.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Centers without a search, by effort. The search's own are in search/search_effort.c. */
+static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------ */
+
+static mercer_status check_learning(const mercer_fit_options *options, mercer_context *context)
+{
+    mercer_kernel kernel, slope;
+    bool open;
+    if (options->metric) MRC_TRY(mrc_metric_check(context, options->metric, 0));
+    if (options->learn_features != MERCER_ON) return MERCER_OK;
+    const char *set = options->metric               ? "metric"
+                      : options->model              ? "model"
+                      : options->tune == MERCER_OFF ? "tune off"
+                                                    : mrc_plan_fixed(options);
+    if (set)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: learn_features has no effect with %s; remove one of them", set);
+    MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
+    return mrc_gradient_slope(context, &kernel, &slope);
+}
+
+mercer_status mrc_fit_check_search(const mercer_fit_options *options, mercer_context *context)
+{
+    if (options->effort < 0 || options->effort > MRC_MOST_EFFORT)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d, it must be 1 to %d, or 0: the default",
+                        options->effort, MRC_MOST_EFFORT);
+    if (!(options->budget >= 0) || !isfinite(options->budget))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "budget is %g, it must be a number of seconds, or 0: none",
+                        options->budget);
+    if (options->metric && options->model)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric has no effect with model; remove one of them");
+    MRC_TRY(check_learning(options, context));
+    const char *fixed = options->model ? "model" : mrc_plan_fixed(options);
+    if (options->tune != MERCER_ON || !fixed) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, but %s is given; remove one of them", fixed);
+}
+
+/* Whether bandwidth and metric of the kernel can be searched: it is a function of the L1 or L2 distance. */
+static bool is_searchable(const mercer_fit_options *options)
+{
+    mercer_kernel kernel, slope;
+    bool open;
+    return !options->kernel || (mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK && open &&
+                                mrc_gradient_slope(NULL, &kernel, &slope) == MERCER_OK);
+}
+
+/* ---- Whether to search ------------------------------------------------------------------------------------------- */
+
+/* Warn about what is neither given nor searched because of an option that was given. */
+static void warn_about_defaults(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options, open = {0};
+    mercer_context *context = self->context;
+    const char *fixed = mrc_plan_fixed(options);
+    bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
+    bool complete = self->train.lambda > 0 && fixed && (options->kernel || options->kernel_function);
+    if (!searched || complete || options->model || options->checkpoint || self->outer) return;
+    const char *option = options->tune == MERCER_OFF ? "tune"
+                         : fixed                     ? fixed
+                         : options->augment          ? "augment"
+                         : options->samples > 0      ? "samples"
+                                                     : NULL;
+    if (option && self->report.search_skipped)
+        mrc_warn(context, option,
+                 "%s is %s, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
+                 "ones or the defaults",
+                 option, options->tune == MERCER_OFF ? "off" : "given");
+    else if (options->kernel && self->report.search_skipped)
+        mrc_warn(context, "kernel", "kernel %s has no metric to search, so only the ridge is searched",
+                 options->kernel);
+    else if (options->kernel)
+        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
+}
+
+mercer_status mrc_fit_decide_search(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    const char **why = &self->report.search_skipped;
+    bool possible = true;
+    *why = self->outer ? "the hyperparameters are known" : mrc_plan_search_skipped(options, &self->info, self->memory);
+    if (!*why && !is_searchable(options)) *why = "the kernel has no bandwidth or no metric to search";
+    if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
+    if (!possible) *why = "there are fewer than 50 different rows or groups";
+    self->searches = !*why;
+    if (self->data) warn_about_defaults(self);
+    return MERCER_OK;
+}
+
+/* ---- Effort ------------------------------------------------------------------------------------------------------ */
+
+int64_t mrc_fit_default_centers(const mercer_fitting *self)
+{
+    int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
+    return self->searches ? mrc_effort_of(effort).final_centers : plain_centers[effort - 1];
+}
+
+/* Predict the seconds of search, training and calibration with the current effort. */
+static double predict_seconds(mercer_fitting *self, double rate)
+{
+    const mercer_dataset_info *info = &self->info;
+    mercer_plan plan;
+    double search =
+        self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / rate : 0;
+    self->report.points = mrc_fit_points(&self->options, info);
+    bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
+    double training = known ? plan.seconds : 0, folds = mrc_fit_is_cross_validated(self) ? 2 : 0;
+    return search + (1 + folds) * training;
+}
+
+mercer_status mrc_fit_choose_effort(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    double rate = 0, seconds = 0;
+    self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
+    if (!(options->budget > 0)) return MERCER_OK;
+    /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */
+    double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
+    if (!options->comm) self->deadline = self->opened + share * options->budget;
+    MRC_TRY(mrc_plan_measure(self->context, &rate));
+    for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
+        seconds = predict_seconds(self, rate);
+        if (mrc_seconds() - self->opened + seconds <= options->budget) break;
+    }
+    if (self->effort == 0) {
+        self->effort = 1;
+        mrc_warn(self->context, "budget", "budget %.3g s is too small: effort 1 takes about %.2g s", options->budget,
+                 seconds);
+    }
+    return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
+}
+
+/* ---- The search -------------------------------------------------------------------------------------------------- */
+
+/* Fit the preprocessing that is given, with the given metric, or the one that a metric is learned for. */
+static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
+{
+    const mercer_fit_options *options = &self->options;
+    bool given = options->preprocess && strcmp(options->preprocess, "auto") != 0;
+    if (!given && !options->metric && options->learn_features != MERCER_ON) return MERCER_OK;
+    MRC_TRY(mercer_preprocess_fit(out, self->context, mrc_fit_preprocess(options, &self->info), self->data));
+    if (!options->metric) return MERCER_OK;
+    return mrc_fit_set_metric(self->context, *out, kernel, options->metric, self->info.features);
+}
+
+/* Take kernel, preprocessing and ridge from the search. */
+static mercer_status take_result(mercer_fitting *self)
+{
+    mrc_search_result *found = &self->found;
+    mercer_fit_report *report = &self->report;
+    bool given = self->train.lambda > 0 || self->no_ridge;
+    self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
+    found->preprocess = NULL;
+    report->points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
+    if (!given) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
+    if (given && !(found->error <= 1))
+        mrc_warn(
+            self->context, "lambda",
+            "ridge %g is given, and the best held-out error with it, %.3g, is above that of a constant prediction; "
+            "leave the ridge to the search",
+            self->no_ridge ? 0 : self->train.lambda, found->error);
+    report->search_error = found->error, report->search_ridge = found->ridge;
+    report->search_rows = found->rows, report->search_held = found->held, report->search_cut = found->cut;
+    for (int i = 0; i < MRC_SEARCH_SIZES; i++)
+        report->search_centers[i] = found->centers[i], report->search_center_errors[i] = found->errors[i];
+    self->journal = mrc_view(self->search.journal, self->search.steps, MRC_JOURNAL_COLUMNS, MERCER_F64);
+    report->search_steps = &self->journal;
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_search(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
+    mercer_kernel kernel;
+    bool open, names = options->kernel || options->learn_features == MERCER_ON;
+    double lambda = self->train.lambda, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
+    double start = mrc_seconds();
+    MRC_TRY(mrc_fit_parse_kernel(options, self->context, 1, &kernel, &open));
+    MRC_TRY(fit_given(self, &kernel, &given));
+    bool means = options->center_method && strcmp(options->center_method, "kmeans") == 0;
+    mrc_search_task task = {.context = self->context,
+                            .data = self->data,
+                            .kernel = names ? &kernel : NULL,
+                            .norm_2 = means || options->metric,
+                            .preprocess = given,
+                            .units = &self->units,
+                            .ridge = self->no_ridge ? 0 : ridge,
+                            .effort = self->effort,
+                            .memory = self->memory,
+                            .seed = options->seed,
+                            /* the rest is for training */
+                            .deadline = self->deadline > 0 ? self->opened + options->budget / 2 : 0,
+                            .progress = options->progress,
+                            .progress_user = options->progress_user,
+                            .state = &self->search};
+    MRC_TRY(mrc_fit_open_search_state(self, &task));
+    MRC_TRY(mrc_search_run(&task, &self->found));
+    if (task.save) task.save(task.save_user, true);
+    MRC_TRY(take_result(self));
+    self->report.search_seconds = mrc_seconds() - start;
+    return MERCER_OK;
+}
+
+/* ---- The number of centers --------------------------------------------------------------------------------------- */
+
+/* Whether the number of centers is left to the fit. */
+static bool is_size_open(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
+    return options->centers == 0 && !options->given_centers && random && !options->augment;
+}
+
+static void set_size(mercer_fitting *self, int64_t p)
+{
+    int64_t n = self->info.rows;
+    self->options.centers = p >= n - n / 5 ? -1 : p; /* nearly all: all rows have a direct solver */
+}
+
+void mrc_fit_choose_size(mercer_fitting *self)
+{
+    mercer_train_options *train = &self->train;
+    mercer_plan plan;
+    self->report.search_more_centers = (double)NAN;
+    if (!self->searches) return;
+    bool open = is_size_open(self), chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience;
+    int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
+    if (open) set_size(self, p);
+    if (self->data && !self->model) self->report.points = mrc_fit_points(&self->options, &self->info);
+    train->converge = chooses ? MERCER_ON : train->converge; /* candidates were scored by exact solutions */
+    while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
+    if (chooses && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) train->converge = MERCER_AUTO;
+    int64_t chosen = mrc_fit_center_count(self);
+    if (self->found.centers[0] > 0 && chosen < self->info.rows)
+        self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+}
+
+/* ---- The plan's text --------------------------------------------------------------------------------------------- */
+
+void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan)
+{
+    const mercer_fit_report *report = &self->report;
+    if (self->outer) return;
+    if (report->search_skipped) {
+        mrc_plan_say(plan, "no search: %s\n", report->search_skipped);
+        return;
+    }
+    if (!report->search_steps) {
+        if (!self->model) mrc_plan_say(plan, "search: before training, effort %d\n", self->effort);
+        return;
+    }
+    mrc_plan_say(plan, "search: effort %d, %lld steps, %.1f s%s\n", self->effort, (long long)self->search.steps,
+                 report->search_seconds, report->search_cut ? " (ended by the budget)" : "");
+    mrc_plan_say(plan, "search: kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance\n",
+                 report->kernel, report->search_ridge, report->search_error);
+    mrc_plan_say(plan, "search: error with %lld, %lld, %lld centers: %.4g, %.4g, %.4g",
+                 (long long)report->search_centers[0], (long long)report->search_centers[1],
+                 (long long)report->search_centers[2], report->search_center_errors[0], report->search_center_errors[1],
+                 report->search_center_errors[2]);
+    if (isfinite(report->search_more_centers))
+        mrc_plan_say(plan, "; twice the centers would remove about %.1f %% of the error",
+                     100 * report->search_more_centers);
+    mrc_plan_say(plan, "\n");
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sizes of each effort. A step of a descent with n training rows, m = 2 n rows in all, p centers and w columns
+ * costs
+ *
+ *   n p^2 + p^3 / 3     normal equations          4 m p c     weights of pairs
+ *   m p (3 w + 60)      distances, their sums over pairs, and four evaluations of the kernel function
+ *
+ * flops in double, and the final fits n p^2 + 7 p^3 / 3 at three sizes.
+ */
+#include "search/search.h"
+
+static const mrc_effort efforts[MRC_MOST_EFFORT] = {{12, 16, 512, 128, 8192, 4096, 512, 1500},
+                                                    {24, 32, 768, 192, 16384, 8192, 1024, 3000},
+                                                    {30, 50, 1024, 256, 32768, 8192, 1024, 6000},
+                                                    {50, 90, 1536, 384, 65536, 16384, 1536, 10000},
+                                                    {60, 150, 2048, 512, 131072, 16384, 2048, 16000}};
+
+mrc_effort mrc_effort_of(int effort)
+{
+    return efforts[mrc_max(1, mrc_min(effort, MRC_MOST_EFFORT)) - 1];
+}
+
+static double step_flops(double n, double p, double w, double c)
+{
+    return n * p * p + p * p * p / 3 + 2 * n * p * (3 * w + 60 + 4 * c);
+}
+
+double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c)
+{
+    mrc_effort e = mrc_effort_of(effort);
+    double rows = (double)n, w = 2 * (double)d, outputs = (double)c;
+    double fitted = (double)mrc_min(e.fitted, n / 2), centers = (double)mrc_min(e.centers, n / 2);
+    double first = 2 * (double)e.first * step_flops(fitted, centers, w, outputs);
+    double second = (double)e.second * step_flops(2 * fitted, 1.5 * centers, w, outputs);
+    double scored = (double)mrc_min(e.score_rows, n), p = (double)mrc_min(e.score_size, n);
+    double score = 1.4 * scored * p * p + 7 * p * p * p / 3 + 3 * scored * p * (w + 20);
+    return first + second + score + 100 * rows * (double)d;
+}

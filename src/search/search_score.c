@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scores of candidates by small fits, the final ridge, and the error with more centers.
+ *
+ *   l* = the largest ridge l with E(l) <= (1 + SLACK) min E,     E: held-out squared error at the largest size
+ *
+ * Among ridges that are equally good on few rows the largest is the safest. Cost: n p^2 flops and p^3 / 3 for each
+ * ridge and fold.
+ */
+#include "search/search_parts.h"
+
+#include "core/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { RIDGES = 7 };
+#define SLACK 0.01
+
+/* Small fits of a candidate to at most `rows` training rows. */
+typedef struct scorer {
+    mrc_small_rows rows;
+    mercer_matrix z;
+    double ridges[MRC_RIDGES];
+    int count;
+} scorer;
+
+static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, const mrc_candidate *candidate,
+                                 int64_t rows, scorer *out)
+{
+    const mrc_split *split = &self->split;
+    int64_t k = candidate->norm_1 || !self->joined_x.data ? self->points.width : self->points.features, at = 0;
+    bool held_out = split->held_out;
+    int64_t each = held_out ? rows : (rows + split->fold_count - 1) / split->fold_count;
+    int64_t n = 0;
+    for (int f = 0; f < split->fold_count; f++)
+        n += mrc_min(split->folds[f].count, held_out && f > 0 ? rows / 2 : each);
+    *out = (scorer){.rows = {.count = split->fold_count, .held_out = held_out}};
+    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, k, MERCER_F32, "rows of small fits"));
+    MRC_TRY(mrc_scope_view(scope, &out->rows.y, n, self->points.y.cols, MERCER_F64, "targets of small fits"));
+    double *weights = NULL;
+    if (self->points.weights) MRC_TRY(mrc_scope_alloc(scope, &weights, n, sizeof *weights, "weights of small fits"));
+    for (int f = 0; f < split->fold_count; f++) {
+        mrc_span from = split->folds[f];
+        int64_t count = mrc_min(from.count, held_out && f > 0 ? rows / 2 : each);
+        mercer_matrix to = mrc_rows(&out->rows.x, at, count);
+        mrc_search_points_map(self, candidate, from.first, &to);
+        for (int64_t i = 0; i < count; i++) {
+            memcpy(mrc_row(&out->rows.y, at + i), mrc_row(&self->points.y, from.first + i),
+                   (size_t)self->points.y.cols * sizeof(double));
+            if (weights) weights[at + i] = self->points.weights[from.first + i];
+        }
+        out->rows.folds[f] = (mrc_span){at, count};
+        at += count;
+    }
+    out->rows.weights = weights;
+    return MERCER_OK;
+}
+
+/* Score all ridges with p centers. */
+static mercer_status score(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
+                           double *errors)
+{
+    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(mrc_scope_view(&scope, &with->z, p, with->rows.x.cols, MERCER_F32, "centers of small fits"));
+    mrc_small_gather_centers(&with->rows, &with->rows.x, &with->z);
+    MRC_TRY(mrc_small_fits_create(&fits, self->task->context, &with->rows, p, with->ridges, with->count));
+    return mrc_small_fits_try(fits, kernel, &with->rows.x, &with->z, errors);
+}
+
+static int64_t training_rows(const mrc_small_rows *rows)
+{
+    int64_t n = 0;
+    for (int f = 0; f < rows->count - (rows->held_out ? 1 : 0); f++) n += rows->folds[f].count;
+    return n;
+}
+
+mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate)
+{
+    scorer with;
+    double errors[MRC_RIDGES];
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(open_scorer(self, &scope, candidate, self->effort.score_rows / 2, &with));
+    with.count = self->task->ridge >= 0 ? 1 : 3;
+    for (int r = 0; r < with.count; r++)
+        with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
+    int64_t p = mrc_min(self->effort.score_size / 2, training_rows(&with.rows));
+    MRC_TRY(score(self, &with, &candidate->kernel, p, errors));
+    candidate->error = (double)INFINITY;
+    for (int r = 0; r < with.count; r++) candidate->error = fmin(candidate->error, errors[r]);
+    return MERCER_OK;
+}
+
+/* The largest ridge whose error is within SLACK of the smallest. Ridges descend. */
+static int pick_ridge(const double *errors, int count, double *least)
+{
+    *least = (double)INFINITY;
+    for (int r = 0; r < count; r++) *least = fmin(*least, errors[r]);
+    for (int r = 0; r < count; r++)
+        if (errors[r] <= (1 + SLACK) * *least) return r;
+    return 0;
+}
+
+mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
+{
+    mrc_search_result *result = self->result;
+    scorer with;
+    double errors[MRC_RIDGES];
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
+    with.count = self->task->ridge >= 0 ? 1 : RIDGES;
+    for (int r = 0; r < with.count; r++)
+        with.ridges[r] = with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, 1 - 0.5 * r));
+    int64_t n = training_rows(&with.rows), p = mrc_min(self->effort.score_size, n);
+    for (int s = 0; s < MRC_SEARCH_SIZES; s++) {
+        int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
+        if (size < 1) continue;
+        MRC_TRY(score(self, &with, &best->kernel, size, errors));
+        int r = pick_ridge(errors, with.count, &result->errors[s]);
+        result->centers[s] = size;
+        result->ridge = with.ridges[r], result->error = errors[r];
+    }
+    result->rows = n, result->held = with.rows.held_out ? with.rows.folds[with.rows.count - 1].count : n;
+    return MERCER_OK;
+}
+
+/* ---- More centers ------------------------------------------------------------------------------------------------ */
+
+#define MOST_RHO 0.9 /* errors that fall by the same amount with each doubling would become negative */
+
+/*
+ * Errors e0, e1, e2 with p/4, p/2 and p centers. Each doubling is assumed to bring rho = (e1 - e2) / (e0 - e1) times
+ * the gain of the one before, which holds for errors a + b P^-s:  e(P) = e2 - (e1 - e2) rho (1 - rho^k) / (1 - rho),
+ * k = log2(P / p).
+ */
+double mrc_search_error_with(const mrc_search_result *found, int64_t centers)
+{
+    const double *e = found->errors;
+    double before = e[0] - e[1], last = e[1] - e[2], rho = before > 0 ? fmin(last / before, MOST_RHO) : MOST_RHO;
+    if (found->centers[0] == 0) return (double)NAN;
+    if (!(last > 0)) return e[2];
+    double k = log2((double)centers / (double)found->centers[2]);
+    return fmax(0, e[2] - last * rho * (1 - pow(rho, k)) / (1 - rho));
+}
+
+double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more)
+{
+    double error = mrc_search_error_with(found, centers);
+    return error > 0 ? (error - mrc_search_error_with(found, more)) / error : (double)NAN;
+}
