@@ -32,6 +32,9 @@
 #define RATE_EXPONENT 0.10
 #define RATE_RIDGE    0.20
 
+/* The exponent moves in every second step only: its slope costs as much as all the others together. */
+enum { EXPONENT_PERIOD = 2 };
+
 #define PI          3.14159265358979323846
 #define MOMENTUM    0.9
 #define SQUARES     0.99
@@ -182,7 +185,8 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     if (task->learns_exponent) kernel.gamma = mrc_descent_exponent(&kernel, values[own]);
     MRC_TRY(draw_rows(self, step, values));
     mrc_error_gradient *g = &self->gradient;
-    MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), &self->draw, g));
+    bool by_exponent = task->learns_exponent && step % EXPONENT_PERIOD == 1;
+    MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), by_exponent, &self->draw, g));
     *usable = g->solved && isfinite(g->error);
     if (!*usable) return MERCER_OK;
     if (task->kind == MRC_LEARN_MAP) find_map_slope(self, values);
@@ -213,10 +217,12 @@ static void step_down(const mrc_descent *task, mrc_descent_state *state, const d
     double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
     double rate = find_rate(task, state);
     for (int64_t i = 0; i < state->count; i++) {
-        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT : RATE_RIDGE;
+        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT * EXPONENT_PERIOD : RATE_RIDGE;
+        int count = i == own ? (step + EXPONENT_PERIOD - 1) / EXPONENT_PERIOD : step; /* of updates */
+        if (i == own && step % EXPONENT_PERIOD != 1) continue;
         state->mean[i] = MOMENTUM * state->mean[i] + (1 - MOMENTUM) * g;
         state->square[i] = SQUARES * state->square[i] + (1 - SQUARES) * g * g;
-        double mean = state->mean[i] / (1 - pow(MOMENTUM, step)), square = state->square[i] / (1 - pow(SQUARES, step));
+        double mean = state->mean[i] / (1 - pow(MOMENTUM, count)), square = state->square[i] / (1 - pow(SQUARES, count));
         if (square > 0) state->values[i] -= decay * by * mean / sqrt(square);
         if (i < own && task->kind != MRC_LEARN_MAP)
             state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));
