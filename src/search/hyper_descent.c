@@ -32,6 +32,9 @@
 #define RATE_EXPONENT 0.10
 #define RATE_RIDGE    0.20
 
+/* The exponent moves in every second step only: its slope costs as much as all the others together. */
+enum { EXPONENT_PERIOD = 2 };
+
 #define PI          3.14159265358979323846
 #define MOMENTUM    0.9
 #define SQUARES     0.99
@@ -102,29 +105,38 @@ typedef struct workspace {
     float *entries;            /* (k k) of the map, host memory */
 } workspace;
 
-/* Append rows of units in random order from a range of units until `wanted` rows are drawn; *next: the first position
-   of the permutation that was not used. Returns the number of rows drawn. */
-static int64_t draw_units(const mrc_descent_rows *rows, mrc_rng rng, int64_t first, int64_t count, int64_t *next,
-                          int64_t wanted, int64_t *out)
+/* A range of units in random order, used up to position `end`. */
+typedef struct unit_order {
+    mrc_rng rng;
+    int64_t first, count, next, end;
+} unit_order;
+
+/* Write `wanted` rows of the next units. If units have fewer rows, these are repeated: they count several times. */
+static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t wanted, int64_t *out)
 {
     int64_t drawn = 0;
-    while (drawn < wanted && *next < count) {
-        int64_t unit = first + mrc_random_permutation(rng, count, (*next)++);
+    while (drawn < wanted && units->next < units->end) {
+        int64_t unit = units->first + mrc_random_permutation(units->rng, units->count, units->next++);
         for (int64_t i = rows->start[unit]; i < rows->start[unit + 1] && drawn < wanted; i++)
             out[drawn++] = rows->order[i];
     }
-    return drawn;
+    for (int64_t i = drawn; i < wanted && drawn > 0; i++) out[i] = out[i % drawn];
 }
 
-/* Fill `numbers`; the sides have at most fitted and held rows: fewer, if units are large. */
-static void draw_numbers(workspace *self, int step, int64_t *fitted, int64_t *held)
+/* Fill `numbers`. Without times, the last unit is left to the held-out side: a unit with most of the rows could
+   otherwise leave none. */
+static void draw_numbers(workspace *self, int step)
 {
     const mrc_descent_rows *rows = self->task->rows;
     mrc_rng rng = {self->task->seed, self->task->sequence + (uint64_t)step};
-    int64_t next = 0, first = 0, count = rows->units;
-    *fitted = draw_units(rows, rng, 0, rows->early > 0 ? rows->early : rows->units, &next, self->fitted, self->numbers);
-    if (rows->early > 0) next = 0, first = rows->early, count = rows->units - rows->early;
-    *held = draw_units(rows, rng, first, count, &next, self->held, self->numbers + *fitted);
+    int64_t n = rows->units, early = rows->early;
+    unit_order units = {rng, 0, early > 0 ? early : n, 0, early > 0 ? early : mrc_max(1, n - 1)};
+    draw_units(rows, &units, self->fitted, self->numbers);
+    if (early > 0)
+        units = (unit_order){rng, early, n - early, 0, n - early};
+    else
+        units.end = n;
+    draw_units(rows, &units, self->held, self->numbers + self->fitted);
 }
 
 /* Points of a draw: gathered, then scaled or mapped. */
@@ -149,11 +161,7 @@ static mercer_status make_points(workspace *self, const double *values)
 static mercer_status draw_rows(workspace *self, int step, const double *values)
 {
     const double *weights = self->task->rows->weights;
-    int64_t fitted, held;
-    draw_numbers(self, step, &fitted, &held);
-    /* Units of several rows can leave a side short: fill it with its own rows, which then count twice. */
-    for (int64_t i = fitted + held, from = 0; i < self->fitted + self->held && fitted + held > 0; i++, from++)
-        self->numbers[i] = self->numbers[held > 0 ? fitted + from % held : from % fitted];
+    draw_numbers(self, step);
     for (int64_t i = 0; i < self->fitted + self->held && weights; i++) self->weights[i] = weights[self->numbers[i]];
     return make_points(self, values);
 }
@@ -182,7 +190,8 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     if (task->learns_exponent) kernel.gamma = mrc_descent_exponent(&kernel, values[own]);
     MRC_TRY(draw_rows(self, step, values));
     mrc_error_gradient *g = &self->gradient;
-    MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), &self->draw, g));
+    bool by_exponent = task->learns_exponent && step % EXPONENT_PERIOD == 1;
+    MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), by_exponent, &self->draw, g));
     *usable = g->solved && isfinite(g->error);
     if (!*usable) return MERCER_OK;
     if (task->kind == MRC_LEARN_MAP) find_map_slope(self, values);
@@ -213,10 +222,12 @@ static void step_down(const mrc_descent *task, mrc_descent_state *state, const d
     double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
     double rate = find_rate(task, state);
     for (int64_t i = 0; i < state->count; i++) {
-        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT : RATE_RIDGE;
+        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT * EXPONENT_PERIOD : RATE_RIDGE;
+        int count = i == own ? (step + EXPONENT_PERIOD - 1) / EXPONENT_PERIOD : step; /* of updates */
+        if (i == own && step % EXPONENT_PERIOD != 1) continue;
         state->mean[i] = MOMENTUM * state->mean[i] + (1 - MOMENTUM) * g;
         state->square[i] = SQUARES * state->square[i] + (1 - SQUARES) * g * g;
-        double mean = state->mean[i] / (1 - pow(MOMENTUM, step)), square = state->square[i] / (1 - pow(SQUARES, step));
+        double mean = state->mean[i] / (1 - pow(MOMENTUM, count)), square = state->square[i] / (1 - pow(SQUARES, count));
         if (square > 0) state->values[i] -= decay * by * mean / sqrt(square);
         if (i < own && task->kind != MRC_LEARN_MAP)
             state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));

@@ -49,6 +49,10 @@ static mercer_status order_rows(mrc_searcher *self)
         order[i] = sorted[i].row;
         if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[u++] = i;
     }
+    if (units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        "search: all its training rows are in one group, so no group can be held out; turn the search "
+                        "off or drop the groups");
     start[units] = n;
     self->rows = (mrc_descent_rows){.x = mrc_rows(&self->points.x, 0, n),
                                     .y = mrc_rows(&self->points.y, 0, n),
