@@ -103,6 +103,8 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!*why && !is_searchable(options)) *why = "the kernel has no bandwidth or no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";
+    if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
+        mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
     self->searches = !*why;
     if (self->data) warn_about_defaults(self);
     return MERCER_OK;
