@@ -335,7 +335,7 @@ OPTIONS = [
     only_program("exchange", "host"),
     only_program("deadline", "30s"),
     only_program("no-map"),
-    only_program("config", "options.json"),
+    only_program("config", "options.json", words=("kernel",)),
     only_program("color", "never"),
 ]
 

@@ -248,12 +248,16 @@ void mrc_fit_choose_size(mercer_fitting *self)
     mercer_plan plan;
     self->report.search_more_centers = (double)NAN;
     if (!self->searches) return;
-    bool open = is_size_open(self), chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience;
+    bool open = is_size_open(self);
+    bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
     if (open) set_size(self, p);
-    train->converge = chooses ? MERCER_ON : train->converge; /* candidates were scored by exact solutions */
+    if (chooses) train->converge = MERCER_ON; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
-    if (chooses && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) train->converge = MERCER_AUTO;
+    /* Options of training may leave only solvers that work in batches, or memory only those. */
+    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
+                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
+        train->converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
         self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
