@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -60,7 +60,7 @@ def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**common, "title": "Held-out error by number of centers", "x": axis, "series": series}
 
 
-def _curve(name: str, points: list[tuple[float, Any]]) -> dict[str, Any]:
+def _curve(name: str, points: Sequence[tuple[float, Any]]) -> dict[str, Any]:
     return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points]}
 
 

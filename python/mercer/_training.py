@@ -96,7 +96,7 @@ class Watch:
 
     def tell_phase(self, phase: str, done: int, total: int, error: float) -> bool:
         """Report the progress of a phase of a fit outside training; return whether to stop."""
-        numbers = {name: math.nan if kind is C.c_double else 0 for name, kind in L.mercer_progress._fields_}
+        numbers: dict[str, Any] = {name: math.nan if kind is C.c_double else 0 for name, kind in L.mercer_progress._fields_}
         numbers |= {"phase": phase, "phase_share": done / total if total > 0 else -1.0, "error": error}
         progress = {name: numbers[name] for name in [*_PROGRESS, "error"]} | {"seconds": time.monotonic() - self.start}
         stop = self.failure.error is not None or self.context.interrupted
