@@ -678,7 +678,7 @@ static void test_odd_targets(void **state)
     for (int i = 0; i < ROWS; i++) y_all[i] = 1e100 * normal(5, i);
     assert_int_equal(try_table("large targets", ROWS, D, NULL, 0), MERCER_OK);
     for (int i = 0; i < ROWS; i++) labels_all[i] = 0;
-    try_table("one class of two", ROWS, D, NULL, 2);
+    assert_int_equal(try_table("one class of two", ROWS, D, NULL, 2), MERCER_OK);
     labels_all[7] = 1;
     assert_int_equal(try_table("one row of a class", ROWS, D, NULL, 2), MERCER_OK);
 }
