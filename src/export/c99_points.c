@@ -178,15 +178,16 @@ static void put_math(mrc_c99_job *job)
 {
     const char *source = "uk_math_body.h", *text = job->text ? job->text : "";
     bool general = job->direct && job->norm != 1 && job->norm != 0.5 && job->norm != 1.5;
-    bool wide = job->wide || !job->map.in_float, logs = strstr(text, "LOG") || general;
+    bool wide = job->wide || !job->map.in_float, logs = strstr(text, "LOG") != NULL;
     bool angle = job->form == MRC_FORM_ANGLE, exps = strstr(text, "EXP") != NULL;
     if (exps && !wide) mrc_c99_function(job, source, "exp_f32");
-    if ((exps && wide) || logs) {
+    if (logs && !wide) mrc_c99_function(job, source, "log_f32");
+    if (((exps || logs) && wide) || general) {
         mrc_c99_function(job, source, "from_bits_f64");
         mrc_c99_function(job, source, "to_bits_f64");
         mrc_c99_function(job, source, "exp_f64");
     }
-    if (logs) mrc_c99_function(job, source, "log_f64");
+    if ((logs && wide) || general) mrc_c99_function(job, source, "log_f64");
     if (strstr(text, "LOG1P")) mrc_c99_function(job, source, "log1p_f64");
     if (general) mrc_c99_function(job, source, "power_f64");
     if (job->direct && job->norm == 0.5) mrc_c99_function(job, source, "power_1_2_f64");
@@ -200,9 +201,9 @@ static void put_formula(mrc_c99_job *job)
     bool wide = job->wide || !job->map.in_float;
     const char *real = wide ? "double" : "float";
     mrc_output_text(&job->out,
-                    "#define REAL %s\n#define EXP exp_%s\n#define LOG log_f64\n#define LOG1P log1p_f64\n"
+                    "#define REAL %s\n#define EXP exp_%s\n#define LOG log_%s\n#define LOG1P log1p_f64\n"
                     "#define SQRT sqrt%s\n#define CAP(u) ((u) < %s ? (u) : %s)\n\n",
-                    real, wide ? "f64" : "f32", wide ? "" : "f", wide ? "800.0" : "128.0f", wide ? "800.0" : "128.0f");
+                    real, wide ? "f64" : "f32", wide ? "f64" : "f32", wide ? "" : "f", wide ? "800.0" : "128.0f", wide ? "800.0" : "128.0f");
     mrc_c99_own(job, "kernel_value");
     mrc_output_text(&job->out,
                     "static real kernel_value(real argument)\n{\n    const REAL a = KERNEL_A, b = KERNEL_B;\n"
