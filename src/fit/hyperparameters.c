@@ -145,8 +145,8 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     }
     if (self->effort == 0) {
         self->effort = 1;
-        mrc_warn(self->context, "budget", "budget %.3g s is too small: effort 1 takes about %.2g s", options->budget,
-                 seconds);
+        mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+                 fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
     }
     return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
 }
