@@ -249,7 +249,8 @@ void mrc_fit_choose_size(mercer_fitting *self)
     bool open = is_size_open(self), chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience;
     int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
     if (open) set_size(self, p);
-    if (self->data && !self->model) self->report.points = mrc_fit_points(&self->options, &self->info);
+    if (self->data && !self->model && !self->preprocess)
+        self->report.points = mrc_fit_points(&self->options, &self->info);
     train->converge = chooses ? MERCER_ON : train->converge; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
     if (chooses && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) train->converge = MERCER_AUTO;
