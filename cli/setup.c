@@ -49,6 +49,8 @@ int cli_check_job(const cli_values *v)
     mercer_status status = mercer_fit_check(NULL, &options);
     if (status == MERCER_OK && cli_has(v, "learn-features")) {
         options.learn_features = cli_switch(v, "learn-features");
+        if (options.learn_features == MERCER_ON && metric_file(v) != NULL)
+            return cli_error(CLI_USAGE, "--learn-features has no effect with --metric; remove one of them");
         CLI_TRY(check_last("learn-features", &options));
     }
     if (status == MERCER_OK && cli_has(v, "tune")) {
