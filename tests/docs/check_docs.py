@@ -9,7 +9,7 @@
 - docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
   draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
   of tools/make-docs has every page, and what it says of the API every function.
-- The default budget of a search is the one that the source has.
+- Efforts of the search, and the default one, are those of the source.
 """
 import glob
 import os
@@ -170,16 +170,19 @@ def check_api():
         [] if wanted else ["tests/headers/abi.txt: no functions"])
 
 
-def check_budget():
-    """The default budget of a search per row is the one that the source has, wherever it is named."""
-    seconds = re.search(r"#define ROW_BUDGET\s+([\d.]+)", read("src/fit/tuned/tuned.c"))
-    if not seconds:
-        return ["src/fit/tuned/tuned.c: no ROW_BUDGET"]
+def check_effort():
+    """The default effort and the largest one are those of the source, wherever they are named."""
+    source = read("src/search/search.h")
+    found = {name: re.search(rf"{name} = (\d+)", source) for name in ("MRC_MOST_EFFORT", "MRC_DEFAULT_EFFORT")}
+    if not all(found.values()):
+        return ["src/search/search.h: no MRC_MOST_EFFORT or MRC_DEFAULT_EFFORT"]
+    most, default = (match.group(1) for match in found.values())
     problems = []
-    for page in ("include/mercer/mercer.h", "docs/python.md", "docs/cli.md"):
-        named = re.findall(r"fewer than\s+10,000\s+rows\s+(\S+)\s+ms\s+(?:a|per)\s+row", read(page))
-        problems += [f"{page}: a search takes {float(seconds.group(1)) * 1000:g} ms per row, not {ms}" for ms in named
-                     if float(ms) != float(seconds.group(1)) * 1000]
+    for page, place in (("include/mercer/mercer.h", r"Effort of search and training, 1 \(quick\) to (\d) \(thorough\); 0: (\d)"),
+                        ("docs/cli.md", r"effort of search and training, 1 \(quick\) to (\d) \(thorough\) \(default:\s+(\d)\)")):
+        named = re.findall(place, read(page))
+        if not named or set(named) != {(most, default)}:
+            problems.append(f"{page}: efforts go to {most} and the default is {default}, not {named}")
     return problems
 
 
@@ -188,7 +191,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures() + check_api() + check_budget()
+    problems += check_walk() + check_pictures() + check_api() + check_effort()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
