@@ -203,7 +203,8 @@ static void put_formula(mrc_c99_job *job)
     mrc_output_text(&job->out,
                     "#define REAL %s\n#define EXP exp_%s\n#define LOG log_%s\n#define LOG1P log1p_f64\n"
                     "#define SQRT sqrt%s\n#define CAP(u) ((u) < %s ? (u) : %s)\n\n",
-                    real, wide ? "f64" : "f32", wide ? "f64" : "f32", wide ? "" : "f", wide ? "800.0" : "128.0f", wide ? "800.0" : "128.0f");
+                    real, wide ? "f64" : "f32", wide ? "f64" : "f32", wide ? "" : "f", wide ? "800.0" : "128.0f",
+                    wide ? "800.0" : "128.0f");
     mrc_c99_own(job, "kernel_value");
     mrc_output_text(&job->out,
                     "static real kernel_value(real argument)\n{\n    const REAL a = KERNEL_A, b = KERNEL_B;\n"
