@@ -16,9 +16,9 @@ memory: HOST=0 CUDA=1
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
 solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
-stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
+stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2 STOP_BUDGET=3
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
-constants: MEMBERS=8 PLAN_TEXT=4096 SHARDS_AUTO=-1 KERNEL_TEXT=256 ROUNDS=15 ROUND_ERRORS=16 TUNE_RIDGES=8
+constants: MEMBERS=8 PLAN_TEXT=4096 SHARDS_AUTO=-1 KERNEL_TEXT=256
 """
 
 CALLBACKS = """
@@ -31,7 +31,7 @@ matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q group_column=s time_column=s mapping=i
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d schema=s groups=*d times=*d
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q schema=s left_out=q
-fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=q intervals=i class_weight=s tune=i tune_budget=d tune_criterion=s tune_kernels=s average_models=q calibrate_to=s
+fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=i intervals=i class_weight=s tune=i effort=i budget=d calibrate_to=s
 save_options: struct_size=z centers=i weights=i
 export_options: struct_size=z format=s name=s
 table_column: name=s kind=s values=*d codes=*l words=*s word_count=q
@@ -51,8 +51,7 @@ train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eig
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i on_samples=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
-tune_try: kernel=s preprocess=s round=q rows=q centers=q multiple=d bandwidth=d ridge=d error=d errors=d8
-fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p rounds=q best_round=q round_errors=d16 tries=*tune_try try_count=q best_try=q tune_ridges=d8 tune_ridge_count=i tune_seconds=d tune_error=d tune_whole=i tune_rows=q tune_held=q tune_multiple=d tune_ridge=d tune_metric=*matrix untuned=s tune_second=q tune_around=q tune_flat=d2 tune_flat_ridge=d2 tune_centers=q3 tune_center_errors=d3 tune_more_centers=d
+fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p effort=i search_skipped=s search_error=d search_ridge=d search_seconds=d search_rows=q search_held=q search_cut=i search_steps=*matrix search_centers=q3 search_center_errors=d3 search_more_centers=d
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
 evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=evaluate_callback progress_user=p class_shift=*d

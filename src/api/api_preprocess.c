@@ -74,7 +74,7 @@ mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const 
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "preprocess: its factor is in a kernel's bandwidth; set the metric before it is folded");
     MRC_OWNED(mrc_metric_free) mrc_metric made = {0};
-    MRC_TRY(mrc_metric_given(&made, context->backend, MRC_NORM_2, features, metric));
+    MRC_TRY(mrc_metric_given(&made, context->backend, features, metric));
     return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 

@@ -378,7 +378,4 @@ void mrc_fix_signs(const mercer_matrix *vectors);
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape);
 
-/* What is above the diagonal of a matrix (n, n) f64 in host memory becomes what is below it. */
-void mrc_gram_mirror(const mercer_matrix *gram);
-
 #endif

@@ -152,14 +152,6 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
     return matrix->memory == MRC_HOST ? MERCER_OK : mrc_scope_add(scope, release_copy, backend, host);
 }
 
-void mrc_gram_mirror(const mercer_matrix *gram)
-{
-    for (int64_t i = 0; i < gram->rows && gram->memory == MRC_HOST; i++) {
-        double *row = mrc_row(gram, i);
-        for (int64_t j = i + 1; j < gram->cols; j++) row[j] = ((const double *)mrc_row(gram, j))[i];
-    }
-}
-
 /* ---- Origins ------------------------------------------------------------------------------------------------- */
 
 enum { FLAG_COLUMNS = 64 };

@@ -178,16 +178,17 @@ static void put_math(mrc_c99_job *job)
 {
     const char *source = "uk_math_body.h", *text = job->text ? job->text : "";
     bool general = job->direct && job->norm != 1 && job->norm != 0.5 && job->norm != 1.5;
-    bool wide = job->wide || !job->map.in_float, logs = strstr(text, "LOG") != NULL;
+    bool wide = job->wide || !job->map.in_float, logs = strstr(text, "LOG") != NULL,
+         wide_logs = (logs && wide) || general;
     bool angle = job->form == MRC_FORM_ANGLE, exps = strstr(text, "EXP") != NULL;
     if (exps && !wide) mrc_c99_function(job, source, "exp_f32");
     if (logs && !wide) mrc_c99_function(job, source, "log_f32");
-    if (((exps || logs) && wide) || general) {
+    if ((exps && wide) || wide_logs) {
         mrc_c99_function(job, source, "from_bits_f64");
         mrc_c99_function(job, source, "to_bits_f64");
         mrc_c99_function(job, source, "exp_f64");
     }
-    if ((logs && wide) || general) mrc_c99_function(job, source, "log_f64");
+    if (wide_logs) mrc_c99_function(job, source, "log_f64");
     if (strstr(text, "LOG1P")) mrc_c99_function(job, source, "log1p_f64");
     if (general) mrc_c99_function(job, source, "power_f64");
     if (job->direct && job->norm == 0.5) mrc_c99_function(job, source, "power_1_2_f64");

@@ -14,10 +14,6 @@
  * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
  * below 1e-9 down to r = 1e-7 |x - o|. Pairs that coincide have psi = 0 where psi has no limit.
  *
- * In float, for averages that need no more: a slope that is bounded, psi <= S / b^2 with S of about 2, loses 2^-24 S
- * |x| / b of K / b. That of laplace is not; it is kept below 2^12 / b^2 by a corner that is rounded within r < 2^-12 b,
- * where it loses 2^-12 |x| / b. That of exppower stays in double.
- *
  * Among ranks each shard of the centers gives sums of its own, which are added up in the tree of all sums over shards.
  */
 #include "features/gradient.h"
@@ -49,15 +45,6 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                     "the kernel %s has no gradients here: they are for functions of the distance that have a name",
                     entry ? entry->form.name : "of a callback");
-}
-
-/* The radius within which a corner is rounded, in bandwidths. */
-#define CORNER 0x1p-12
-
-bool mrc_gradient_in_float(const mercer_kernel *kernel)
-{
-    bool stretched = kernel->id == MRC_KERNEL_EXPPOWER || kernel->id == MRC_KERNEL_LPQ;
-    return !stretched || mrc_kernel_norm(kernel) == 1;
 }
 
 /* ---- The definition ---------------------------------------------------------------------------------------------- */
@@ -165,15 +152,6 @@ typedef struct gradient_job {
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
-/* to (count) = a times row, rounded to its type. */
-static void scale_row(mercer_dtype dtype, int64_t count, double a, const double *restrict row, void *restrict to)
-{
-    if (dtype == MERCER_F64)
-        for (int64_t k = 0; k < count; k++) ((double *)to)[k] = a * row[k];
-    else
-        for (int64_t k = 0; k < count; k++) ((float *)to)[k] = (float)(a * row[k]);
-}
-
 /* Row i minus the origin. */
 static void load_centred(const gradient_job *job, const mercer_matrix *points, int64_t i, double *restrict row)
 {
@@ -191,44 +169,36 @@ static void fill_weights(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
     const mercer_matrix *z = job->sum->z, *w = &job->weights;
-    int64_t columns = z->cols + 1, size = mrc_dtype_size(w->dtype);
+    int64_t columns = z->cols + 1;
     int64_t first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, w->rows);
     double *row = job->rows + worker * columns;
     for (int64_t j = first; j < end; j++) {
-        char *to = mrc_row(w, j);
+        double *to = mrc_row(w, j);
         load_centred(job, z, job->first_center + j, row);
         row[z->cols] = 1;
         for (int64_t l = 0; l < job->outputs; l++) {
             double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
-            scale_row(w->dtype, columns, a, row, to + l * columns * size);
+            for (int64_t k = 0; k < columns; k++) to[l * columns + k] = a * row[k];
         }
     }
 }
 
 /* gradient (d) = q - s x, of sums (d + 1) = [q | s]. */
-static void take_gradient(mercer_dtype dtype, int64_t d, const void *restrict sums, const double *restrict x,
-                          double *restrict gradient)
+static void take_gradient(int64_t d, const double *restrict sums, const double *restrict x, double *restrict gradient)
 {
-    const double *wide = sums;
-    const float *single = sums;
-    double s = dtype == MERCER_F64 ? wide[d] : (double)single[d];
-    if (dtype == MERCER_F64)
-        for (int64_t k = 0; k < d; k++) gradient[k] = wide[k] - s * x[k];
-    else
-        for (int64_t k = 0; k < d; k++) gradient[k] = (double)single[k] - s * x[k];
+    for (int64_t k = 0; k < d; k++) gradient[k] = sums[k] - sums[d] * x[k];
 }
 
 static void take_gradients(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
     int64_t d = job->x->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->x->rows);
-    int64_t bytes = (d + 1) * mrc_dtype_size(job->sums.dtype);
     double *x = job->rows + worker * (d + 1);
     for (int64_t i = first; i < end; i++) {
-        const char *sums = mrc_row(&job->sums, i);
+        const double *sums = mrc_row(&job->sums, i);
         double *to = (double *)mrc_row(job->gradients, i) + job->first_output * d;
         load_centred(job, job->x, i, x);
-        for (int64_t l = 0; l < job->outputs; l++) take_gradient(job->sums.dtype, d, sums + l * bytes, x, to + l * d);
+        for (int64_t l = 0; l < job->outputs; l++) take_gradient(d, sums + l * (d + 1), x, to + l * d);
     }
 }
 
@@ -259,15 +229,15 @@ static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t fi
 }
 
 /* Gradients at rows of x that pass together, some outputs after the other. */
-static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_t at_once, mercer_dtype real,
-                                 void *weights, void *sums)
+static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_t at_once, double *weights,
+                                 double *sums)
 {
     int64_t c = job->alpha->cols, columns = job->x->cols + 1, here = shards_of(job->sum).local;
     int64_t centers = mrc_min(job->most, job->sum->z->rows);
     for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
         job->outputs = mrc_min(at_once, c - job->first_output);
-        job->weights = mrc_view(weights, centers, job->outputs * columns, real);
-        job->sums = mrc_view(sums, here * job->x->rows, job->outputs * columns, real);
+        job->weights = mrc_view(weights, centers, job->outputs * columns, MERCER_F64);
+        job->sums = mrc_view(sums, here * job->x->rows, job->outputs * columns, MERCER_F64);
         MRC_TRY(sum_shards(backend, job->sum, &job->sums, add_slopes, job));
         mrc_parallel_for(backend->context->threads, parts_of(job->x->rows), take_gradients, job);
     }
@@ -275,15 +245,15 @@ static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_
 }
 
 static mercer_status slope_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
-                                   const mercer_matrix *x, const mercer_matrix *alpha, mercer_dtype real,
-                                   const mercer_matrix *gradients)
+                                   const mercer_matrix *x, const mercer_matrix *alpha, const mercer_matrix *gradients)
 {
     mrc_shards shards = shards_of(sum);
-    int64_t p = sum->comm ? sum->total : sum->z->rows, c = alpha->cols, row = (x->cols + 1) * mrc_dtype_size(real);
+    int64_t p = sum->comm ? sum->total : sum->z->rows, c = alpha->cols;
+    int64_t row = (x->cols + 1) * (int64_t)sizeof(double);
     int64_t most = WEIGHT_BYTES / row; /* rows of one output */
     int64_t rows = rows_at_once(sum, x->rows, row);
     int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(rows * shards.all, mrc_min(p, BLOCK_ROWS)))));
-    void *weights, *sums;
+    double *weights, *sums;
     gradient_job job = {.sum = sum, .slope = slope, .alpha = alpha, .most = mrc_max(1, most / at_once)};
     if (x->rows == 0) return MERCER_OK;
     MRC_SCOPE(scope, backend->context);
@@ -296,7 +266,7 @@ static mercer_status slope_product(mrc_backend *backend, const mrc_expansion *su
         int64_t some = mrc_min(rows, x->rows - first);
         mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
         job.x = &part, job.gradients = &to;
-        MRC_TRY(all_outputs(backend, &job, at_once, real, weights, sums));
+        MRC_TRY(all_outputs(backend, &job, at_once, weights, sums));
     }
     return MERCER_OK;
 }
@@ -323,14 +293,13 @@ static mercer_status add_signs(mrc_backend *backend, void *argument, int64_t fir
     return rows > 0 ? backend->ops->kernel_signs(backend, &pair, &weights, part) : MERCER_OK;
 }
 
-static mercer_status all_signs(mrc_backend *backend, sign_job *job, int64_t at_once, mercer_dtype real, void *weights,
-                               void *sums)
+static mercer_status all_signs(mrc_backend *backend, sign_job *job, int64_t at_once, double *weights, double *sums)
 {
     int64_t m = job->x->rows, d = job->x->cols, c = job->alpha->cols, here = shards_of(job->sum).local;
     for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
         int64_t outputs = mrc_min(at_once, c - job->first_output);
-        mercer_matrix y = mrc_view(sums, here * m, outputs * d, real);
-        job->weights = mrc_view(weights, job->sum->z->rows, outputs, real);
+        mercer_matrix y = mrc_view(sums, here * m, outputs * d, MERCER_F64);
+        job->weights = mrc_view(weights, job->sum->z->rows, outputs, MERCER_F64);
         MRC_TRY(sum_shards(backend, job->sum, &y, add_signs, job));
         for (int64_t i = 0; i < m; i++)
             for (int64_t k = 0; k < y.cols; k++)
@@ -340,14 +309,13 @@ static mercer_status all_signs(mrc_backend *backend, sign_job *job, int64_t at_o
 }
 
 static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
-                                  const mercer_matrix *x, const mercer_matrix *alpha, mercer_dtype real,
-                                  const mercer_matrix *gradients)
+                                  const mercer_matrix *x, const mercer_matrix *alpha, const mercer_matrix *gradients)
 {
     mrc_shards shards = shards_of(sum);
-    int64_t p = sum->comm ? sum->total : sum->z->rows, d = x->cols, c = alpha->cols, size = mrc_dtype_size(real);
+    int64_t p = sum->comm ? sum->total : sum->z->rows, d = x->cols, c = alpha->cols, size = sizeof(double);
     int64_t rows = rows_at_once(sum, x->rows, mrc_max(1, d * size));
     int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(rows * shards.all * d, p) * size)));
-    void *weights, *sums;
+    double *weights, *sums;
     sign_job job = {.sum = sum, .slope = slope, .alpha = alpha};
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_scope_alloc(&scope, &weights, sum->z->rows * at_once, size, "weights for gradients"));
@@ -356,7 +324,7 @@ static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum
         int64_t some = mrc_min(rows, x->rows - first);
         mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
         job.x = &part, job.gradients = &to;
-        MRC_TRY(all_signs(backend, &job, at_once, real, weights, sums));
+        MRC_TRY(all_signs(backend, &job, at_once, weights, sums));
     }
     return MERCER_OK;
 }
@@ -364,18 +332,15 @@ static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum
 /* ---- Either ------------------------------------------------------------------------------------------------------ */
 
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
-                                   const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients)
+                                   const mercer_matrix *alpha, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
     mrc_backend *processor = NULL;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
-    if (mrc_kernel_norm(&slope) != 1) {
-        if (real == MERCER_F32) slope.offset = CORNER * slope.bandwidth;
-        return slope_product(backend, sum, &slope, x, alpha, real, gradients);
-    }
+    if (mrc_kernel_norm(&slope) != 1) return slope_product(backend, sum, &slope, x, alpha, gradients);
     if (backend->ops->capabilities(backend).memory != MRC_HOST) /* the processor computes it */
         MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
-    mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, real, gradients);
+    mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, gradients);
     if (processor) mrc_backend_free(processor);
     return status;
 }
@@ -405,7 +370,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
                   pulled = mrc_rows(&block->pulled, 0, X->rows);
     mrc_preprocess_rows(model->preprocess, &points, X);
     MRC_TRY(mrc_check_finite(model->context, "X preprocessed", &points, NULL));
-    MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, MERCER_F64, &mapped));
+    MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, &mapped));
     mrc_preprocess_pull_back(model->preprocess, X, model->weights.cols, &mapped, &pulled);
     store(model, to, &pulled, X->cols);
     return MERCER_OK;

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * features: what the features of a model are worth, and metrics that are made of that.
+ * features: gradients of models, and metrics.
  *
  *   gradient.h   gradients of a model's outputs in its samples
- *   agop.h       their average outer product, AGOP: which directions of the feature space the outputs depend on
- *   metric.h     metrics: given ones checked, the next one from an AGOP; a metric becomes a linear map of the points
- *
- * Rounds of fitting, AGOP and a new metric are a part of the recipe (fit/learn.c).
+ *   metric.h     given metrics, checked; a metric becomes a linear map of the points
  */
 #ifndef MRC_FEATURES_GRADIENT_H
 #define MRC_FEATURES_GRADIENT_H
 
 #include "backends/backend.h"
 #include "model/model.h"
-
-/* The norm of the distance that a kernel is a function of. */
-typedef enum mrc_norm { MRC_NORM_1 = 1, MRC_NORM_2 = 2 } mrc_norm;
 
 /*
  * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x,
@@ -40,16 +34,12 @@ static inline mrc_expansion mrc_expansion_of(const mercer_model *model)
     return (mrc_expansion){&model->kernel, &model->centers, model->origin, model->comm, model->total};
 }
 
-/* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. real: the
-   arithmetic, f64, or f32 if the points are floats and mrc_gradient_in_float allows it. In norm 1 the processor does it
-   for a backend with memory of its own. Among ranks each has its rows of z and alpha and all of x, calls it, and gets
-   all gradients, to the same bits for any number of them. Memory beyond the arguments: at most 64 MiB, or a row of
-   weights, or 16 rows of sums for each shard of this rank. */
+/* The same by fused products in double with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory.
+   In norm 1 the processor computes it for a backend with memory of its own. Among ranks each has its rows of z and
+   alpha and all of x, calls it, and gets all gradients, to the same bits for any number of them. Memory beyond the
+   arguments: at most 64 MiB, or a row of weights, or 16 rows of sums for each shard of this rank. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
-                                   const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients);
-/* Whether the slope is bounded, or can be by a rounded corner, so that float sums lose about 1e-3 |x| / b of a pair's
-   share at most; or the norm is 1, where nothing cancels within a pair. */
-bool mrc_gradient_in_float(const mercer_kernel *kernel);
+                                   const mercer_matrix *alpha, const mercer_matrix *gradients);
 
 /* Gradients (m, c d) f32 or f64 of the model's outputs in the units of X, preprocessing and metric included. Arguments
    have been checked but for the values of X. MERCER_ERROR_UNSUPPORTED: a kernel without a slope, a model of ranks. */

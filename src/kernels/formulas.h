@@ -32,8 +32,7 @@
  *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
  *
  * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
- * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h). That of laplace
- * may have a rounded corner for sums in float: psi(max(r, offset)), offset = 0 otherwise.
+ * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
  *
  * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner
  * product in them, so they are formed from differences, pair by pair:
@@ -123,7 +122,6 @@ MRC_HD double mrc_rational_quadratic(const mercer_kernel *kernel, double s)
 MRC_HD double mrc_laplace_slope(const mercer_kernel *kernel, double s)
 {
     double r = sqrt(s);
-    r = r > kernel->offset ? r : kernel->offset;
     return r > 0 ? exp(-r / kernel->bandwidth) / kernel->bandwidth / r : 0;
 }
 
@@ -319,7 +317,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u)))                           \
     X(MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0,                                                                      \
       (u = CAP(a * SQRT(s)), FMA(u, FMA(u, (REAL)1 / 3, 1), 1) * EXP(-u)))                                             \
-    X(EXPPOWER, FLOAT, 1 / k->bandwidth / k->bandwidth, k->gamma / 2, MRC_STRETCHED)                                  \
+    X(EXPPOWER, FLOAT, 1 / k->bandwidth / k->bandwidth, k->gamma / 2, MRC_STRETCHED)                                   \
     X(CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, 1 / FMA(s, a, 1))                                             \
     X(RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha, EXP(b * LOG1P(a * s)))  \
     X(POLYNOMIAL, POWER, k->scale, k->offset, )                                                                        \
@@ -327,20 +325,19 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
     X(NNGP, ANGLE, k->bias * k->bias, 0, )                                                                             \
     X(LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s))                                                             \
-    X(EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma, MRC_STRETCHED)                                                  \
+    X(EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma, MRC_STRETCHED)                                                   \
     X(LPQ, DOUBLE, pow(k->bandwidth, -k->p), k->q / k->p, MRC_STRETCHED)                                               \
-    X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, k->offset,                                                              \
-      (u = SQRT(s), u = u > b ? u : b, u > 0 ? EXP(a * u) * (-a / u) : 0))                                             \
+    X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, 0, (u = SQRT(s), u > 0 ? EXP(a * u) * (-a / u) : 0))                    \
     X(SLOPE_GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s) * (-2 * a))                             \
     X(SLOPE_MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, EXP(-(a * SQRT(s))) * (a * a))                                 \
     X(SLOPE_MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u) * (a * a / 3)))       \
-    X(SLOPE_EXPPOWER, FLOAT, 1 / k->bandwidth / k->bandwidth, k->gamma / 2,                                           \
+    X(SLOPE_EXPPOWER, FLOAT, 1 / k->bandwidth / k->bandwidth, k->gamma / 2,                                            \
       (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? 2 * b * EXP(u - EXP(u)) / s : 0))                                \
     X(SLOPE_CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, (u = 1 / FMA(s, a, 1), 2 * u * a * u))                  \
     X(SLOPE_RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha,                   \
       EXP((b - 1) * LOG1P(a * s)) * (-2 * a * b))                                                                      \
     X(SLOPE_LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s) * -a)                                                  \
-    X(SLOPE_EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma,                                                           \
+    X(SLOPE_EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma,                                                            \
       (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? b * EXP(u - EXP(u)) / s : 0))
 
 /* exp(-(a s)^b); exp(-exp(7)) is 0. */

@@ -104,7 +104,6 @@ bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope)
     if (!mrc_kernel_find(kernel->id) || (norm != 1 && norm != 2)) return false;
     *slope = *kernel;
     slope->id = MRC_SLOPES + kernel->id;
-    slope->offset = 0; /* no rounded corner */
     return true;
 }
 

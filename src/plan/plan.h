@@ -64,8 +64,6 @@ const char *mrc_plan_fixed(const mercer_fit_options *options);
 
 /* plan_rates.c: measures flops per second in double on this machine, in a few milliseconds. */
 mercer_status mrc_plan_measure(mercer_context *context, double *flops_per_second);
-/* Flops per second in double that plans assume. */
-double mrc_plan_rate_double(mercer_context *context);
 
 /* Everything has been checked; the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,

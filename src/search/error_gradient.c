@@ -28,7 +28,7 @@
  * Host backends form the distances once and evaluate K, psi and the two other exponents from them.
  *
  * Cost: n p^2 + p^3 / 3 flops, 4 m p c for W, one pass over the distances and one over the differences; with a map of k
- * coordinates 2 m p k + 4 m k^2. Memory: 32 m p bytes, 40 in double, and 16 p^2.
+ * coordinates 2 m p k + 4 m k^2. Memory: 24 m p bytes in float, 40 in double, and 16 p^2.
  */
 #include "search/error_gradient.h"
 
@@ -60,13 +60,16 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
                {&self->slopes, m, p, points},
                {&self->k, m, p, MERCER_F64},
                {&self->y, m, c, MERCER_F64},
-               {&self->other, m, p, MERCER_F64},
+               {&self->w, m, p, points},
+               {&self->other, m, p, points},
                {&self->zz, p, p, MERCER_F64},
                {&self->factor, p, p, MERCER_F64},
                {&self->ones, p, 1, MERCER_F64},
                {&self->residual, m, c, MERCER_F64},
                {&self->left, m, 2 * c, MERCER_F64},
                {&self->right, p, 2 * c, MERCER_F64},
+               {&self->left_p, m, 2 * c, points},
+               {&self->right_p, p, 2 * c, points},
                {&self->pairs, mapped, p, MERCER_F64},
                {&self->products, mapped, k, MERCER_F64},
                {&self->plain, mapped, k, MERCER_F64},
@@ -109,7 +112,7 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
-    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z}, centers = {.kernel = kernel, .x = &z, .z = &z};
+    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z};
     if (keeps_sums(self, kernel)) {
         MRC_TRY(ops->kernel_sums(backend, &rows, &self->sums));
         MRC_TRY(ops->kernel_of_sums(backend, kernel, &self->sums, &self->k));
@@ -117,7 +120,8 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
         MRC_TRY(ops->kernel_eval(backend, &rows, &self->sums));
         MRC_TRY(ops->copy(backend, &self->k, &self->sums));
     }
-    MRC_TRY(ops->kernel_eval(backend, &centers, &self->zz));
+    mercer_matrix own = mrc_rows(&self->k, 0, self->p);
+    MRC_TRY(ops->copy(backend, &self->zz, &own)); /* the centers are the first rows */
     MRC_TRY(ops->copy(backend, &self->y, &draw->y));
     if (!draw->weights) return MERCER_OK;
     MRC_TRY(ops->scale_rows(backend, &self->k, self->roots));
@@ -196,7 +200,17 @@ static mercer_status join(const mrc_gradient_buffer *self, double penalty, bool 
     return ops->axpby(backend, -penalty, &u, 1, &own);
 }
 
-/* Evaluate a function of the distances of the draw into `out`, of the type of the points or f64. */
+/* w = left right'. The type of the points is exact enough: W is multiplied by kernel values and slopes of that type. */
+static mercer_status form_weights(const mrc_gradient_buffer *self)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    MRC_TRY(ops->copy(self->backend, &self->left_p, &self->left));
+    MRC_TRY(ops->copy(self->backend, &self->right_p, &self->right));
+    mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &self->left_p, .b = &self->right_p, .c = &self->w};
+    return ops->gemm(self->backend, &job);
+}
+
+/* Evaluate a function of the distances of the draw into `out`, of the type of the points. */
 static mercer_status evaluate_again(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
                                     const mrc_draw *draw, const mercer_matrix *out)
 {
@@ -205,17 +219,15 @@ static mercer_status evaluate_again(const mrc_gradient_buffer *self, const merce
     mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
     mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
     if (keeps) return ops->kernel_of_sums(backend, kernel, &self->sums, out);
-    if (out->dtype == draw->x.dtype) return ops->kernel_eval(backend, &pair, out);
-    MRC_TRY(ops->kernel_eval(backend, &pair, &self->slopes));
-    return ops->copy(backend, out, &self->slopes);
+    return ops->kernel_eval(backend, &pair, out);
 }
 
-/* sum_ij W_ij K_ij of another kernel; W is in k. */
+/* Set *out to sum_ij W_ij K_ij of another kernel. */
 static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
                                   const mrc_draw *draw, double *out)
 {
     MRC_TRY(evaluate_again(self, kernel, keeps, draw, &self->other));
-    MRC_TRY(self->backend->ops->column_dots(self->backend, &self->k, &self->other, self->numbers));
+    MRC_TRY(self->backend->ops->column_dots(self->backend, &self->w, &self->other, self->numbers));
     *out = 0;
     for (int64_t j = 0; j < self->p; j++) *out += self->numbers[j];
     return MERCER_OK;
@@ -254,7 +266,7 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
 {
     mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
     mrc_feature_sums sums = {
-        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->k, .b = &self->slopes};
+        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->w, .b = &self->slopes};
     MRC_TRY(self->backend->ops->feature_sums(self->backend, &sums, out));
     for (int64_t k = 0; k < self->d; k++) out[k] = -out[k];
     return MERCER_OK;
@@ -266,20 +278,19 @@ static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, d
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     int64_t m = self->m, p = self->p;
-    mercer_matrix w = self->k, psi = self->slopes, v = self->pairs;
+    mercer_matrix w = self->w, psi = self->slopes, v = self->pairs;
     if (self->host) {
-        w = mrc_view(self->host, m, p, MERCER_F64), v = mrc_view(self->host + m * p, m, p, MERCER_F64);
+        w = mrc_view(self->host, m, p, self->w.dtype), v = mrc_view(self->host + m * p, m, p, MERCER_F64);
         psi = mrc_view(self->host + 2 * m * p, m, p, self->slopes.dtype);
-        MRC_TRY(ops->copy(backend, &w, &self->k));
+        MRC_TRY(ops->copy(backend, &w, &self->w));
         MRC_TRY(ops->copy(backend, &psi, &self->slopes));
     }
     for (int64_t j = 0; j < p; j++) columns[j] = 0;
     for (int64_t i = 0; i < m; i++) {
-        const double *from = mrc_row(&w, i);
         double *to = mrc_row(&v, i);
         rows[i] = 0;
         for (int64_t j = 0; j < p; j++) {
-            to[j] = -from[j] * fmin(mrc_load(&psi, i, j), LARGEST_SLOPE);
+            to[j] = -mrc_load(&w, i, j) * fmin(mrc_load(&psi, i, j), LARGEST_SLOPE);
             rows[i] += to[j] / 2, columns[j] += to[j] / 2;
         }
     }
@@ -314,7 +325,7 @@ static mercer_status find_moment(const mrc_gradient_buffer *self, const mrc_draw
 }
 
 mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_kernel *kernel, double ridge,
-                                      const mrc_draw *draw, mrc_error_gradient *out)
+                                      bool by_exponent, const mrc_draw *draw, mrc_error_gradient *out)
 {
     double fitted, held;
     mercer_kernel slope;
@@ -324,10 +335,10 @@ mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_ke
     if (!out->solved) return MERCER_OK;
     MRC_TRY(fit(self, held * (double)self->c, &out->error));
     MRC_TRY(join(self, ridge * fitted, draw->weights != NULL));
-    mrc_gemm weights = {false, true, 1, 0, &self->left, &self->right, &self->k}; /* K is not needed any more */
-    MRC_TRY(self->backend->ops->gemm(self->backend, &weights));
+    MRC_TRY(form_weights(self));
     MRC_TRY(find_ridge(self, ridge * fitted, &out->ridge));
-    MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
+    out->exponent = 0;
+    if (by_exponent) MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
     mrc_kernel_slope(kernel, &slope);
     MRC_TRY(evaluate_again(self, &slope, keeps_sums(self, kernel), draw, &self->slopes));
     return draw->plain.data ? find_moment(self, draw, out->moment) : find_scales(self, kernel, draw, out->scales);

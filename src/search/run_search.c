@@ -25,9 +25,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_UNITS = 50, UNITS_PER_STEP = 16, LEAST_STEPS = 8, MAP_COORDINATES = 160, MAP_ROWS = 20 };
+enum { LEAST_UNITS = 50, UNITS_PER_STEP = 16, LEAST_STEPS = 8, MAP_FEATURES = 64, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
-#define FIRST_RIDGE 1e-4
+#define FIRST_RIDGE  1e-4
+#define LEAST_WEIGHT 0.05 /* of a copy when a map is started */
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
@@ -49,6 +50,10 @@ static mercer_status order_rows(mrc_searcher *self)
         order[i] = sorted[i].row;
         if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[u++] = i;
     }
+    if (units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        "search: all its training rows are in one group, so no group can be held out; turn the search "
+                        "off or drop the groups");
     start[units] = n;
     self->rows = (mrc_descent_rows){.x = mrc_rows(&self->points.x, 0, n),
                                     .y = mrc_rows(&self->points.y, 0, n),
@@ -96,12 +101,17 @@ static int count_steps(const mrc_searcher *self, int wanted)
     return (int)mrc_min(wanted, most);
 }
 
+int64_t mrc_searcher_features(const mrc_searcher *self)
+{
+    return self->points.blended ? self->points.features : self->points.width;
+}
+
 mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1)
 {
     bool given = self->task->preprocess && self->task->preprocess->map;
-    int64_t k = self->points.blended ? self->points.features : self->points.width;
+    int64_t k = mrc_searcher_features(self);
     if (given) return MRC_LEARN_SCALE;
-    return norm_1 || k > MAP_COORDINATES || self->rows.units < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
+    return norm_1 || k > MAP_FEATURES || self->rows.units < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
 }
 
 static int watch(void *user, int step, double error)
@@ -128,10 +138,13 @@ static int watch(void *user, int step, double error)
 static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int steps)
 {
     bool last = stage == MRC_SEARCH_STAGES - 1, stopped;
-    const mrc_descent_rows *rows = norm_1 || !self->joined.x.data ? &self->rows : &self->joined;
+    mrc_descent_kind kind = mrc_searcher_kind(self, norm_1);
+    bool joined = !norm_1 && kind != MRC_LEARN_MAP && self->joined.x.data;
     mrc_descent descent = {.context = self->task->context,
-                           .rows = rows,
-                           .kind = mrc_searcher_kind(self, norm_1),
+                           .rows = joined ? &self->joined : &self->rows,
+                           .kind = kind,
+                           .feature = self->points.feature,
+                           .features = mrc_searcher_features(self),
                            .kernel = kernel_for(self->task, norm_1),
                            .learns_exponent = !is_given(self->task, norm_1),
                            .learns_ridge = self->task->ridge < 0,
@@ -191,10 +204,19 @@ static mercer_status start_descent(const mrc_searcher *self, mrc_descent_state *
     MRC_TRY(find_median(self, x, &kernel, factors, &median));
     if (!(median > 0) || !isfinite(median)) median = 1;
     set_common(self, state, norm_1);
-    if (kind == MRC_LEARN_MAP) memset(state->values, 0, (size_t)(k * k) * sizeof(double));
+    int64_t width = self->points.width;
+    double *map = state->values + width;
+    if (kind == MRC_LEARN_MAP) {
+        for (int64_t j = 0; j < width; j++) /* no copy is dropped at the start */
+            state->values[j] = self->weights ? log(fmax(self->weights[j], LEAST_WEIGHT)) : 0;
+        memset(map, 0, (size_t)(k * k) * sizeof(double));
+    }
     for (int64_t j = 0; j < (kind == MRC_LEARN_SCALE ? 1 : k); j++) {
         double factor = fmax((factors && kind != MRC_LEARN_SCALE ? factors[j] : 1) / median, 1e-6);
-        state->values[kind == MRC_LEARN_MAP ? j * k + j : j] = kind == MRC_LEARN_MAP ? factor : log(factor);
+        if (kind == MRC_LEARN_MAP)
+            map[j * k + j] = factor;
+        else
+            state->values[j] = log(factor);
     }
     return MERCER_OK;
 }
@@ -222,9 +244,10 @@ static mercer_status join_copies(mrc_searcher *self, const mrc_descent_state *st
 static mercer_status open_state(mrc_searcher *self)
 {
     mrc_search_state *state = self->task->state;
-    int64_t d = self->points.blended ? self->points.features : self->points.width, at = 0;
-    int64_t first = mrc_descent_count(mrc_searcher_kind(self, true), self->points.width),
-            second = mrc_descent_count(mrc_searcher_kind(self, false), d);
+    int64_t d = mrc_searcher_features(self), width = self->points.width, at = 0;
+    mrc_descent_kind kind = mrc_searcher_kind(self, false);
+    int64_t first = mrc_descent_count(mrc_searcher_kind(self, true), width, d),
+            second = mrc_descent_count(kind, kind == MRC_LEARN_MAP ? width : d, d);
     int64_t counts[MRC_SEARCH_STAGES] = {first, second, mrc_max(first, second)};
     int64_t numbers = 4 * (counts[0] + counts[1] + counts[2]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
@@ -304,6 +327,9 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
 {
     const mrc_search_task *task = self->task;
     bool norm_1 = task->kernel ? is_given(task, true) : !task->norm_2, norm_2 = !is_given(task, true);
+    /* Without a map, norm 2 was behind norm 1 on all tables of many features that were tried. */
+    if (norm_1 && mrc_searcher_kind(self, false) == MRC_LEARN_SCALES && mrc_searcher_features(self) > MAP_FEATURES)
+        norm_2 = false;
     bool blends = norm_1 || self->points.blended;
     int steps = count_steps(self, self->effort.first), more = count_steps(self, self->effort.second);
     mrc_candidate l1 = {.error = (double)INFINITY}, l2 = {.error = (double)INFINITY};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back,
- * every way to choose centers, calibration on a validation set and by cross-validation, learned features, a search, intervals,
- * weights of classes, transforms of targets, a mean of models from the beginning and from a checkpoint. The status says
- * memory, there is no model, nothing leaks, and the last fit gives what an undisturbed one gives.
+ * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, held-out rows, every
+ * way to choose centers, calibration on a validation set and by cross-validation, intervals, weights of classes,
+ * transforms of targets; searches: of everything, of a metric for a given kernel, with a budget, and from a checkpoint.
+ * The status is MEMORY, there is no model, nothing leaks, and the last fit gives the model of an undisturbed one.
  */
 #include "support/check.h"
 
@@ -12,7 +12,7 @@
 #include "support/allocator.h"
 #include "support/folder.h"
 
-enum { N = 40, D = 2, MOST_ALLOCATIONS = 6000 };
+enum { N = 60, D = 2, MOST_ALLOCATIONS = 6000 };
 
 static double X[N][D], Y[N], weights[N];
 static int32_t labels[N];
@@ -22,29 +22,29 @@ typedef struct fit_case {
     int64_t centers;
     double fraction;
     bool merged, calibrated;
-    int64_t rounds;                                /* of learned features */
-    const char *class_weight, *transform;          /* NULL: none; of values */
-    enum { UNTUNED, TUNED, MEAN, RESUMED } search; /* RESUMED: a mean, from the training of a member on */
+    const char *class_weight, *transform;                        /* NULL: none; of values */
+    enum { NONE, SEARCHED, FEATURES, BUDGETED, RESUMED } search; /* RESUMED: from a search that was stopped */
 } fit_case;
 
-static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL, UNTUNED},
-                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL, UNTUNED},
-                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL, UNTUNED},
-                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL, UNTUNED},
-                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL, UNTUNED},
-                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL, UNTUNED},
-                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL, UNTUNED},
-                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL, UNTUNED},
-                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log", UNTUNED},
-                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank", UNTUNED},
-                                 {"search", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, TUNED},
-                                 {"mean", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, MEAN},
-                                 {"mean resumed", "cg", NULL, 10, 0, false, false, 1, NULL, NULL, RESUMED}};
+static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, NULL, NULL, NONE},
+                                 {"merged", "direct", NULL, 0, 0, true, false, NULL, NULL, NONE},
+                                 {"held out", "ep4", NULL, 10, 0.25, true, true, NULL, NULL, NONE},
+                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, NULL, NULL, NONE},
+                                 {"balanced", "direct", "balanced", 8, 0, false, false, NULL, NULL, NONE},
+                                 {"folds", "direct", NULL, -1, 0, true, true, "balanced", NULL, NONE},
+                                 {"class weights", "direct", NULL, 10, 0.25, false, false, "1=2", NULL, NONE},
+                                 {"log", "direct", NULL, 10, 0.25, false, false, NULL, "log", NONE},
+                                 {"rank", "direct", NULL, 10, 0, true, false, NULL, "rank", NONE},
+                                 {"search", "direct", NULL, 10, 0, false, false, NULL, NULL, SEARCHED},
+                                 {"weighted search", "direct", NULL, 10, 0, true, true, "1=2", NULL, SEARCHED},
+                                 {"features", "direct", NULL, 10, 0, false, false, NULL, NULL, FEATURES},
+                                 {"budget", "direct", NULL, 10, 0, false, false, NULL, NULL, BUDGETED},
+                                 {"search resumed", "cg", NULL, 10, 0, false, false, NULL, NULL, RESUMED}};
 
-static int stop_in_member(void *user, const char *what, int64_t done, int64_t total, double seconds)
+static int stop_in_search(void *user, const char *phase, int64_t done, int64_t total, double error)
 {
-    (void)user, (void)done, (void)total, (void)seconds;
-    return strcmp(what, "members") == 0;
+    (void)user, (void)total, (void)error;
+    return strcmp(phase, "search") == 0 && done == 12;
 }
 
 static mercer_status fit_once(mercer_context *context, const fit_case *of, bool stopped, mercer_model **model,
@@ -64,12 +64,13 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, bool 
     options.class_weight = of->class_weight, options.target_transform = of->transform;
     train.solver = of->solver, train.epochs = 2;
     options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
-    options.learn_features = of->rounds, options.center_method = of->method, options.validation_fraction = of->fraction;
+    options.center_method = of->method, options.validation_fraction = of->fraction, options.effort = 1;
     options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
-    if (of->search) options.tune = MERCER_ON, options.tune_kernels = "laplace-l1";
-    options.average_models = of->search > TUNED ? 2 : 0;
+    options.tune = of->search ? MERCER_AUTO : MERCER_OFF;
+    if (of->search == FEATURES) options.learn_features = MERCER_ON, options.kernel = "gaussian";
+    if (of->search == BUDGETED) options.budget = 1e6; /* never used up */
     if (of->search == RESUMED && stopped)
-        train.checkpoint = in_folder("c"), train.progress_seconds = 1e-9, options.progress = stop_in_member;
+        train.checkpoint = in_folder("c"), options.progress = stop_in_search;
     else if (of->search == RESUMED)
         options.checkpoint = in_folder("c");
     mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
@@ -85,7 +86,8 @@ static void leave_checkpoint(const fit_case *of)
     mercer_model *model = NULL;
     double temperature;
     assert_succeeds(NULL, mercer_context_create(&context, NULL));
-    assert_fails(context, fit_once(context, of, true, &model, &temperature), MERCER_ERROR_CALLBACK, "to be averaged");
+    assert_fails(context, fit_once(context, of, true, &model, &temperature), MERCER_ERROR_CALLBACK,
+                 "stopped the search");
     mercer_context_free(context);
 }
 

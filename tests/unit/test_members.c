@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Means of models: predictions, probabilities and gradients are those of the members, their file, trainings that are
-   stopped and go on, and what refuses them. */
+/* Means of models: predictions, probabilities and gradients are those of the members; their file; operations that
+   refuse them. Fits do not make members: the tests append models that were fitted one by one. */
 #include "support/datasets.h"
 #include "support/dense.h"
 
@@ -8,6 +8,7 @@
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
 #include "mercer/samples.h"
+#include "model/model.h"
 
 #include <math.h>
 
@@ -32,24 +33,14 @@ static mercer_matrix matrix_of(void *values, int64_t rows, int64_t cols)
     return mercer_matrix_view(values, rows, cols, MERCER_F64);
 }
 
-static mercer_fit_options averaged(mercer_train_options *train)
-{
-    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
-    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
-    options.train = train, options.centers = 40, options.memory = INT64_C(1) << 30;
-    options.tune = MERCER_ON, options.tune_kernels = "laplace-l1,gaussian", options.learn_features = 1;
-    options.tune_budget = 1e6, options.average_models = K;
-    return options;
-}
-
-static mercer_model *fit(bool classes)
+static mercer_model *fit_one(const char *kernel, bool classes)
 {
     mercer_matrix x = matrix_of(x_all, ROWS, D), y = matrix_of(y_all, ROWS, 1);
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x};
-    mercer_train_options train;
-    mercer_fit_options options = averaged(&train);
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_dataset *data = NULL;
     mercer_model *model = NULL;
+    options.centers = 40, options.memory = INT64_C(1) << 30, options.tune = MERCER_OFF, options.kernel = kernel;
     if (classes)
         arrays.labels = labels_all, arrays.classes = 2;
     else
@@ -57,6 +48,14 @@ static mercer_model *fit(bool classes)
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     mercer_dataset_free(data);
+    return model;
+}
+
+static mercer_model *fit(bool classes)
+{
+    static const char *const kernels[K] = {"laplace-l1", "gaussian", "laplace"};
+    mercer_model *model = fit_one(kernels[0], classes);
+    for (int i = 1; i < K; i++) assert_succeeds(context, mrc_model_append(model, fit_one(kernels[i], classes)));
     for (int i = 0; i < K; i++) assert_non_null(mercer_model_member(model, i));
     assert_null(mercer_model_member(model, K));
     assert_null(mercer_model_member(model, -1));
@@ -152,167 +151,33 @@ static void test_file(void **state)
     mercer_model_free(model);
 }
 
+/* Members have the same features and outputs, and are not trained further. */
 static void test_refusals(void **state)
 {
     (void)state;
-    mercer_model *model = fit(false);
+    mercer_model *model = fit(false), *other = fit_one("laplace", true), *further = NULL;
     mercer_trainer *trainer = NULL;
-    mercer_train_options train;
-    mercer_fit_options options = averaged(&train);
-    assert_fails(context, mercer_trainer_create(&trainer, model, NULL, NULL), MERCER_ERROR_UNSUPPORTED,
-                 "the mean of 3 models");
-    options.average_models = MERCER_MEMBERS + 1;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "average_models is 9");
-    options = averaged(&train), options.tune = MERCER_OFF;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune is off");
-    options = averaged(&train), options.model = model, options.tune = MERCER_AUTO, options.learn_features = 0;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "model is given");
-    options = (mercer_fit_options)MERCER_INIT(mercer_fit_options), options.model = model, options.tune = MERCER_OFF;
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_matrix x = matrix_of(x_all, ROWS, D), y = matrix_of(y_all, ROWS, 1);
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y};
     mercer_dataset *data = NULL;
-    mercer_model *further = NULL;
+    assert_fails(context, mrc_model_append(model, other), MERCER_ERROR_SHAPE, "the same features and outputs");
+    assert_fails(context, mercer_trainer_create(&trainer, model, NULL, NULL), MERCER_ERROR_UNSUPPORTED,
+                 "the mean of 3 models");
+    options.model = model, options.tune = MERCER_OFF;
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     assert_fails(context, mercer_fit(&further, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
                  "the mean of 3 models");
     assert_non_null(mercer_model_member(model, K - 1)); /* as it was */
+    assert_null(mercer_model_member(model, K));
     mercer_dataset_free(data);
+    mercer_model_free(other);
     mercer_model_free(model);
-}
-
-/* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
-
-/* Where a fit is stopped: in the search (-1), in the training of member 0, 1, ... or of the first (K - 1), or nowhere
-   (K); and after how many calls there. */
-static int stop_in, stop_after;
-
-static int count(int part)
-{
-    return part == stop_in && stop_after-- <= 0;
-}
-
-static int watch(void *user, const char *what, int64_t done, int64_t total, double seconds)
-{
-    (void)user, (void)total, (void)seconds;
-    return count(strcmp(what, "members") == 0 ? (int)done : -1);
-}
-
-static int watch_first(void *user, const mercer_progress *progress)
-{
-    (void)user, (void)progress;
-    return count(K - 1);
-}
-
-/* MERCER_ERROR_CALLBACK also where training ends early. */
-static mercer_status fit_from(const char *from, const char *to, const char *model_path, const char *solver, int models)
-{
-    mercer_matrix x = matrix_of(x_all, ROWS, D);
-    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .labels = labels_all, .classes = 2};
-    mercer_train_options train;
-    mercer_fit_options options = averaged(&train);
-    mercer_report training = {.struct_size = sizeof training};
-    mercer_fit_report report = {.struct_size = sizeof report, .training = &training};
-    mercer_dataset *data = NULL;
-    mercer_model *model = NULL;
-    options.average_models = models, options.checkpoint = from, options.progress = watch;
-    train.checkpoint = to, train.checkpoint_seconds = 1e9, train.solver = solver;
-    train.progress = watch_first, train.progress_seconds = 1e-9;
-    if (strcmp(solver, "ep4") == 0) train.epochs = 5, train.batch = 60;
-    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
-    mercer_status status = mercer_fit(&model, context, data, &options, &report);
-    mercer_dataset_free(data);
-    if (status == MERCER_OK && training.stopped == MERCER_STOP_CALLBACK) status = MERCER_ERROR_CALLBACK;
-    if (status == MERCER_OK) assert_succeeds(context, mercer_model_save(model, model_path, NULL));
-    mercer_model_free(model);
-    return status;
-}
-
-/* What the file of a checkpoint has: "search", "state", and how many models. */
-static void look_at(const char *path, bool search, bool state, const char *members)
-{
-    char header[20000];
-    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));
-    assert_int_equal(strstr(header, "\"search.of\"") != NULL, search);
-    assert_int_equal(strstr(header, "\"state.plan\"") != NULL, state);
-    char wanted[40];
-    snprintf(wanted, sizeof wanted, "\"members\":\"%s\"", members);
-    assert_that((strstr(header, wanted) != NULL) == (members[0] > '1'), "not %s members: %.300s", members, header);
-}
-
-static void assert_same_file(const char *a, const char *b)
-{
-    static unsigned char bytes[2][1 << 18];
-    size_t size[2];
-    for (int i = 0; i < 2; i++) {
-        FILE *file = fopen(i ? b : a, "rb");
-        assert_non_null(file);
-        size[i] = fread(bytes[i], 1, sizeof bytes[i], file);
-        fclose(file);
-        assert_in_range(size[i], 1000, sizeof bytes[i] - 1);
-    }
-    assert_int_equal(size[0], size[1]);
-    assert_memory_equal(bytes[0], bytes[1], size[0]);
-}
-
-/* Wherever it was stopped, and wherever once more, it ends in the same bytes. */
-static void test_stopped(void **state)
-{
-    (void)state;
-    static const char *const solvers[] = {"ep4", "cg", "direct"};
-    char path[256], whole[256], file[256];
-    snprintf(path, sizeof path, "%s", in_folder("mean.checkpoint"));
-    snprintf(whole, sizeof whole, "%s", in_folder("whole.safetensors"));
-    snprintf(file, sizeof file, "%s", in_folder("resumed.safetensors"));
-    for (int s = 0; s < 3; s++) {
-        stop_in = K;
-        assert_int_equal(fit_from(NULL, NULL, whole, solvers[s], K), MERCER_OK);
-        for (int part = -1; part < K; part++)
-            for (int again = part; again < K; again++) {
-                stop_in = part, stop_after = s == 0 ? 4 + part : 0;
-                assert_int_equal(fit_from(NULL, path, file, solvers[s], K), MERCER_ERROR_CALLBACK);
-                if (part < 0)
-                    look_at(path, true, false, "0");
-                else if (part < K - 1)
-                    look_at(path, true, true, part == 0 ? "1" : "2");
-                else
-                    look_at(path, false, true, "3");
-                stop_in = again, stop_after = 0;
-                assert_int_equal(fit_from(path, path, file, solvers[s], K), MERCER_ERROR_CALLBACK);
-                stop_in = K;
-                assert_int_equal(fit_from(path, path, file, solvers[s], K), MERCER_OK);
-                assert_same_file(file, whole);
-            }
-    }
-}
-
-static void test_other_checkpoints(void **state)
-{
-    (void)state;
-    char path[256], file[256];
-    snprintf(path, sizeof path, "%s", in_folder("other.checkpoint"));
-    snprintf(file, sizeof file, "%s", in_folder("never.safetensors"));
-    for (int part = 1; part < K; part++) {
-        stop_in = part, stop_after = 0;
-        assert_int_equal(fit_from(NULL, path, file, "cg", K), MERCER_ERROR_CALLBACK);
-        stop_in = K;
-        assert_fails(context, fit_from(path, NULL, file, "cg", K - 1), MERCER_ERROR_MISMATCH,
-                     part < K - 1 ? "2 more" : "the mean of 3 models, but average_models is 2");
-        assert_fails(context, fit_from(path, NULL, file, "cg", 0), MERCER_ERROR_MISMATCH, "belongs to");
-        FILE *bytes = fopen(path, "rb+");
-        assert_non_null(bytes);
-        assert_int_equal(fseek(bytes, -9, SEEK_END), 0);
-        int last = fgetc(bytes);
-        assert_int_equal(fseek(bytes, -9, SEEK_END), 0);
-        assert_true(fputc(last ^ 1, bytes) != EOF && fclose(bytes) == 0);
-        assert_fails(context, fit_from(path, NULL, file, "cg", K), MERCER_ERROR_FORMAT, "other.checkpoint");
-    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_means),    cmocka_unit_test(test_classes), cmocka_unit_test(test_file),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopped), cmocka_unit_test(test_other_checkpoints),
-    };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_means), cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_file), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -189,7 +189,6 @@ static void test_time(void **state)
         check_near(plan.public_plan.seconds, seconds, 1e-12 * seconds);
         assert_true(!seen.device && seen.kept_size == (i == 3 ? 8 : 4) && seen.problem.effort == 1);
     }
-    check_near(mrc_plan_rate_double(context), 35e9 * context->threads / 2, 1);
     made_caching.again = true, request.real = MERCER_F32; /* a cache is filled once */
     double before = plan.public_plan.flops;
     assert_succeeds(context, plan_made(&plan, &request));
@@ -249,7 +248,6 @@ static void test_device(void **state)
     request.norm = 1;
     context->backend = &fake;
     mercer_status status = plan_made(&plan, &request);
-    double rate = mrc_plan_rate_double(context);
     mrc_planner first = seen;
     request.real = MERCER_F64;
     mercer_status again = plan_made(&plan, &request);
@@ -257,7 +255,7 @@ static void test_device(void **state)
     assert_succeeds(context, status);
     assert_succeeds(context, again);
     assert_true(first.device && first.rate == 100e12 && first.rate_double == 30e12 && first.bandwidth == 3e12);
-    assert_true(first.kept_size == 6 && first.problem.effort == 5 && rate == 30e12);
+    assert_true(first.kept_size == 6 && first.problem.effort == 5);
     assert_true(seen.kept_size == 8 && seen.rate == 30e12);
     assert_int_equal(plan.budget, ((int64_t)3 << 30) * 15 / 16 - (512 << 20));
     assert_true(asked.rows == 100 && asked.centers == CENTERS && asked.features == FEATURES);

@@ -141,7 +141,6 @@ static void test_repeated_rows(void **state)
     describe(&of, X, Y, ROWS);
     of.of.weights = weights;
     mercer_dataset *weighted = open_arrays(&of);
-    options.tune = MERCER_ON; /* the repeated table has rows enough for a search by itself */
     assert_true(error == fit_error(weighted, &options));
     assert_that(error < 0.1, "%g", error);
     mercer_dataset_free(weighted);
@@ -231,7 +230,7 @@ static void test_ridge(void **state)
     } paths[] = {{NULL, 0, MERCER_AUTO, N, NULL},        {"gaussian", 0, MERCER_AUTO, N, "kernel"},
                  {NULL, 2, MERCER_AUTO, N, "bandwidth"}, {"gaussian:bandwidth=2", 0, MERCER_AUTO, N, "kernel"},
                  {NULL, 0, MERCER_OFF, N, "tune"},       {"gaussian", 0, MERCER_OFF, N, "tune"},
-                 {NULL, 0, MERCER_AUTO, 200, NULL},      {"gaussian", 0, MERCER_AUTO, 200, NULL}};
+                 {NULL, 0, MERCER_AUTO, 200, NULL},      {"gaussian", 0, MERCER_AUTO, 200, "kernel"}};
     for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
         arrays of;
         mercer_train_options train;
@@ -398,29 +397,6 @@ static void test_class_weights(void **state)
     mercer_dataset_free(data);
 }
 
-/* ---- The search -------------------------------------------------------------------------------------------------- */
-
-/* An option of the search asks for one, also of fewer rows, and has no place beside its opposite. */
-static void test_options_of_the_search(void **state)
-{
-    (void)state;
-    arrays of;
-    mercer_train_options train;
-    mercer_model *model = NULL;
-    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
-    mercer_dataset *data = make_dataset(&of, X, Y, 300);
-    mercer_fit_options options = options_for(&train);
-    options.tune_kernels = "gaussian";
-    assert_succeeds(context, mercer_fit(&model, context, data, &options, &report));
-    assert_true(report.try_count > 0 && strncmp(report.kernel, "gaussian", 8) == 0);
-    mercer_model_free(model);
-    options.tune = MERCER_OFF;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune_kernels");
-    options.tune = MERCER_AUTO, options.bandwidth = 2;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "bandwidth");
-    mercer_dataset_free(data);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,7 +410,6 @@ int main(void)
         cmocka_unit_test(test_loss_of_krr),
         cmocka_unit_test(test_transform_in_search),
         cmocka_unit_test(test_class_weights),
-        cmocka_unit_test(test_options_of_the_search),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

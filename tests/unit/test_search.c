@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search by descent: its gradient against finite differences in every hyperparameter, on every backend; planted
- * problems whose useful features are known; bitwise equality for any number of threads and after a continuation; given
- * hyperparameters, groups and odd tables.
+ * The search by descent: its gradient against finite differences in every hyperparameter, on every backend; splits by
+ * groups, times and classes; planted problems whose useful features are known; planted leaks; bitwise equality for any
+ * number of threads and after a continuation; given hyperparameters, weights, deadlines.
  */
 #include "support/backends.h"
 #include "support/datasets.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "mercer/advanced.h"
 #include "search/error_gradient.h"
@@ -130,11 +131,12 @@ static void test_gradient(void **state)
     for_each_backend(compare_gradients);
 }
 
-/* ---- Searches ---------------------------------------------------------------------------------------------------- */
+/* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 1500, FEATURES = 5 };
+enum { ROWS = 1500, FEATURES = 5, FEW = 900, GROUPS = 60 };
 static float planted_x[ROWS][FEATURES];
-static double planted_y[ROWS], groups[ROWS];
+static double planted_y[ROWS], keys[ROWS];
+static int32_t labels[ROWS];
 
 /* Feature 0 has long tails and counts through its sign, feature 1 has a wave; 2 to 4 are noise. */
 static void plant(void)
@@ -143,74 +145,169 @@ static void plant(void)
         for (int k = 0; k < FEATURES; k++) planted_x[i][k] = (float)normal(2, i * FEATURES + k);
         planted_y[i] = (planted_x[i][0] > 0 ? 1 : -1) + sin(2 * (double)planted_x[i][1]) + 0.1 * normal(3, i);
         planted_x[i][0] = (float)sinh(4 * (double)planted_x[i][0]);
-        groups[i] = i % 40;
+        keys[i] = i % GROUPS, labels[i] = planted_y[i] > 0;
     }
 }
 
-static mercer_dataset *open_planted(mercer_context *by, int64_t rows, bool grouped)
+/* What a dataset has besides features and targets. */
+typedef struct extras {
+    const double *groups, *times, *weights;
+    bool classes;
+} extras;
+
+static mercer_dataset *open_rows(mercer_context *by, int64_t rows, extras with)
 {
+    static const char *const names[] = {"low", "high", "late"};
     mercer_dataset *data;
-    plant();
     mercer_matrix x = mrc_view(planted_x, rows, FEATURES, MERCER_F32), y = mrc_view(planted_y, rows, 1, MERCER_F64);
-    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y, .groups = grouped ? groups : NULL};
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .groups = with.groups};
+    arrays.times = with.times, arrays.weights = with.weights;
+    if (with.classes)
+        arrays.labels = labels, arrays.classes = 3, arrays.label_names = names;
+    else
+        arrays.Y = &y;
     assert_succeeds(by, mercer_dataset_from_arrays(&data, by, &arrays));
     return data;
 }
 
-/* What a test saves of a search. */
-typedef struct saved {
-    mrc_search_state *state;
-    int stop, steps;
-} saved;
+/* Each row once, in one fold. */
+static void count_rows(const mrc_split *split, int64_t rows, int fold[ROWS])
+{
+    assert_int_equal(split->count, rows);
+    for (int i = 0; i < rows; i++) fold[i] = -1;
+    for (int f = 0; f < split->fold_count; f++)
+        for (int64_t i = 0; i < split->folds[f].count; i++) {
+            int64_t row = split->rows[split->folds[f].first + i];
+            assert_true(row >= 0 && row < rows && fold[row] < 0);
+            fold[row] = f;
+        }
+}
+
+/* A fifth is held out of many rows and of rows with times, which are the latest; otherwise there are folds. Groups are
+   on one side. */
+static void test_splits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows;
+        int folds;
+        bool held_out;
+    } cases[] = {{ROWS, 2, true}, {FEW, 5, false}, {240, 10, false}};
+    plant();
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int kind = 0; kind < 3; kind++) {
+            int64_t rows = cases[c].rows, held = 0;
+            int fold[ROWS];
+            bool held_out = cases[c].held_out || kind == 2;
+            mrc_split split;
+            mercer_dataset *data =
+                open_rows(context, rows, (extras){.groups = kind == 1 ? keys : NULL, .times = kind == 2 ? keys : NULL});
+            assert_succeeds(context, mrc_split_make(&split, data, 100000, 7));
+            assert_int_equal(split.held_out, held_out);
+            assert_int_equal(split.fold_count, held_out ? 2 : cases[c].folds);
+            count_rows(&split, rows, fold);
+            for (int i = 0; i < rows; i++) {
+                held += fold[i] == split.fold_count - 1;
+                if (kind == 1) assert_int_equal(fold[i], fold[i % GROUPS]);
+                if (kind == 2) assert_int_equal(fold[i], i % GROUPS >= GROUPS - GROUPS / 5);
+            }
+            int64_t wanted = held_out ? rows / 5 : rows / cases[c].folds;
+            assert_that(held >= wanted - 25 && held <= wanted + 25, "%lld of %lld rows", (long long)held,
+                        (long long)rows);
+            mrc_free(context, split.rows);
+            mercer_dataset_free(data);
+        }
+}
+
+/* A class that exists only in the latest rows is an error with its name; if the split is random, one of its rows is a
+   training row. */
+static void test_classes(void **state)
+{
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) keys[i] = i;
+    labels[ROWS - 1] = 2;
+    for (int times = 0; times < 2; times++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            mrc_split split;
+            mercer_dataset *data = open_rows(context, ROWS, (extras){.times = times ? keys : NULL, .classes = true});
+            if (times) {
+                assert_fails(context, mrc_split_make(&split, data, ROWS, seed), MERCER_ERROR_DATA, "'late'");
+                mrc_free(context, split.rows);
+            } else {
+                bool trained = false;
+                assert_succeeds(context, mrc_split_make(&split, data, ROWS, seed));
+                for (int64_t i = 0; i < split.folds[0].count; i++) trained = trained || split.rows[i] == ROWS - 1;
+                assert_true(trained);
+                mrc_free(context, split.rows);
+            }
+            mercer_dataset_free(data);
+        }
+}
+
+/* ---- Searches ---------------------------------------------------------------------------------------------------- */
+
+/* A search of a test: its task, which the test may change, and what belongs to it. */
+typedef struct search {
+    mercer_context *context;
+    mercer_dataset *data;
+    mrc_units units;
+    mrc_search_state state;
+    mrc_search_task task;
+    mrc_search_result found;
+    int64_t stop, steps, last; /* step to stop after, or 0; steps counted; number of the last one */
+} search;
 
 static int count_steps(void *user, const char *phase, int64_t done, int64_t total, double error)
 {
-    saved *self = user;
+    search *self = user;
     assert_string_equal(phase, "search");
-    assert_true(done <= total && !(error < 0));
+    assert_true(done > self->last && done <= total && !(error < 0));
+    self->last = done;
     return ++self->steps == self->stop;
 }
 
-static mrc_search_task task_for(mercer_context *by, mercer_dataset *data, const mrc_units *units,
-                                mrc_search_state *state)
-{
-    return (mrc_search_task){.context = by,
-                             .data = data,
-                             .units = units,
-                             .ridge = -1,
-                             .effort = 1,
-                             .centers = ROWS,
-                             .memory = (int64_t)1 << 30,
-                             .seed = 3,
-                             .state = state};
-}
-
-static void scale_targets(mercer_context *by, mercer_dataset *data, mrc_units *units)
+static void open_search(search *self, mercer_context *by, mercer_dataset *data)
 {
     double mean, deviation;
+    *self = (search){.context = by, .data = data};
     assert_succeeds(by, mercer_dataset_target_moments(data, &mean, &deviation));
-    assert_succeeds(by, mrc_units_set(units, by, 1, &mean, &deviation));
+    assert_succeeds(by, mrc_units_set(&self->units, by, 1, &mean, &deviation));
+    self->task = (mrc_search_task){.context = by,
+                                   .data = data,
+                                   .units = &self->units,
+                                   .ridge = -1,
+                                   .effort = 1,
+                                   .memory = (int64_t)1 << 30,
+                                   .seed = 3,
+                                   .state = &self->state,
+                                   .progress = count_steps,
+                                   .progress_user = self};
 }
 
-static void run_planted(mercer_context *by, mrc_search_result *out, int stop)
+static void run(search *self)
 {
-    mrc_search_state state = {0};
-    mrc_units units = {0};
-    saved steps = {.state = &state, .stop = stop};
-    mercer_dataset *data = open_planted(by, ROWS, false);
-    scale_targets(by, data, &units);
-    mrc_search_task task = task_for(by, data, &units, &state);
-    task.progress = count_steps, task.progress_user = &steps;
-    mercer_status status = mrc_search_run(&task, out);
-    if (stop > 0) {
-        assert_int_equal(status, MERCER_ERROR_CALLBACK);
-        assert_int_equal(steps.steps, stop);
-        status = mrc_search_run(&task, out);
-    }
-    assert_succeeds(by, status);
-    mrc_search_state_free(&state, by);
-    mrc_units_clear(&units, by);
-    mercer_dataset_free(data);
+    assert_succeeds(self->context, mrc_search_run(&self->task, &self->found));
+    assert_true(self->found.error >= 0 && isfinite(self->found.error) && isfinite(self->found.kernel.bandwidth));
+}
+
+static void close_search(search *self)
+{
+    mercer_preprocess_free(self->found.preprocess);
+    mrc_search_state_free(&self->state, self->context);
+    mrc_units_clear(&self->units, self->context);
+    mercer_dataset_free(self->data);
+}
+
+/* The error of a search of rows with those extras. */
+static double search_error(int64_t rows, extras with)
+{
+    search one;
+    open_search(&one, context, open_rows(context, rows, with));
+    run(&one);
+    double error = one.found.error;
+    close_search(&one);
+    return error;
 }
 
 static void assert_same(const mrc_search_result *a, const mrc_search_result *b)
@@ -220,92 +317,358 @@ static void assert_same(const mrc_search_result *a, const mrc_search_result *b)
     assert_true(a->ridge == b->ridge && a->error == b->error);
     assert_memory_equal(left->factor, right->factor, FEATURES * sizeof(double));
     assert_memory_equal(left->rank_weight, right->rank_weight, FEATURES * sizeof(double));
+    assert_true(!left->map == !right->map);
 }
 
-/* The variance that the useful features leave is 0.01 / 1.5: a search must get near it, and drop the noise. */
+static void run_planted(search *self, mercer_context *by, int stop)
+{
+    plant();
+    open_search(self, by, open_rows(by, ROWS, (extras){0}));
+    self->stop = stop;
+    if (stop > 0) {
+        assert_fails(by, mrc_search_run(&self->task, &self->found), MERCER_ERROR_CALLBACK, "stopped the search");
+        assert_int_equal(self->steps, stop);
+        assert_null(self->found.preprocess);
+    }
+    run(self);
+}
+
+/* Noise is 0.01 of a variance of 1.5. The search must get below a tenth, which a kernel of all five features does not,
+   and the noise features must get small weights. */
 static void test_planted(void **state)
 {
-    mrc_search_result found;
+    search one;
     (void)state;
-    run_planted(context, &found, 0);
-    assert_true(found.error < 0.15);
-    assert_true(found.steps > 0 && found.rows > 0 && found.held > 0 && found.ridge > 0);
-    assert_true(found.errors[0] >= found.errors[2]);
-    assert_true(mrc_search_error_with(&found, 4 * found.centers[2]) <= found.errors[2]);
-    mercer_preprocess_free(found.preprocess);
+    run_planted(&one, context, 0);
+    const mrc_search_result *found = &one.found;
+    assert_that(found->error < 0.1, "error %g", found->error);
+    assert_true(one.steps > 30 && one.state.steps == one.steps && found->ridge > 0 && !found->cut);
+    assert_int_equal(found->rows + found->held, ROWS);
+    assert_true(found->errors[0] >= found->errors[2]);
+    assert_true(mrc_search_error_with(found, 4 * found->centers[2]) <= found->errors[2]);
+    for (int64_t i = 0; i < one.state.steps; i++) {
+        const double *row = one.state.journal + i * MRC_JOURNAL_COLUMNS;
+        assert_true(row[0] >= 1 && row[0] <= MRC_SEARCH_STAGES && row[1] > 0 && row[2] > 0 && row[3] > 0);
+    }
+    close_search(&one);
 }
 
+/* Targets that are noise have the error of a constant prediction: parameters that were fitted to the held-out rows
+   would show as a smaller one. 300 squares of mean 1 and deviation 1.4 have a mean above 1 - 3 * 1.4 / sqrt(300). */
+static void test_noise(void **state)
+{
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) planted_y[i] = normal(4, i);
+    double error = search_error(ROWS, (extras){0});
+    assert_that(error > 0.76, "error %g", error);
+}
+
+/* The same bits for any number of threads, and after a stop in each stage. */
 static void test_same_bits(void **state)
 {
-    mrc_search_result one, other;
+    static const int stops[] = {1, 11, 12, 13, 24, 25, 39};
+    search one, other;
     mercer_context *second;
     mercer_context_options options = {.struct_size = sizeof options, .threads = 3};
     (void)state;
+    run_planted(&one, context, 0);
     assert_succeeds(NULL, mercer_context_create(&second, &options));
-    run_planted(context, &one, 0);
-    run_planted(second, &other, 0);
-    assert_same(&one, &other);
-    mercer_preprocess_free(other.preprocess);
+    run_planted(&other, second, 0);
+    assert_same(&one.found, &other.found);
+    close_search(&other);
     mercer_context_free(second);
-    static const int stops[] = {1, 7, 13, 20};
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
-        run_planted(context, &other, stops[i]);
-        assert_same(&one, &other);
-        mercer_preprocess_free(other.preprocess);
+        assert_true(stops[i] < one.steps);
+        run_planted(&other, context, stops[i]);
+        assert_int_equal(other.steps, one.steps);
+        assert_same(&one.found, &other.found);
+        assert_memory_equal(one.state.journal, other.state.journal,
+                            (size_t)(one.steps * MRC_JOURNAL_COLUMNS) * sizeof(double));
+        close_search(&other);
     }
-    mercer_preprocess_free(one.preprocess);
+    close_search(&one);
 }
 
-/* A given kernel, preprocessing and ridge stay; groups are searched. */
+/* The state of another search is refused. */
+static void test_other_state(void **state)
+{
+    search one;
+    double numbers[3] = {0};
+    (void)state;
+    plant();
+    open_search(&one, context, open_rows(context, ROWS, (extras){0}));
+    one.state = (mrc_search_state){.memory = numbers, .numbers = 3};
+    assert_fails(context, mrc_search_run(&one.task, &one.found), MERCER_ERROR_MISMATCH, "its search has 3 numbers");
+    one.state = (mrc_search_state){0};
+    close_search(&one);
+}
+
+/* ---- Leaks ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Rows in groups that have nearly the same features and the same target, which is a coin's. Rows of the same group
+ * predict each other, rows of other groups do not: the error is near 0 if a group is on both sides of a split, and at
+ * least that of a constant prediction otherwise. Groups are given (1), found as equal features (2), or not known (0).
+ */
+static void plant_groups(int64_t rows, int64_t size, bool equal)
+{
+    for (int i = 0; i < rows; i++) {
+        int64_t group = i / size;
+        for (int k = 0; k < FEATURES; k++)
+            planted_x[i][k] = (float)(normal(5, (int)group * FEATURES + k) + (equal ? 0 : 1e-3 * normal(6, i * 8 + k)));
+        planted_y[i] = normal(7, (int)group) > 0 ? 1 : -1;
+        keys[i] = (double)group;
+    }
+}
+
+static void test_leaks(void **state)
+{
+    static const int64_t rows[] = {ROWS, FEW};
+    (void)state;
+    for (int few = 0; few < 2; few++)
+        for (int kind = 0; kind < 3; kind++) {
+            plant_groups(rows[few], 9, kind == 2);
+            double error = search_error(rows[few], (extras){.groups = kind == 1 ? keys : NULL});
+            assert_that(kind == 0 ? error < 0.1 : error > 0.75, "%lld rows, groups %d: error %g", (long long)rows[few],
+                        kind, error);
+        }
+}
+
+/* Feature 0 is the time. Targets are constant over 25 times and a coin's before and after: they can be interpolated,
+   and not predicted. */
+static void test_times(void **state)
+{
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) {
+        keys[i] = i, planted_x[i][0] = (float)i;
+        planted_y[i] = normal(8, i / 25) > 0 ? 1 : -1;
+    }
+    double mixed = search_error(ROWS, (extras){0}), ordered = search_error(ROWS, (extras){.times = keys});
+    assert_that(mixed < 0.7 && ordered > 0.75, "error %g at random, %g in the order of time", mixed, ordered);
+}
+
+static int take_error(void *user, int step, double error)
+{
+    double *worst = user;
+    assert_int_equal(step, 1);
+    *worst = fmin(*worst, error);
+    return 0;
+}
+
+/* Draws of a unit that has nearly all rows: whichever side it is on, its rows are not on the other. Targets are noise,
+   which a small ridge interpolates: the error of a draw with training rows on its held-out side is far below 1. */
+static void test_large_unit(void **state)
+{
+    enum { UNITS = 3, MANY = 200 };
+    static const int64_t start[UNITS + 1] = {0, 10, MANY - 10, MANY};
+    int64_t order[MANY];
+    double least = (double)INFINITY;
+    (void)state;
+    plant();
+    for (int i = 0; i < MANY; i++) order[i] = i, planted_y[i] = normal(9, i), planted_x[i][0] = (float)normal(10, i);
+    mrc_descent_rows rows = {.x = mrc_view(planted_x, MANY, FEATURES, MERCER_F32),
+                             .y = mrc_view(planted_y, MANY, 1, MERCER_F64),
+                             .order = order,
+                             .start = start,
+                             .units = UNITS};
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        double memory[4][FEATURES + 2] = {{0}};
+        mrc_descent_state at = {
+            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES), .rate = 1, .error = (double)NAN};
+        at.values = memory[0], at.before = memory[1], at.mean = memory[2], at.square = memory[3];
+        memory[0][FEATURES + 1] = log(1e-9);
+        bool stopped;
+        mrc_descent task = {.context = context,
+                            .rows = &rows,
+                            .kind = MRC_LEARN_SCALES,
+                            .steps = 1,
+                            .fitted = MANY,
+                            .held = MANY,
+                            .centers = MANY,
+                            .seed = seed,
+                            .progress = take_error,
+                            .progress_user = &least};
+        assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, "laplace-l1:bandwidth=1"));
+        assert_succeeds(context, mrc_descent_run(&task, &at, &stopped));
+    }
+    assert_that(least > 0.3, "error %g", least);
+}
+
+/* ---- What is given ----------------------------------------------------------------------------------------------- */
+
+/* A given kernel, preprocessing and ridge stay, in both norms; groups are searched, too. */
 static void test_given(void **state)
 {
     static const char *const kernels[] = {"gaussian:bandwidth=1", "laplace-l1:bandwidth=1"};
     (void)state;
     for (int which = 0; which < 2; which++) {
-        mrc_search_state search = {0};
-        mrc_search_result found;
-        mrc_units units = {0};
+        search one;
         mercer_kernel kernel;
         mercer_preprocess *given = NULL;
-        mercer_dataset *data = open_planted(context, ROWS, true);
-        scale_targets(context, data, &units);
+        plant();
+        open_search(&one, context, open_rows(context, ROWS, (extras){.groups = keys}));
         assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernels[which]));
-        assert_succeeds(context, mercer_preprocess_fit(&given, context, "rank", data));
-        mrc_search_task task = task_for(context, data, &units, &search);
-        task.kernel = &kernel, task.preprocess = given, task.ridge = 1e-3;
-        assert_succeeds(context, mrc_search_run(&task, &found));
-        assert_int_equal(found.kernel.id, kernel.id);
-        assert_true(found.ridge == 1e-3 && found.error < 0.5);
-        assert_string_equal(mercer_preprocess_spec(found.preprocess), "rank");
-        assert_non_null(found.preprocess->map);
-        mercer_preprocess_free(found.preprocess);
+        assert_succeeds(context, mercer_preprocess_fit(&given, context, "rank", one.data));
+        one.task.kernel = &kernel, one.task.preprocess = given, one.task.ridge = 1e-3;
+        run(&one);
+        assert_int_equal(one.found.kernel.id, kernel.id);
+        assert_true(one.found.ridge == 1e-3 && one.found.error < 0.5);
+        assert_string_equal(mercer_preprocess_spec(one.found.preprocess), "rank");
+        assert_non_null(one.found.preprocess->map);
         mercer_preprocess_free(given);
-        mrc_search_state_free(&search, context);
-        mrc_units_clear(&units, context);
-        mercer_dataset_free(data);
+        close_search(&one);
     }
 }
+
+/* A given kernel alone: the features are blended by a descent in norm 1 before. */
+static void test_given_kernel(void **state)
+{
+    (void)state;
+    for (int norm = 1; norm <= 2; norm++) {
+        search one;
+        mercer_kernel kernel;
+        plant();
+        open_search(&one, context, open_rows(context, ROWS, (extras){0}));
+        const char *text = norm == 1 ? "exppower-l1:bandwidth=1,gamma=0.5" : "exppower:bandwidth=1,gamma=1.9";
+        assert_succeeds(context, mercer_kernel_parse(&kernel, context, text));
+        one.task.kernel = &kernel;
+        run(&one);
+        assert_int_equal(one.found.kernel.id, kernel.id);
+        assert_true(one.found.kernel.gamma == kernel.gamma && one.found.kernel.bandwidth != 1);
+        assert_string_equal(mercer_preprocess_spec(one.found.preprocess), "blend");
+        close_search(&one);
+    }
+}
+
+/* A given metric stays; only the bandwidth is searched, in norm 2. */
+static void test_given_metric(void **state)
+{
+    double weights[FEATURES] = {0, 4, 0, 0.25, 0};
+    const mercer_matrix metric = mrc_view(weights, 1, FEATURES, MERCER_F64);
+    search one;
+    mercer_preprocess *given = NULL;
+    (void)state;
+    plant();
+    open_search(&one, context, open_rows(context, ROWS, (extras){0}));
+    assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardise", one.data));
+    assert_succeeds(context, mercer_preprocess_set_metric(given, &metric, FEATURES));
+    one.task.preprocess = given, one.task.norm_2 = true;
+    run(&one);
+    mercer_matrix before = mercer_preprocess_metric(given), after = mercer_preprocess_metric(one.found.preprocess);
+    assert_true(before.rows == after.rows && before.cols == after.cols);
+    assert_memory_equal(before.data, after.data, FEATURES * sizeof(double));
+    assert_true(mrc_kernel_norm(&one.found.kernel) == 2 && one.found.kernel.bandwidth != 1);
+    mercer_preprocess_free(given);
+    close_search(&one);
+}
+
+/* Rows of weight 0 have no effect: other targets there give the same bits. Without the weights they do. */
+static void test_weights(void **state)
+{
+    static double row_mass[ROWS];
+    search runs[2];
+    (void)state;
+    for (int which = 0; which < 2; which++) {
+        plant();
+        for (int i = 0; i < ROWS; i++) {
+            row_mass[i] = i % 4 == 0 ? 0 : 1 + i % 3;
+            if (i % 4 == 0) planted_y[i] = which == 0 ? 0 : 100 * normal(11, i);
+        }
+        open_search(&runs[which], context, open_rows(context, ROWS, (extras){.weights = row_mass}));
+        run(&runs[which]);
+    }
+    assert_same(&runs[0].found, &runs[1].found);
+    assert_that(runs[0].found.error < 0.15, "error %g", runs[0].found.error);
+    assert_true(search_error(ROWS, (extras){0}) > 0.5);
+    close_search(&runs[0]);
+    close_search(&runs[1]);
+}
+
+/* A deadline that has passed ends each descent after a step; there is a result. */
+static void test_deadline(void **state)
+{
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        search one;
+        mercer_kernel kernel;
+        plant();
+        open_search(&one, context, open_rows(context, ROWS, (extras){0}));
+        assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
+        one.task.deadline = mrc_seconds() - 1;
+        if (given) one.task.kernel = &kernel;
+        run(&one);
+        assert_true(one.found.cut && one.found.ridge > 0);
+        assert_int_equal(one.steps, given ? 2 : 1); /* one of them for the blend of copies */
+        close_search(&one);
+    }
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
 static void test_few_rows(void **state)
 {
     bool possible;
     (void)state;
     static const struct {
-        int rows;
-        bool grouped, wanted;
-    } cases[] = {{49, false, false}, {60, false, true}, {ROWS, true, false}};
+        int rows, groups, equal;
+        bool wanted;
+    } cases[] = {{49, 0, 1, false}, {50, 0, 1, true}, {ROWS, 49, 1, false}, {ROWS, 50, 1, true}, {400, 0, 9, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mercer_dataset *data = open_planted(context, cases[i].rows, cases[i].grouped);
+        plant();
+        for (int j = 0; j < ROWS && cases[i].groups > 0; j++) keys[j] = j % cases[i].groups;
+        for (int j = 0; j < ROWS; j++) memcpy(planted_x[j], planted_x[j - j % cases[i].equal], sizeof planted_x[j]);
+        mercer_dataset *data = open_rows(context, cases[i].rows, (extras){.groups = cases[i].groups > 0 ? keys : NULL});
         assert_succeeds(context, mrc_search_possible(data, &possible));
-        assert_int_equal(possible, cases[i].wanted); /* 1,500 rows are 40 groups */
+        assert_int_equal(possible, cases[i].wanted);
         mercer_dataset_free(data);
     }
 }
 
+/* More effort is more of everything, and the estimate of its flops grows. */
+static void test_efforts(void **state)
+{
+    (void)state;
+    for (int e = 2; e <= MRC_MOST_EFFORT; e++) {
+        mrc_effort less = mrc_effort_of(e - 1), more = mrc_effort_of(e);
+        assert_true(more.first > less.first && more.second > less.second && more.fitted > less.fitted);
+        assert_true(more.centers > less.centers && more.rows > less.rows && more.score_rows >= less.score_rows);
+        assert_true(more.score_size >= less.score_size && more.final_centers > less.final_centers);
+        assert_true(2 * more.first + more.second <= MRC_SEARCH_STEPS);
+        assert_true(mrc_search_flops(e, 100000, 20, 1) > mrc_search_flops(e - 1, 100000, 20, 1));
+    }
+    assert_true(mrc_search_flops(3, 100000, 40, 1) > mrc_search_flops(3, 100000, 20, 1));
+    assert_true(mrc_search_flops(3, 100000, 20, 9) > mrc_search_flops(3, 100000, 20, 1));
+}
+
+/* Errors a + b P^-s are extrapolated exactly; errors that do not fall any more are predicted to stay. */
+static void test_more_centers(void **state)
+{
+    (void)state;
+    mrc_search_result found = {.centers = {100, 200, 400}};
+    for (int i = 0; i < 3; i++) found.errors[i] = 0.2 + 3 * pow((double)found.centers[i], -0.7);
+    for (int64_t p = 400; p < 100000; p *= 3) {
+        double error = 0.2 + 3 * pow((double)p, -0.7), more = 0.2 + 3 * pow(2 * (double)p, -0.7);
+        assert_that(fabs(mrc_search_error_with(&found, p) - error) < 1e-12, "%g, not %g",
+                    mrc_search_error_with(&found, p), error);
+        assert_true(fabs(mrc_search_gain(&found, p, 2 * p) - (error - more) / error) < 1e-11);
+    }
+    found.errors[2] = found.errors[1];
+    assert_true(mrc_search_gain(&found, 1000, 2000) == 0);
+    found.centers[0] = 0;
+    assert_true(isnan(mrc_search_gain(&found, 1000, 2000)));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradient), cmocka_unit_test(test_planted),
-                                       cmocka_unit_test(test_same_bits), cmocka_unit_test(test_given),
-                                       cmocka_unit_test(test_few_rows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_splits),  cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),   cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),   cmocka_unit_test(test_times),
+        cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_given),   cmocka_unit_test(test_given_kernel),
+        cmocka_unit_test(test_given_metric), cmocka_unit_test(test_weights), cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts), cmocka_unit_test(test_more_centers),
+    };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
