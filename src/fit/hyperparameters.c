@@ -145,8 +145,8 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     }
     if (self->effort == 0) {
         self->effort = 1;
-        mrc_warn(self->context, "budget", "budget %.3g s is too small: effort 1 takes about %.2g s", options->budget,
-                 seconds);
+        mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+                 fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
     }
     return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
 }
@@ -249,7 +249,8 @@ void mrc_fit_choose_size(mercer_fitting *self)
     bool open = is_size_open(self), chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience;
     int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
     if (open) set_size(self, p);
-    if (self->data && !self->model) self->report.points = mrc_fit_points(&self->options, &self->info);
+    if (self->data && !self->model && !self->preprocess)
+        self->report.points = mrc_fit_points(&self->options, &self->info);
     train->converge = chooses ? MERCER_ON : train->converge; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
     if (chooses && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) train->converge = MERCER_AUTO;
