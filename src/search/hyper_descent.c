@@ -328,3 +328,17 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
     }
     return MERCER_OK;
 }
+
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope)
+{
+    workspace self = {.task = task, .backend = task->context->backend};
+    bool usable;
+    MRC_SCOPE(scope, task->context);
+    MRC_TRY(open_workspace(&self, &scope, state->count));
+    MRC_TRY(find_gradient(&self, state, step, &usable));
+    if (!usable) return mrc_fail(task->context, MERCER_ERROR_NUMERIC, "the step has no finite slope");
+    *error = self.gradient.error;
+    memcpy(slope, self.slope, (size_t)state->count * sizeof *slope);
+    return MERCER_OK;
+}

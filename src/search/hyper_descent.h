@@ -58,6 +58,11 @@ int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
 /* Run from the state's step to the last. *stopped: by the callback. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
+/* Sets the error of the draw of a step and its slope (count) in the parameters of the state, for tests. The exponent
+   has a slope in odd steps only. */
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope);
+
 /* The exponent of an exppower kernel and its parameter. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);
 double mrc_descent_parameter(const mercer_kernel *kernel, double exponent);
