@@ -130,7 +130,9 @@ const char *cli_seconds_text(char text[CLI_SHORT], double seconds); /* 0.42 s, 1
 /* The fewest digits that read back as the same number: a float if `single`, else a double. */
 const char *cli_number_text(char text[CLI_SHORT], double value, int single);
 int cli_ends_with(const char *text, const char *ending);
-double cli_now(void); /* seconds of a clock that only goes forward */
+double cli_now(void);       /* seconds of a clock that only goes forward */
+void cli_start_clock(void); /* called once, when the program starts */
+double cli_elapsed(void);   /* seconds since the program started */
 
 /* ---- Files that the program itself reads, such as configurations (read_file.c) ---------------------------------- */
 

@@ -77,6 +77,7 @@ int openblas_num_threads_env(void)
 
 int main(int count, char **arguments)
 {
+    cli_start_clock();
     cli_guard_streams();
     cli_outgrow_limits();
     cli_outlive_files();

@@ -5,6 +5,7 @@
 #include "ranks/program_ranks.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,11 +49,15 @@ int cli_check_job(const cli_values *v)
     mercer_status status = mercer_fit_check(NULL, &options);
     if (status == MERCER_OK && cli_has(v, "learn-features")) {
         options.learn_features = cli_switch(v, "learn-features");
+        if (options.learn_features == MERCER_ON && metric_file(v) != NULL)
+            return cli_error(CLI_USAGE, "--learn-features has no effect with --metric; remove one of them");
         CLI_TRY(check_last("learn-features", &options));
     }
     if (status == MERCER_OK && cli_has(v, "tune")) {
         if (cli_integer(v, "effort") < 1 || cli_integer(v, "effort") > 5)
             return cli_error(CLI_USAGE, "--effort: must be 1 to 5");
+        if (cli_has(v, "budget") && cli_given(v, "budget") && !(cli_number(v, "budget") > 0))
+            return cli_error(CLI_USAGE, "--budget: must be above 0");
         read_search_options(v, &options);
         CLI_TRY(check_last(options.tune == MERCER_ON && options.bandwidth != 0 ? "bandwidth" : "tune", &options));
     }
@@ -280,8 +285,16 @@ void cli_job_look(cli_job *job)
     if (job->fit.train != NULL) job->info = cli_data_info(job->fit.train);
 }
 
+/* --budget counts from the start of the program, the library's budget from mercer_fitting_open. */
+static void subtract_elapsed(mercer_fit_options *options)
+{
+    const double least = 1e-3; /* 0 would mean no limit */
+    if (options->budget > 0) options->budget = fmax(options->budget - cli_elapsed(), least);
+}
+
 int cli_job_begin(cli_job *job)
 {
+    subtract_elapsed(&job->options);
     mercer_status status = mercer_fitting_open(&job->fitting, job->context, job->data, &job->options);
     if (status != MERCER_OK) return cli_fail_on(job->context, status, job->data, cli_data_name(job->v));
     cli_job_look(job);

@@ -3,7 +3,7 @@
 """random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: Mercer's search beside random configurations.
 
 Of each table N training rows are drawn (0: all are taken). The search is that of the defaults. A configuration of the same model has a
-kernel function and preprocessing of those that the search tries, 0 to 4 rounds of learning a metric, a bandwidth of 1/4 to 32 times the
+kernel function, a preprocessing, for one in two a metric that is learned (with --learn-features), a bandwidth of 1/4 to 32 times the
 median distance and a ridge of 1e-8 to 1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers;
 a fifth of them judges it by squared error, and the best is trained once more to all. Test rows are scored once for each of the two.
 
@@ -28,7 +28,7 @@ KERNELS = ["laplace", "laplace-l1", "exppower-l1:gamma=0.7", "gaussian"]
 
 def draw(rng):
     """A configuration; the bandwidth is a multiple of the median distance."""
-    return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardise", "rank"])), "rounds": int(rng.integers(0, 5)),
+    return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardise", "rank"])), "learned": bool(rng.integers(0, 2)),
             "multiple": float(0.25 * 128 ** rng.random()), "ridge": float(1e-8 * 1e5 ** rng.random())}
 
 
@@ -36,10 +36,12 @@ def fit(drawn, X, y, job, cores):
     """The median distance is what a bandwidth that is left open becomes; in a metric that is learned, the bandwidth is learned with it."""
     from mercer import KernelRegressor as make
 
-    shared = {"tune": "off", "random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
-    own = {"kernel": drawn["kernel"], "preprocess": drawn["preprocess"], "ridge": drawn["ridge"] * len(y), "learn_features": drawn["rounds"]}
-    if drawn["rounds"] == 0:
-        median = make(**own, **shared, solver="direct", n_centers=50).fit(X, y)
+    shared = {"random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
+    own = {"kernel": drawn["kernel"], "preprocess": drawn["preprocess"], "ridge": drawn["ridge"] * len(y)}
+    if drawn["learned"]:
+        own["learn_features"] = True
+    else:
+        median = make(**own, **shared, tune="off", solver="direct", n_centers=50).fit(X, y)
         own["bandwidth"] = drawn["multiple"] * median.model_.kernel.struct.bandwidth
     return make(**own, **shared, solver="krr", n_centers="all").fit(X, y)
 

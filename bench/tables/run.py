@@ -155,9 +155,7 @@ def fit(job, cores):
             continue
         start, own, counted, parameters, tried = time.perf_counter(), time.process_time(), spent(), {}, 1
         if package == "mercer" and job["quick"]:
-            parameters = {"tune": 0.5}
-        if how.startswith("mean"):
-            parameters["average_models"] = int(how.split()[-1])
+            parameters = {"effort": 1}
         if how == "search":
             parameters, tried = search(package, make, X, y, regression, spent, job["budget"], job["seed"])
         model = make(parameters).fit(X, y)
@@ -193,8 +191,7 @@ def jobs_of(stage, options):
         for seed in [split] if split > 0 else range(stage.seeds):
             for table in options.tables.split(","):
                 for package in sorted(filter(packages.here, asked), key=lambda name: name != "mercer"):
-                    own = ["default", f"mean of {options.average}"][: 2 if options.average > 1 else 1]
-                    ways = own if package == "mercer" else stage.ways.split(",")
+                    ways = ["default"] if package == "mercer" else stage.ways.split(",")
                     yield {**common_part, "table": table, "split": split, "seed": seed, "package": package, "ways": ways,
                            "budget": stage.budget or BUDGET, "given": stage.budget > 0}
 
@@ -224,7 +221,6 @@ def options_of():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], parents=[stage])
     parser.add_argument("--stage", action="append", help="options of a stage in place of those before")
     parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--average", type=int, default=1, help="of Mercer also the mean of its so many best models")
     parser.add_argument("--lanes", default=f"1x{len(os.sched_getaffinity(0))}", help="default: all packages in turn on all processors")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which all of it ends")
     parser.add_argument("--clock", choices=["wall", "processor"], default="wall", help="what a budget counts; processor: divided by their number")

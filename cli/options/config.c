@@ -68,7 +68,7 @@ static char *metric_sibling(const char *text, int prefix, const char *config)
     return cli_copy(text);
 }
 
-/* true and false serve for switches too. */
+/* Switches may be true or false, or a number, as learn-features of 0.2: 0 is off. */
 static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *config,
                          const char *where, cli_origin origin)
 {
@@ -79,7 +79,8 @@ static int set_from_json(cli_values *v, const cli_option *option, const json_t *
     int prefix = strcmp(option->name, "metric") == 0 ? cli_path_in(option, text) : 0;
     CLI_OWNED(cli_drop) char *resolved = prefix > 0 ? metric_sibling(text, prefix, config) : NULL;
     const char *used = resolved != NULL ? resolved : text;
-    if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";
+    if (option->type == CLI_SWITCH && json_is_boolean(value)) used = json_is_true(value) ? "on" : "off";
+    if (option->type == CLI_SWITCH && json_is_integer(value)) used = json_integer_value(value) != 0 ? "on" : "off";
     return cli_values_set(v, option, used, origin, where);
 }
 
@@ -122,10 +123,11 @@ int cli_read_config(cli_values *v, const char *path)
 }
 
 /* Whether the value of an option belongs into a configuration. A default that means something else when it is given
-   (no search, no calibration) does not. */
+   (no search, no calibration, the largest effort of a budget) does not. */
 static int is_configurable(const cli_values *v, const cli_option *option)
 {
-    int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "validation-fraction") == 0;
+    int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "effort") == 0 ||
+                         strcmp(option->name, "validation-fraction") == 0;
     if (unless_default && cli_values_origin(v, option) == CLI_FROM_DEFAULT) return 0;
     return strcmp(option->name, "help") != 0 && strcmp(option->name, "config") != 0 &&
            strcmp(option->name, "print-config") != 0;

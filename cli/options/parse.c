@@ -36,15 +36,13 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
 static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
     if (option->type == CLI_FLAG) return set_value(r, option, attached != NULL ? attached : "true", where);
-    /* A number that may be "on" may be left out. */
-    int optional = option->type == CLI_INTEGER && option->words != NULL && cli_has_word(option->words, "on");
-    if (attached == NULL && optional && (r->at >= r->count || r->arguments[r->at][0] == '-')) attached = "on";
+    /* A switch without a value is on. */
+    int last = r->at >= r->count || r->arguments[r->at][0] == '-';
+    if (attached == NULL && last && option->type == CLI_SWITCH) attached = "on";
     if (attached == NULL) {
-        if (r->at >= r->count) {
-            const char *metavar = option->type == CLI_SWITCH ? "on|off|auto" : option->metavar;
+        if (r->at >= r->count)
             return cli_error(CLI_USAGE, "%s: %s needs a value: --%s %s", r->command->name, where, option->name,
-                             metavar);
-        }
+                             option->metavar);
         attached = r->arguments[r->at++];
     }
     return set_value(r, option, attached, where);

@@ -132,6 +132,8 @@ static void say_stopped(page *out, const report_run *run)
     const char *text = json_string_value(stopped);
     if (code == 1 || (text && strstr(text, "early")))
         note(out, "Training ended early: the validation result had stopped improving.");
+    else if (code == 3 || (text && strstr(text, "budget")))
+        note(out, "Training ended when the time budget was used up; the model keeps the best weights so far.");
     else if (code != 0 || json_is_true(stopped) || (text && strstr(text, "interrupt")))
         note(out, "Training was stopped before its last epoch; the model keeps the best weights so far.");
 }

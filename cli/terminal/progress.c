@@ -269,7 +269,7 @@ static json_t *phases_json(const mercer_report *r)
 
 json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, double seconds)
 {
-    static const char *const stops[] = {"finished", "early", "interrupted"};
+    static const char *const stops[] = {"finished", "early", "interrupted", "budget"};
     json_t *object = metrics != NULL ? cli_metrics_json(&metrics->all) : json_object();
     json_auto_t *rest =
         json_pack("{so so sI sI sI sI so so so sI so so sI so ss}", "train_loss", cli_json_real(r->train_loss),
@@ -278,7 +278,7 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
                   "projection_residual", cli_json_real(r->projection_residual_last), "tail", cli_json_real(r->tail),
                   "beta", cli_json_real(r->beta), "halvings", (json_int_t)r->halvings, "phases", phases_json(r),
                   "seconds", cli_json_real(seconds), "peak_bytes", (json_int_t)r->peak_bytes, "flops",
-                  cli_json_real(r->flops), "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
+                  cli_json_real(r->flops), "stopped", stops[r->stopped >= 0 && r->stopped < 4 ? r->stopped : 0]);
     json_object_update(object, rest);
     if (cli_ranks() > 1) {
         mercer_comm_info info = {.struct_size = sizeof info};
@@ -373,9 +373,11 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     }
     if (all != NULL) cli_table_row(table, "mse", cli_format("%.6g", all->mse));
     if (isfinite(r->train_loss))
-        cli_table_row(
-            table, "training loss",
-            cli_format("%.6g%s", r->train_loss, r->stopped == MERCER_STOP_PATIENCE ? " (stopped early)" : ""));
+        cli_table_row(table, "training loss",
+                      cli_format("%.6g%s", r->train_loss,
+                                 r->stopped == MERCER_STOP_PATIENCE ? " (stopped early)"
+                                 : r->stopped == MERCER_STOP_BUDGET ? " (ended by the budget)"
+                                                                    : ""));
     if (r->halvings > 0)
         cli_table_row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
     cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));

@@ -159,3 +159,15 @@ double cli_now(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+static double started;
+
+void cli_start_clock(void)
+{
+    started = cli_now();
+}
+
+double cli_elapsed(void)
+{
+    return cli_now() - started;
+}

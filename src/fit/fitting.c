@@ -123,13 +123,15 @@ static mercer_status build_model(mercer_fitting *self)
     return mrc_fit_read_validation(self);
 }
 
-/* The trainer's progress callback, if there is a budget: the caller's, and the deadline. */
+/* The trainer's progress callback, if there is a budget: the caller's, and the deadline. Before the first step the
+   weights are 0, and a direct solver has no others until its end: training goes on until there is a model. */
 static int watch_deadline(void *user, const mercer_progress *progress)
 {
     mercer_fitting *self = user;
     const mercer_train_options *train = &self->train;
+    bool has_model = progress->epoch > 0 || progress->steps > 0, finished = progress->epoch >= progress->epochs;
     if (train->progress && train->progress(train->progress_user, progress)) return 1;
-    self->late = mrc_seconds() > self->deadline;
+    self->late = has_model && !finished && mrc_seconds() > self->deadline;
     return self->late;
 }
 

@@ -147,8 +147,8 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     }
     if (self->effort == 0) {
         self->effort = 1;
-        mrc_warn(self->context, "budget", "budget %.3g s is too small: effort 1 takes about %.2g s", options->budget,
-                 seconds);
+        mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+                 fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
     }
     return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
 }
@@ -252,6 +252,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
     if (open) set_size(self, p);
+    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->options, &self->info);
     if (chooses) train->converge = MERCER_ON; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
     /* Options of training may leave only solvers that work in batches, or memory only those. */

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { MOST_FEATURES = 1024 };
+enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search asks for as many different rows */
 
 const char *mrc_plan_fixed(const mercer_fit_options *options)
 {
@@ -47,5 +47,6 @@ const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mer
     if (mrc_plan_fixed(options)) return "the bandwidth is given";
     if (info->task == MERCER_TASK_UNLABELLED) return "there are no targets";
     if (options->augment || options->samples > 0) return "samples are augmented";
+    if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
     return asked ? NULL : not_a_table(info, memory);
 }

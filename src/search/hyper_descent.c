@@ -6,8 +6,12 @@
  *     a = .9 a + .1 g,  b = .99 b + .01 g^2                     (both corrected for their start at 0)
  *     theta -= rate_i cos-decay(t / T) a / sqrt(b)
  *
- * which is Adam (Kingma and Ba 2015). theta: logarithms of the factors of the coordinates, or the entries of a map; the
- * exponent of the kernel as a logit of its range; the logarithm of the ridge. Adam's steps do not depend on the size of
+ * which is Adam (Kingma and Ba 2015). theta: logarithms of the factors c of the coordinates; the entries of a map B, if
+ * one is learned; the exponent of the kernel as a logit of its range; the logarithm of the ridge. With a map, coordinate
+ * j is a copy of feature f_j and the points are x A,
+ *
+ *   A_j = c_j B_f(j)      dE/dB_f = sum over j with f_j = f of c_j (dE/dA)_j      dE/dlog c_j = c_j B_f(j) . (dE/dA)_j
+ Adam's steps do not depend on the size of
  * a gradient, so a factor can change by e^(rate T / 2), about two powers of ten, in 60 steps.
  *
  * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
@@ -27,7 +31,7 @@
 
 /* Rates per step, from the prototype of this method on ten tables: logarithms of factors, relative size of a map's
    entries, logit of the exponent, logarithm of the ridge. */
-#define RATE_SCALE    0.15
+#define RATE_SCALE    0.25
 #define RATE_MAP      0.10
 #define RATE_EXPONENT 0.10
 #define RATE_RIDGE    0.20
@@ -52,10 +56,9 @@ enum { EXPONENT_PERIOD = 2 };
 
 /* ---- Parameters -------------------------------------------------------------------------------------------------- */
 
-int64_t mrc_descent_count(mrc_descent_kind kind, int64_t coordinates)
+int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features)
 {
-    int64_t own = kind == MRC_LEARN_MAP ? coordinates * coordinates : kind == MRC_LEARN_SCALE ? 1 : coordinates;
-    return own + 2;
+    return (kind == MRC_LEARN_SCALE ? 1 : k) + (kind == MRC_LEARN_MAP ? features * features : 0) + 2;
 }
 
 static void find_range(const mercer_kernel *kernel, double *least, double *most)
@@ -94,7 +97,7 @@ typedef struct workspace {
     const mrc_descent *task;
     mrc_backend *backend;
     mercer_matrix x, y; /* the rows in the backend's memory */
-    mercer_matrix map;  /* (k, k) f32 */
+    mercer_matrix map;  /* (k, features) f32: A */
     mrc_draw draw;      /* (fitted + held) rows */
     mrc_gradient_buffer buffer;
     mrc_error_gradient gradient;
@@ -102,7 +105,8 @@ typedef struct workspace {
     int64_t *numbers;          /* (fitted + held) rows of a draw */
     double *weights, *factors; /* (fitted + held), or NULL; (k) */
     double *slope;             /* (count) gradient in the parameters */
-    float *entries;            /* (k k) of the map, host memory */
+    float *entries;            /* (k, features) of the map, host memory */
+    double *map_slope;         /* (k, features) dE/dA */
 } workspace;
 
 /* A range of units in random order, used up to position `end`. */
@@ -151,8 +155,11 @@ static mercer_status make_points(workspace *self, const double *values)
     MRC_TRY(ops->gather_rows(backend, &self->draw.y, &self->y, self->numbers));
     for (int64_t j = 0; j < k && !mapped; j++) self->factors[j] = exp(values[one ? 0 : j]);
     if (!mapped) return ops->scale_columns(backend, plain, self->factors);
-    mercer_matrix entries = mrc_view(self->entries, k, k, MERCER_F32);
-    for (int64_t i = 0; i < k * k; i++) self->entries[i] = (float)values[i];
+    int64_t d = self->task->features;
+    mercer_matrix entries = mrc_view(self->entries, k, d, MERCER_F32);
+    for (int64_t j = 0; j < k; j++)
+        for (int64_t l = 0; l < d; l++)
+            self->entries[j * d + l] = (float)(exp(values[j]) * values[k + self->task->feature[j] * d + l]);
     MRC_TRY(ops->copy(backend, &self->map, &entries));
     mrc_gemm job = {.alpha = 1, .a = plain, .b = &self->map, .c = &self->draw.x};
     return ops->gemm(backend, &job);
@@ -168,16 +175,26 @@ static mercer_status draw_rows(workspace *self, int step, const double *values)
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
-/* dE/dA = S A. */
-static void find_map_slope(const workspace *self, const double *map)
+/* Set the slopes of the factors and of B; dE/dA = S A. */
+static void find_map_slope(const workspace *self, const double *values)
 {
-    int64_t k = self->x.cols;
-    const double *s = self->gradient.moment;
+    int64_t k = self->x.cols, d = self->task->features;
+    const double *s = self->gradient.moment, *map = values + k;
+    double *slope = self->map_slope, *by_map = self->slope + k;
+    memset(slope, 0, (size_t)(k * d) * sizeof *slope);
+    memset(by_map, 0, (size_t)(d * d) * sizeof *by_map);
     for (int64_t i = 0; i < k; i++)
-        for (int64_t j = 0; j < k; j++) self->slope[i * k + j] = 0;
-    for (int64_t i = 0; i < k; i++)
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t j = 0; j < k; j++) self->slope[i * k + j] += s[i * k + l] * map[l * k + j];
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t l = 0; l < d; l++) slope[i * d + l] += s[i * k + j] * (double)self->entries[j * d + l];
+    for (int64_t j = 0; j < k; j++) {
+        int64_t f = self->task->feature[j];
+        double factor = exp(values[j]), sum = 0;
+        for (int64_t l = 0; l < d; l++) {
+            by_map[f * d + l] += factor * slope[j * d + l];
+            sum += map[f * d + l] * slope[j * d + l];
+        }
+        self->slope[j] = factor * sum;
+    }
 }
 
 /* The gradient at the state's parameters. *usable: all of it is finite. */
@@ -206,31 +223,35 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     return MERCER_OK;
 }
 
-/* The rate of a map: relative to the root mean square of its diagonal. */
-static double find_rate(const mrc_descent *task, const mrc_descent_state *state)
+/* The rate of the entries of a map: relative to the root mean square of its diagonal. */
+static double find_map_rate(const mrc_descent *task, const mrc_descent_state *state)
 {
-    int64_t k = task->rows->x.cols;
+    int64_t d = task->features;
+    const double *map = state->values + task->rows->x.cols;
     double sum = 0;
-    if (task->kind != MRC_LEARN_MAP) return RATE_SCALE;
-    for (int64_t j = 0; j < k; j++) sum += state->values[j * k + j] * state->values[j * k + j];
-    return RATE_MAP * sqrt(sum / (double)k);
+    if (task->kind != MRC_LEARN_MAP) return 0;
+    for (int64_t j = 0; j < d; j++) sum += map[j * d + j] * map[j * d + j];
+    return RATE_MAP * sqrt(sum / (double)d);
 }
 
 static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
 {
-    int64_t own = state->count - 2;
+    int64_t own = state->count - 2, factors = task->kind == MRC_LEARN_SCALE ? 1 : task->rows->x.cols;
     double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
-    double rate = find_rate(task, state);
+    double map_rate = find_map_rate(task, state);
     for (int64_t i = 0; i < state->count; i++) {
-        double g = slope[i], by = i < own ? rate : i == own ? RATE_EXPONENT * EXPONENT_PERIOD : RATE_RIDGE;
-        int count = i == own ? (step + EXPONENT_PERIOD - 1) / EXPONENT_PERIOD : step; /* of updates */
-        if (i == own && step % EXPONENT_PERIOD != 1) continue;
+        double g = slope[i], rate = i < factors ? RATE_SCALE : i < own ? map_rate : RATE_RIDGE;
+        int updates = step;
+        if (i == own) {
+            if (step % EXPONENT_PERIOD != 1) continue;
+            updates = (step + EXPONENT_PERIOD - 1) / EXPONENT_PERIOD, rate = EXPONENT_PERIOD * RATE_EXPONENT;
+        }
         state->mean[i] = MOMENTUM * state->mean[i] + (1 - MOMENTUM) * g;
         state->square[i] = SQUARES * state->square[i] + (1 - SQUARES) * g * g;
-        double mean = state->mean[i] / (1 - pow(MOMENTUM, count)), square = state->square[i] / (1 - pow(SQUARES, count));
-        if (square > 0) state->values[i] -= decay * by * mean / sqrt(square);
-        if (i < own && task->kind != MRC_LEARN_MAP)
-            state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));
+        double mean = state->mean[i] / (1 - pow(MOMENTUM, updates)),
+               square = state->square[i] / (1 - pow(SQUARES, updates));
+        if (square > 0) state->values[i] -= decay * rate * mean / sqrt(square);
+        if (i < factors) state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));
     }
     state->values[own + 1] = fmax(log(RIDGE_LEAST), fmin(log(RIDGE_MOST), state->values[own + 1]));
 }
@@ -270,16 +291,18 @@ static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t c
     const mrc_descent_rows *rows = task->rows;
     int64_t n = rows->x.rows, k = rows->x.cols, c = rows->y.cols;
     bool mapped = task->kind == MRC_LEARN_MAP;
+    int64_t d = mapped ? task->features : k;
     self->fitted = mrc_max(1, mrc_min(task->fitted, n * 3 / 5)),
     self->held = mrc_max(1, mrc_min(task->held, n * 2 / 5));
     int64_t m = self->fitted + self->held, p = mrc_max(1, mrc_min(task->centers, self->fitted));
     MRC_TRY(open_rows(self, scope, &rows->x, &self->x));
     MRC_TRY(open_rows(self, scope, &rows->y, &self->y));
-    MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.x, m, k, MERCER_F32, what));
+    MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.x, m, d, MERCER_F32, what));
     MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.y, m, c, MERCER_F64, what));
     if (mapped) MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.plain, m, k, MERCER_F32, what));
-    if (mapped) MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->map, k, k, MERCER_F32, what));
-    MRC_TRY(mrc_scope_alloc(scope, &self->entries, mapped ? k * k : 1, sizeof *self->entries, what));
+    if (mapped) MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->map, k, d, MERCER_F32, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->entries, mapped ? k * d : 1, sizeof *self->entries, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->map_slope, mapped ? k * d : 1, sizeof *self->map_slope, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->gradient.moment, mapped ? k * k : 1, sizeof(double), what));
     MRC_TRY(mrc_scope_alloc(scope, &self->gradient.scales, k, sizeof(double), what));
     MRC_TRY(mrc_scope_alloc(scope, &self->numbers, m, sizeof *self->numbers, what));
@@ -303,5 +326,19 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
         state->step++;
         *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;
     }
+    return MERCER_OK;
+}
+
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope)
+{
+    workspace self = {.task = task, .backend = task->context->backend};
+    bool usable;
+    MRC_SCOPE(scope, task->context);
+    MRC_TRY(open_workspace(&self, &scope, state->count));
+    MRC_TRY(find_gradient(&self, state, step, &usable));
+    if (!usable) return mrc_fail(task->context, MERCER_ERROR_NUMERIC, "the step has no finite slope");
+    *error = self.gradient.error;
+    memcpy(slope, self.slope, (size_t)state->count * sizeof *slope);
     return MERCER_OK;
 }

@@ -10,7 +10,7 @@
 typedef enum mrc_descent_kind {
     MRC_LEARN_SCALES, /* a factor for every coordinate */
     MRC_LEARN_SCALE,  /* one factor for all coordinates: the bandwidth */
-    MRC_LEARN_MAP     /* a linear map of the coordinates, norm 2 only */
+    MRC_LEARN_MAP     /* a linear map of the features, norm 2 only, and a factor for every copy of a feature */
 } mrc_descent_kind;
 
 /* Rows to draw from, sorted by unit (data/equal_rows.h): all rows of a unit go to the same side of a draw. */
@@ -29,6 +29,8 @@ typedef struct mrc_descent {
     mercer_context *context;
     const mrc_descent_rows *rows;
     mrc_descent_kind kind;
+    const int64_t *feature; /* MAP: (k) feature of each coordinate, */
+    int64_t features;       /* and their number */
     mercer_kernel kernel; /* bandwidth 1; exppower kernels may have their exponent learned */
     bool learns_exponent;
     bool learns_ridge;
@@ -51,9 +53,15 @@ typedef struct mrc_descent_state {
     double error; /* smoothed held-out error; NaN: none yet */
 } mrc_descent_state;
 
-int64_t mrc_descent_count(mrc_descent_kind kind, int64_t coordinates);
+/* Number of parameters of points with k coordinates, which are copies of `features` features. */
+int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
 /* Run from the state's step to the last. *stopped: by the callback. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
+
+/* Sets the error of the draw of a step and its slope (count) in the parameters of the state, for tests. The exponent
+   has a slope in odd steps only. */
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope);
 
 /* The exponent of an exppower kernel and its parameter. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);

@@ -43,13 +43,16 @@ typedef struct mrc_candidate {
     const mrc_descent_state *state;
 } mrc_candidate;
 
-/* run_search.c: the parameters of the points in a norm. */
+/* run_search.c: number of features, and the parameters of the points in a norm. */
+int64_t mrc_searcher_features(const mrc_searcher *self);
 mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1);
 
 /* search_points.c */
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
 /* Set x (n, features) to the columns of each feature times weights (width), summed. */
 void mrc_search_points_join(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
+/* Number of coordinates of a candidate's points. */
+int64_t mrc_search_points_width(const mrc_searcher *self, const mrc_candidate *candidate);
 /* Write the points of a candidate, scaled or mapped, of the rows from `first` on. */
 void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                            const mercer_matrix *to);

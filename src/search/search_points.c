@@ -104,24 +104,37 @@ void mrc_search_points_join(const mrc_search_points *self, const double *weights
     }
 }
 
+/* Write row `from` (width) times the factors and the map of a candidate to out (d). */
+static void map_row(const mrc_search_points *points, const double *values, int64_t d, const float *from, float *out)
+{
+    const double *map = values + points->width;
+    for (int64_t l = 0; l < d; l++) {
+        double sum = 0;
+        for (int64_t j = 0; j < points->width; j++)
+            sum += (double)from[j] * exp(values[j]) * map[points->feature[j] * d + l];
+        out[l] = (float)sum;
+    }
+}
+
+int64_t mrc_search_points_width(const mrc_searcher *self, const mrc_candidate *candidate)
+{
+    bool columns = candidate->norm_1 || !self->points.blended;
+    return columns ? self->points.width : self->points.features;
+}
+
 void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                            const mercer_matrix *to)
 {
-    const mercer_matrix *all = candidate->norm_1 || !self->joined_x.data ? &self->points.x : &self->joined_x;
     mrc_descent_kind kind = mrc_searcher_kind(self, candidate->norm_1);
+    bool joined = !candidate->norm_1 && kind != MRC_LEARN_MAP && self->joined_x.data;
+    const mercer_matrix *all = joined ? &self->joined_x : &self->points.x;
     const double *values = candidate->state->values;
-    int64_t k = all->cols;
     for (int64_t i = 0; i < to->rows; i++) {
         const float *from = mrc_row(all, first + i);
         float *out = mrc_row(to, i);
-        for (int64_t j = 0; j < k && kind != MRC_LEARN_MAP; j++)
+        if (kind == MRC_LEARN_MAP) map_row(&self->points, values, to->cols, from, out);
+        for (int64_t j = 0; j < to->cols && kind != MRC_LEARN_MAP; j++)
             out[j] = (float)((double)from[j] * exp(values[kind == MRC_LEARN_SCALE ? 0 : j]));
-        if (kind != MRC_LEARN_MAP) continue;
-        for (int64_t j = 0; j < k; j++) {
-            double sum = 0;
-            for (int64_t l = 0; l < k; l++) sum += (double)from[l] * values[l * k + j];
-            out[j] = (float)sum;
-        }
     }
 }
 
@@ -149,21 +162,24 @@ static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
     return mrc_preprocess_set_map(points->preprocess, width, width, true, all + 2 * d);
 }
 
-/* Norm 2: the blend of stage 1, then the map, relative to its largest entry. */
+/* Norm 2: set the blend of the copies, by `weights` (width), then the map relative to its largest entry. */
 static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_points *points = &self->points;
     const double *values = best->state->values;
     bool diagonal = mrc_searcher_kind(self, false) == MRC_LEARN_SCALES;
-    int64_t d = points->blended ? points->features : points->width, count = diagonal ? d : d * d;
+    int64_t d = mrc_searcher_features(self), count = diagonal ? d : d * d;
     double *map, largest = 0;
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &map, mrc_max(count, 2 * d), sizeof *map, "the metric"));
     for (int64_t j = 0; j < points->width && points->blended; j++)
-        map[(j < d ? 0 : d) + points->feature[j]] = self->weights[j];
+        map[(j < d ? 0 : d) + points->feature[j]] = diagonal ? self->weights[j] : exp(values[j]);
     if (points->blended) MRC_TRY(mrc_preprocess_set_blend(points->preprocess, map, map + d));
-    for (int64_t i = 0; i < count; i++) map[i] = diagonal ? exp(values[i]) : values[i];
-    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(map[i]));
+    for (int64_t i = 0; i < count; i++) {
+        double factor = points->blended || diagonal ? 1 : exp(values[i / d]);
+        map[i] = diagonal ? exp(values[i]) : factor * values[points->width + i];
+        largest = fmax(largest, fabs(map[i]));
+    }
     for (int64_t i = 0; i < count; i++) map[i] /= largest;
     self->result->kernel.bandwidth = 1 / largest;
     return mrc_preprocess_set_map(points->preprocess, d, d, diagonal, map);

@@ -2,10 +2,13 @@
 /*
  * Scores of candidates by small fits, the final ridge, and the error with more centers.
  *
- *   l* = the largest ridge l with E(l) <= (1 + SLACK) min E,     E: held-out squared error at the largest size
+ *   l* = the largest ridge l with E(l) <= (1 + s) min E,     E: held-out squared error at the largest size
  *
- * Among ridges that are equally good on few rows the largest is the safest. Cost: n p^2 flops and p^3 / 3 for each
- * ridge and fold.
+ * Among ridges that few rows cannot tell apart the largest is the safest: s = min(1 %, 4 / held-out rows). Candidates
+ * are compared by the error that they would have with all rows: twice the rows and centers are assumed to change it by
+ * the same factor each time. A map with few directions is ahead with few rows and gains less from more.
+ *
+ * Cost: n p^2 flops and p^3 / 3 for each ridge and fold.
  */
 #include "search/search_parts.h"
 
@@ -15,7 +18,8 @@
 #include <string.h>
 
 enum { RIDGES = 7 };
-#define SLACK 0.01
+#define MOST_SLACK 0.01
+#define SLACK_ROWS 4.0
 
 /* Small fits of a candidate to at most `rows` training rows. */
 typedef struct scorer {
@@ -29,7 +33,7 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
                                  int64_t rows, scorer *out)
 {
     const mrc_split *split = &self->split;
-    int64_t k = candidate->norm_1 || !self->joined_x.data ? self->points.width : self->points.features, at = 0;
+    int64_t k = mrc_search_points_width(self, candidate), at = 0;
     bool held_out = split->held_out;
     int64_t each = held_out ? rows : (rows + split->fold_count - 1) / split->fold_count;
     int64_t n = 0;
@@ -76,53 +80,83 @@ static int64_t training_rows(const mrc_small_rows *rows)
     return n;
 }
 
-mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate)
+/* Return the largest ridge whose error is within the slack of the smallest. Ridges descend. */
+static int pick_ridge(const double *errors, int count, int64_t held, double *least)
+{
+    double slack = fmin(MOST_SLACK, SLACK_ROWS / (double)mrc_max(1, held));
+    *least = (double)INFINITY;
+    for (int r = 0; r < count; r++) *least = fmin(*least, errors[r]);
+    for (int r = 0; r < count; r++)
+        if (errors[r] <= (1 + slack) * *least) return r;
+    return 0;
+}
+
+/* The number of rows that are scored. */
+static int64_t scored_rows(const mrc_small_rows *rows)
+{
+    return rows->held_out ? rows->folds[rows->count - 1].count : training_rows(rows);
+}
+
+/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p. *ridge: the chosen one at the largest. */
+static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
+                                 mrc_search_result *out)
+{
+    double errors[MRC_RIDGES];
+    for (int s = 0; s < MRC_SEARCH_SIZES; s++) {
+        int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
+        if (size < 1) continue;
+        MRC_TRY(score(self, with, kernel, size, errors));
+        int r = pick_ridge(errors, with->count, scored_rows(&with->rows), &out->errors[s]);
+        out->centers[s] = size;
+        out->ridge = with->ridges[r], out->error = errors[r];
+    }
+    return MERCER_OK;
+}
+
+/* Set *error to the smallest held-out error near a candidate's ridge, with that many training rows; *n: those used. */
+static mercer_status score_with_rows(const mrc_searcher *self, const mrc_candidate *candidate, int64_t rows,
+                                     int64_t centers, int64_t *n, double *error)
 {
     scorer with;
     double errors[MRC_RIDGES];
     MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(open_scorer(self, &scope, candidate, self->effort.score_rows / 2, &with));
+    MRC_TRY(open_scorer(self, &scope, candidate, rows, &with));
     with.count = self->task->ridge >= 0 ? 1 : 3;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
-    int64_t p = mrc_min(self->effort.score_size / 2, training_rows(&with.rows));
-    MRC_TRY(score(self, &with, &candidate->kernel, p, errors));
-    candidate->error = (double)INFINITY;
-    for (int r = 0; r < with.count; r++) candidate->error = fmin(candidate->error, errors[r]);
+    *n = training_rows(&with.rows);
+    MRC_TRY(score(self, &with, &candidate->kernel, mrc_min(centers, *n), errors));
+    *error = (double)INFINITY;
+    for (int r = 0; r < with.count; r++) *error = fmin(*error, errors[r]);
     return MERCER_OK;
 }
 
-/* The largest ridge whose error is within SLACK of the smallest. Ridges descend. */
-static int pick_ridge(const double *errors, int count, double *least)
+mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate)
 {
-    *least = (double)INFINITY;
-    for (int r = 0; r < count; r++) *least = fmin(*least, errors[r]);
-    for (int r = 0; r < count; r++)
-        if (errors[r] <= (1 + SLACK) * *least) return r;
-    return 0;
+    const mrc_effort *effort = &self->effort;
+    double half, whole;
+    int64_t fewer, n;
+    MRC_TRY(score_with_rows(self, candidate, effort->score_rows / 2, effort->score_size / 4, &fewer, &half));
+    MRC_TRY(score_with_rows(self, candidate, effort->score_rows, effort->score_size / 2, &n, &whole));
+    double factor = whole < half && n > fewer ? pow(whole / half, 1 / log2((double)n / (double)fewer)) : 1;
+    double doublings = log2(fmax(1, (double)self->task->data->rows / (double)n));
+    candidate->error = whole * pow(factor, doublings);
+    mrc_log(self->task->context, MERCER_LOG_INFO, "search: norm %d: held-out error %.5g with %lld rows, %.5g with %lld",
+            candidate->norm_1 ? 1 : 2, half, (long long)fewer, whole, (long long)n);
+    return MERCER_OK;
 }
 
 mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_result *result = self->result;
     scorer with;
-    double errors[MRC_RIDGES];
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
     with.count = self->task->ridge >= 0 ? 1 : RIDGES;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, 1 - 0.5 * r));
-    int64_t n = training_rows(&with.rows), p = mrc_min(self->effort.score_size, n);
-    for (int s = 0; s < MRC_SEARCH_SIZES; s++) {
-        int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
-        if (size < 1) continue;
-        MRC_TRY(score(self, &with, &best->kernel, size, errors));
-        int r = pick_ridge(errors, with.count, &result->errors[s]);
-        result->centers[s] = size;
-        result->ridge = with.ridges[r], result->error = errors[r];
-    }
-    result->rows = n, result->held = with.rows.held_out ? with.rows.folds[with.rows.count - 1].count : n;
-    return MERCER_OK;
+    result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
+    return score_sizes(self, &with, &best->kernel, mrc_min(self->effort.score_size, result->rows), result);
 }
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */

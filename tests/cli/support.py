@@ -61,6 +61,46 @@ def blobs(n, d=4, classes=3, seed=0):
     return rows, labels
 
 
+def read_tensors(path):
+    """Header and bytes by name of the tensors of a safetensors file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    places = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
+    return header, {name: data[start + begin : start + end] for name, (begin, end) in places.items()}
+
+
+def write_mean(paths, out, xxh3):
+    """The model that is the mean of the models in some files, as version 0.2 wrote it (docs/model-file.md); xxh3: the checksum of bytes."""
+    own = ("kernel", "preprocess", "preprocess_folded", "kernel_before_preprocess")
+    points = ("centers", "weights", "origin", "metric")
+    header, parts = read_tensors(paths[0])
+    texts = header.pop("__metadata__")
+    for number, path in enumerate(paths[1:], 1):
+        other, data = read_tensors(path)
+        texts.update({"member%d.%s" % (number, key): other["__metadata__"][key] for key in own if key in other["__metadata__"]})
+        for name in data:
+            if name in points or name.startswith("preprocess."):
+                header["member%d.%s" % (number, name)] = other[name]
+                parts["member%d.%s" % (number, name)] = data[name]
+    texts.update(members=str(len(paths)), format_version=str(max(6, int(texts["format_version"]))))
+    texts = {key: value for key, value in texts.items() if not key.startswith("xxh3.")}
+    # Wide types first, so that every tensor begins at a multiple of its type's size.
+    order = sorted(parts, key=lambda name: -int(header[name]["dtype"][1:]))
+    at = 0
+    for name in order:
+        header[name] = dict(header[name], data_offsets=[at, at + len(parts[name])])
+        at += len(parts[name])
+        texts["xxh3." + name] = "%016x" % xxh3(parts[name])
+    whole = {"__metadata__": {"xxh3.header": "0" * 16, **texts}, **{name: header[name] for name in order}}
+    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    text = text.replace(b"0" * 16, b"%016x" % xxh3(text), 1)
+    with open(out, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(parts[name] for name in order))
+
+
 class Case(unittest.TestCase):
     """A test in a folder of its own."""
 

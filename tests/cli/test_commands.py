@@ -21,7 +21,7 @@ class Train(Case):
     def test_files_to_model(self):
         self.make_npy(90)
         self.make_npy(30, seed=5, prefix="val-")
-        arguments = ["--x", "x.npy", "--y", "y.npy", "--x-val", "val-x.npy", "--y-val", "val-y.npy", "--centers", "30"]
+        arguments = ["--x", "x.npy", "--y", "y.npy", "--x-val", "val-x.npy", "--y-val", "val-y.npy", "--centers", "30", "--tune", "off"]
         result = self.run_program("train", *arguments, "-o", "m.safetensors", "--log", "run.jsonl")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, b"")
@@ -86,7 +86,7 @@ class Train(Case):
     def test_csv_with_names(self):
         self.make_csv()
         self.make_csv("test.csv", seed=9)
-        self.good("train", "--x", "data.csv", "--target", "colour", "--centers", "20", "-o", "m.safetensors", "-q")
+        self.good("train", "--x", "data.csv", "--target", "colour", "--centers", "20", "--tune", "off", "-o", "m.safetensors", "-q")
         found = self.answer("inspect", "m.safetensors")
         self.assertEqual(found["labels"], ["blue", "green", "red"])
         self.assertEqual(found["preprocess"], "standardise")

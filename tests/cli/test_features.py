@@ -26,6 +26,7 @@ class Features(Case):
             lines = [",".join("%.6f" % v for v in x + [y]) for x, y in zip(samples, targets)]
             self.write(name, "\n".join([",".join(NAMES + ["y"])] + lines) + "\n")
         self.common = ["--x", "t.csv", "--centers", "200", "--lambda", "1e-3", "--tune", "off"]
+        self.learned = ["--x", "t.csv", "--centers", "200", "--effort", "2", "--learn-features", "on"]
 
     def test_inspect_counts_features(self):
         """A full metric of fewer directions than features does not change how many features a table has."""
@@ -40,38 +41,46 @@ class Features(Case):
         self.assertRegex(text, r"2 numbers, 1 category: 5 features")
 
     def test_learning(self):
-        plain = self.answer("train", *self.common, "-o", "plain.safetensors")
-        told = self.answer("train", *self.common, "--learn-features", "3", "--log", "run.jsonl", "-o", "m.safetensors")
-        self.assertNotIn("features", plain)
-        errors = told["features"]["errors"]
-        self.assertEqual(told["features"]["best_round"], errors.index(min(errors)))
-        self.assertLess(min(errors), 0.7 * errors[0])
+        """A metric for the default kernel and preprocessing, or for those that are given."""
+        self.good("train", *self.common, "-o", "plain.safetensors", "-q")
+        told = self.answer("train", *self.learned, "--log", "run.jsonl", "-o", "m.safetensors")
+        errors = [step["error"] for step in told["search"]["steps"]]
+        self.assertLess(errors[-1], 0.7 * errors[0])
+        self.assertRegex(told["kernel"], "^laplace:")
         r2 = [self.answer("eval", "-m", name, "--x", "v.csv")["r2"] for name in ("plain.safetensors", "m.safetensors")]
         self.assertGreater(r2[1], r2[0])
         for threads in ("1", "2"):
-            self.good("train", *self.common, "--learn-features", "3", "--threads", threads, "-o", "again.safetensors", "-q")
+            self.good("train", *self.learned, "--threads", threads, "-o", "again.safetensors", "-q")
             self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
         shown = self.answer("inspect", "m.safetensors")
         self.assertEqual((shown["features"], shown["metric"]["kind"]), (6, "full"))
         self.assertIn("metric", self.good("inspect", "m.safetensors"))
         self.good("report", "run.jsonl", "-o", "page.html")
         page = self.read("page.html").decode()
-        for words in ("Error by round", "Eigenvalues of the metric", "the metric as a map", "largest weights"):
+        for words in ("Held-out error of the search", "Eigenvalues of the metric", "the metric as a map", "largest weights"):
             self.assertIn(words, page)
 
+    def test_given_kernels_and_preprocessings(self):
+        """A kernel of the L1 norm has a weight per feature."""
+        for kernel, preprocess, kind in (("laplace-l1", "auto", "diagonal"), ("matern32", "rank", "full")):
+            told = self.answer("train", *self.learned, "--kernel", kernel, "--preprocess", preprocess, "-o", "m.safetensors")
+            self.assertTrue(told["kernel"].startswith(kernel + ":"))
+            shown = self.answer("inspect", "m.safetensors")
+            self.assertEqual((shown["metric"]["kind"], shown["preprocess"]), (kind, preprocess.replace("auto", "standardise")))
+
     def test_resumed_runs_end_in_the_same_bytes(self):
-        options = [*self.common, "--learn-features", "1", "--solver", "ep4", "--epochs", "3", "--memory", "1G"]
+        options = [*self.learned, "--solver", "ep4", "--epochs", "3", "--memory", "1G"]
         self.good("train", *options, "-o", "whole.safetensors", "-q")
         self.good("train", *options, "--checkpoint", "run", "-o", "m.safetensors", "-q")
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
-    def test_rounds_may_be_left_out(self):
-        told = self.answer("train", *self.common, "--learn-features", "-o", "m.safetensors")
-        self.assertGreaterEqual(told["features"]["rounds"], 1)
-        self.assertIn("up to 5 fits", self.good("plan", "--x", "t.csv", "--learn-features", "on"))
+    def test_the_value_may_be_left_out(self):
+        self.good("train", *self.learned[:-1], "-o", "m.safetensors", "-q")
+        self.assertIn("metric", self.answer("inspect", "m.safetensors"))
+        self.assertIn("\nsearch: before training", self.good("plan", "--x", "t.csv", "--learn-features", "on"))
 
     def test_explain(self):
-        self.good("train", *self.common, "--learn-features", "2", "-o", "m.safetensors", "-q")
+        self.good("train", *self.learned, "-o", "m.safetensors", "-q")
         told = self.answer("explain", "-m", "m.safetensors", "--x", "v.csv", "--gradients")
         self.assertEqual(told["rows"], 300)
         order = [row["name"] for row in told["gradients"]]
@@ -107,14 +116,16 @@ class Features(Case):
             self.bad(65, words, "train", *self.common, "--metric", "file:w.csv", "-o", "m.safetensors")
         self.bad(66, r"none\.csv", "train", *self.common, "--metric", "file:none.csv", "-o", "m.safetensors")
         self.bad(2, r"--metric: 'w\.csv' is not file:PATH", "train", *self.common, "--metric", "w.csv", "-o", "m.safetensors")
-        self.bad(2, r"--learn-features: .*ntk has no gradients", "train", *self.common, "--kernel", "ntk", "--learn-features", "2", "-o", "m.safetensors")
-        self.bad(2, r"--learn-features: .*16", "train", *self.common, "--learn-features", "16", "-o", "m.safetensors")
+        self.bad(2, r"--learn-features: .*ntk has no gradients", "train", *self.learned, "--kernel", "ntk", "-o", "m.safetensors")
+        self.bad(2, r"--learn-features: '3' is none of on, off, auto", "train", *self.common, "--learn-features", "3", "-o", "m.safetensors")
+        for other in (["--tune", "off"], ["--bandwidth", "2"], ["--metric", "file:w.csv"]):
+            self.bad(2, r"learn.features has no effect with (--)?" + other[0][2:], "train", *self.learned, *other, "-o", "m.safetensors")
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
     def test_a_constant_target(self):
         self.write("c.csv", "x,z,y\n" + "\n".join("%d,%d,5.5" % (i, i * i % 17) for i in range(60)) + "\n")
-        self.good("train", "--x", "c.csv", "--target", "y", "--task", "regression", "--learn-features", "2", "-o", "m.safetensors", "-q")
-        self.assertNotIn("metric", self.answer("inspect", "m.safetensors"))
+        self.good("train", "--x", "c.csv", "--target", "y", "--task", "regression", "--learn-features", "on", "-o", "m.safetensors", "-q")
+        self.assertEqual(set(self.good("predict", "-m", "m.safetensors", "--x", "c.csv", "--target", "y", "-o", "-", "-q").split()), {"5.5"})
 
 
 if __name__ == "__main__":

@@ -66,7 +66,6 @@ class Clashes(Case):
         self.refused(r"--output: pt/part-1\.npy matches --x", "predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-1.npy")
         self.refused(r"--output: pt/part-1\.npy matches --x", "convert", "--x", "pt/part-[0-9].npy", "-o", "pt/part-1.npy")
         self.refused(r"--output: pt/part-1\.npy matches --x", "centers", "--x", "pt/part-*.npy", "--centers", "3", "-o", "pt/part-1.npy")
-        self.refused(r"--output: pt/part-1\.json\.metric\.npy matches --x", "tune", "--x", "pt/part-*.npy", "--y", "y.npy", "-o", "pt/part-1.json")
         self.refused(r"--output: pt/part-0\.npy is read as --x", *train, "-o", "pt/part-0.npy")
         self.assertEqual(sorted(os.listdir(self.path("pt"))), before)
         # Other names, other folders, hidden names, and what a pattern of one character does not mean.

@@ -155,7 +155,7 @@ class Signals(Case):
             ["synth", "digits", "--rows", "400k", "-o", "s.csv"],
             ["convert", "--synth", "digits", "--rows", "400k", "-o", "c.csv"],
             ["centers", *many, "--centers", "2000", "--center-method", "kmeans", "-o", "z.npy"],
-            ["tune", "--synth", "teacher:d=8", "--rows", "20k", "--budget", "10m", "-o", "found.json"],
+            ["train", "--synth", "teacher:d=8", "--rows", "20k", "--tune", "on", "--effort", "5", "-o", "m"],
             ["train", *LONG, "-o", "m", "--threads", "1"],
             ["train", *many, "--tune", "off", "--centers", "2000", "--epochs", "1", "-o", "m"],
             ["bench"],
@@ -166,7 +166,7 @@ class Signals(Case):
                 self.assertTrue(text.startswith("mercer: interrupted"), text)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
             self.ends(number, *commands[2], "-q", code=128 + number)
-        for name in ("p.npy", "s.csv", "c.csv", "z.npy", "found.json", "m"):
+        for name in ("p.npy", "s.csv", "c.csv", "z.npy", "m"):
             self.assertFalse(os.path.exists(self.path(name)), name)
 
     def test_set_up_has_nothing_to_save(self):

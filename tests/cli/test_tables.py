@@ -224,7 +224,7 @@ class Tables(Case):
             rows.append(["$%s" % format(500 + 7.25 * i, ",.2f"), "%d %%" % (i * 37 % 101), day.strftime("%d/%m/%Y"), "%.3f" % (100 + 14.5 * i + i * 37 % 101)])
         header = ["amount", "share", "when", "y"]
         self.table("t.csv", header, rows)
-        self.assertEqual(self.run_program("train", "--x", "t.csv", "--target", "y", "--tune", "off", "-o", "m", "-q").stderr, b"")
+        self.assertEqual(self.run_program("train", "--x", "t.csv", "--target", "y", "--effort", "1", "-o", "m", "-q").stderr, b"")
         self.assertRegex(self.good("inspect", "m"), r"notations +amount \(\$1,234\.5\), share \(1,234\.5%\), when \(d/m/Y\)")
         self.assertGreater(self.answer("eval", "-m", "m", "--x", "t.csv", "--target", "y")["r2"], 0.99)
         self.good("predict", "-m", "m", "--x", "t.csv", "--target", "y", "-o", "a.csv", "-q")
@@ -263,7 +263,7 @@ class Tables(Case):
         self.train("-q", "--drop", "id")
         rows = [[str(i + 1), *row, "7", ""] for i, row in enumerate(self.rows)]
         self.table("t.csv", ["number", *self.header, "same", "none"], rows)
-        train = ["train", "--x", "t.csv", "--target", "price", "--tune", "off", "-o", "m"]
+        train = ["train", "--x", "t.csv", "--target", "price", "--effort", "1", "-o", "m"]
         expected = [
             "t.csv: column 'number': 200 different whole numbers in order; it looks like a row number; if it is one, add --drop 'number'",
             "t.csv: column 'id' is not used: almost every value is a different text, such as 'row0'; if these are numbers or dates, "

@@ -1,135 +1,374 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_tune.py MERCER: the search for a model, alone and before a training."""
+"""test_tune.py MERCER: the hyperparameter search of mercer train, its effort, its budget, and searches that are resumed."""
 import json
 import math
 import os
 import random
+import re
+import shutil
+import signal
+import subprocess
+import time
 
-from support import Case, main
+from support import PROGRAM, Case, main
 
 NAMES = ["a", "b", "c", "d", "e"]
-OPTIONS = ["--x", "t.csv", "--target", "y", "--kernels", "laplace-l1,gaussian", "--learn-features", "1", "--centers", "150"]
+TABLE = ["--x", "t.csv", "--target", "y"]
+QUICK = [*TABLE, "--effort", "1", "--centers", "150"]
 
 
-def rows(n, seed):
-    """y depends on two of five features."""
+def samples(n, seed):
+    """Rows of five features, and targets that depend on two of them."""
     rng = random.Random(seed)
-    samples = [[rng.gauss(0, 1) for _ in NAMES] for _ in range(n)]
-    return samples, [math.sin(2 * x[1]) + abs(x[3]) for x in samples]
+    rows = [[rng.gauss(0, 1) for _ in NAMES] for _ in range(n)]
+    return rows, [math.sin(2 * x[1]) + abs(x[3]) for x in rows]
 
 
-class Tune(Case):
-    """Searches."""
+class Search(Case):
+    """Tables, and the JSON object of a search."""
 
     def setUp(self):
         super().setUp()
         for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2)):
-            samples, targets = rows(n, seed)
-            lines = [",".join("%.6f" % v for v in x + [y]) + ",g%d" % (i // 20) for i, (x, y) in enumerate(zip(samples, targets))]
-            self.write(name, "\n".join([",".join(NAMES + ["y", "group"])] + lines) + "\n")
-        self.options = [*OPTIONS, "--drop", "group"]
+            rows, targets = samples(n, seed)
+            self.table(name, [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
+
+    def table(self, name, head, rows):
+        lines = [",".join(v if isinstance(v, str) else "%.6f" % v for v in row) for row in rows]
+        self.write(name, "\n".join([",".join(head), *lines]) + "\n")
+
+    def score(self, model="m.safetensors", x="v.csv"):
+        return self.answer("eval", "-m", model, "--x", x)["r2"]
+
+    def train(self, *options, **more):
+        """The JSON summary of a training."""
+        return self.answer("train", *options, "-q", "-o", "m.safetensors", **more)
+
+
+class Tune(Search):
+    """What is searched, and what stays as it is given."""
 
     def test_search_and_training(self):
-        told = self.answer("train", *self.options, "--tune", "on", "--log", "run.jsonl", "-o", "m.safetensors")
+        told = self.train(*QUICK, "--log", "run.jsonl")
         search = told["search"]
-        self.assertTrue(search["whole"])
-        self.assertEqual(search["best"]["error"], min(t["error"] for t in search["tries"]))
-        self.assertEqual({t["kernel"] for t in search["tries"]}, {"laplace-l1", "gaussian"})
-        self.assertEqual({t["preprocess"] for t in search["tries"]}, {"standardise", "rank"})
-        low, high = search["flat"]["multiple"]
-        self.assertTrue(low <= search["best"]["multiple"] <= high)
-        options = [one for one in self.options if one not in ("--kernels", "laplace-l1,gaussian")]
-        self.good("train", *options, "--tune", "off", "-o", "plain.safetensors", "-q")
-        r2 = [self.answer("eval", "-m", name, "--x", "v.csv")["r2"] for name in ("plain.safetensors", "m.safetensors")]
-        self.assertGreater(r2[1], r2[0])
+        self.assertEqual(set(search), {"effort", "error", "ridge", "seconds", "rows", "held", "cut", "sizes", "twice_the_centers", "steps"})
+        self.assertEqual((search["effort"], search["cut"], search["rows"]), (1, False, 600))
+        self.assertTrue(0 < search["error"] < 0.5)
+        self.assertEqual({step["stage"] for step in search["steps"]}, {1, 2, 3})
+        for step in search["steps"]:
+            self.assertEqual(set(step), {"stage", "error", "exponent", "ridge"})
+            self.assertGreater(step["ridge"], 0)
+        sizes = [size["centers"] for size in search["sizes"]]
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertEqual(len(sizes), 3)
+        self.assertEqual(search["error"], search["sizes"][-1]["error"])
+        self.assertAlmostEqual(told["plan"]["lambda"], 600 * search["ridge"], delta=1e-9 * told["plan"]["lambda"])
+        self.assertEqual(told["centers"], 150)
+        found = self.score()
+        self.assertNotIn("search", self.train(*QUICK, "--tune", "off"))
+        self.assertGreater(found, self.score())
+
+    def test_log_and_page(self):
+        """The search, a chart of its steps and one of the numbers of centers, in the section Search of the page."""
+        self.train(*QUICK, "--log", "run.jsonl")
+        events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
+        search = [event for event in events if event["event"] == "search"]
+        charts = [event for event in events if event["event"] == "chart" and event.get("section") == "Search"]
+        self.assertEqual((len(search), len(charts)), (1, 2))
+        drawn = sum(len(series["y"]) for series in charts[0]["series"])
+        self.assertEqual(drawn, len(search[0]["steps"]))
+        plans = [event["text"] for event in events if event["event"] == "plan"]
+        self.assertEqual([text.count("search: effort 1") for text in plans], [1] * len(plans))
         self.good("report", "run.jsonl", "-o", "page.html")
         page = self.read("page.html").decode()
-        for words in ("the best of each kernel and preprocessing", "Error over bandwidth and ridge"):
-            self.assertIn(words, page)
-        with open(os.path.join(self.folder, "run.jsonl")) as file:
-            events = [json.loads(line) for line in file]
-        self.assertIn("search", [event["event"] for event in events])
-        self.assertIn("judged by kfold", [event for event in events if event["event"] == "plan"][0]["text"])
+        for chart in charts:
+            self.assertIn(chart["title"], page)
+        self.assertIn(">Search<", page)
 
     def test_default(self):
-        """A table is searched unless something of it is given."""
-        table = ["--x", "t.csv", "--target", "y", "--drop", "group", "--centers", "60"]
-        tuned = ["train", *table, "--budget", "0.02s", "-o", "m.safetensors"]
-        self.assertIn("tuned: ", self.run_program(*tuned).stderr.decode())
-        self.assertNotIn("\ntuned: ", self.run_program(*tuned, "--bandwidth", "2").stderr.decode())
-        self.assertIn("\ntuned: before it", self.good("plan", *table))
-        for given, why in ((["--bandwidth", "2"], "the bandwidth"), (["--tune", "off"], "it is off")):
-            self.assertIn("\nnot tuned: " + why, self.good("plan", *table, *given))
+        """A table is searched, unless a bandwidth is given, or it has too few rows."""
+        tuned = ["train", *QUICK, "-o", "m.safetensors"]
+        self.assertIn("search: ", self.run_program(*tuned).stderr.decode())
+        self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--bandwidth", "2").stderr.decode())
+        self.assertIn("\nsearch: before training, effort 1", self.good("plan", *QUICK))
+        few = ["--x", "t.csv", "--target", "y", "--rows", "40"]
+        for given, why in ((QUICK + ["--bandwidth", "2"], "the bandwidth"), (QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
+            self.assertIn("\nno search: " + why, self.good("plan", *given))
 
-    def test_options_that_were_found_give_the_same_bytes(self):
-        self.good("train", *self.options, "--tune", "on", "--threads", "2", "-o", "m.safetensors", "-q")
-        shown = self.good("tune", *self.options, "--threads", "1", "-o", "best.json")
-        self.assertIn("laplace-l1", shown)
-        self.assertIn("within 1 %", shown)
-        found = json.loads(self.read("best.json"))
-        self.assertTrue({"kernel", "preprocess", "lambda"} <= set(found))
-        plain = ["--x", "t.csv", "--target", "y", "--drop", "group", "--centers", "150"]
-        self.good("train", *plain, "--config", "best.json", "-o", "again.safetensors", "-q")
-        self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
+    def test_what_is_given_stays(self):
+        told = self.train(*QUICK, "--kernel", "gaussian", "--lambda", "0.5", "--preprocess", "rank")
+        self.assertRegex(told["kernel"], "^gaussian:")
+        self.assertEqual(told["plan"]["lambda"], 0.5)
+        self.assertEqual({step["exponent"] for step in told["search"]["steps"]}, {0})
+        self.assertAlmostEqual(told["search"]["ridge"], 0.5 / 600, delta=1e-12)
+        self.assertEqual(self.answer("inspect", "m.safetensors")["preprocess"], "rank")
+        told = self.train(*QUICK, "--kernel", "laplace-l1")
+        self.assertRegex(told["kernel"], "^laplace-l1:")
+        self.assertEqual(self.train(*QUICK, "--ridge", "none")["plan"]["lambda"], 0)
 
-    def test_options_that_were_found_serve_in_any_folder(self):
-        """The metric is looked for beside the options, wherever the program is started."""
-        os.mkdir(self.path("found"))
-        os.mkdir(self.path("jobs"))
-        self.good("tune", *self.options, "-o", "found/best.json")
-        self.assertEqual(json.loads(self.read("found/best.json"))["metric"], "file:best.json.metric.npy")
-        plain = ["--target", "y", "--drop", "group", "--centers", "150", "-q"]
-        self.good("train", "--x", "t.csv", *plain, "--config", "found/best.json", "-o", "a.safetensors")
-        told = self.run_program("train", "--x", "../t.csv", *plain, "--config", "../found/best.json", "-o", "b.safetensors",
-                                cwd=self.path("jobs"))
+    def test_off(self):
+        """Kernel and preprocessing are the defaults; the ridge is still chosen."""
+        told = self.train(*QUICK, "--tune", "off")
+        self.assertRegex(told["kernel"], "^laplace:")
+        self.assertGreater(told["plan"]["lambda"], 0)
+        self.assertEqual(self.answer("inspect", "m.safetensors")["preprocess"], "standardise")
+
+    def test_on(self):
+        """Samples that are not a table are searched if it is asked for; a switch without a value is on."""
+        digits = ["--synth", "digits", "--rows", "300", "--effort", "1", "--centers", "60", "-o", "m"]
+        self.assertNotIn("search", self.answer("train", *digits))
+        self.assertIn("search", self.answer("train", *digits, "--tune"))
+        self.bad(2, "--bandwidth: .*tune is on, but bandwidth is given", "train", *QUICK, "--tune", "on", "--bandwidth", "3", "-o", "m")
+        self.bad(2, "--tune: 'maybe' is none of", "train", *QUICK, "--tune", "maybe", "-o", "m")
+
+    def test_removed(self):
+        self.bad(2, "no command 'tune'", "tune", *TABLE)
+        for option in ("--criterion", "--kernels", "--average-models"):
+            self.bad(2, "no option " + option, "train", *TABLE, option, "1", "-o", "m")
+
+    def test_threads_and_repetitions_give_the_same_bytes(self):
+        models = []
+        for threads in ("1", "2", "2"):
+            self.good("train", *QUICK, "--threads", threads, "-o", "m.safetensors", "-q")
+            models.append(self.read("m.safetensors"))
+        self.assertEqual(models[0], models[1])
+        self.assertEqual(models[1], models[2])
+        self.good("train", *QUICK, "--seed", "5", "-o", "m.safetensors", "-q")
+        self.assertNotEqual(self.read("m.safetensors"), models[0])
+
+    def test_metric_beside_a_configuration(self):
+        """A metric is looked for in the folder of the configuration that names it, then in the current folder."""
+        for folder in ("found", "jobs"):
+            os.mkdir(self.path(folder))
+        self.write("found/w.csv", "0.1,2,0.1,2,0.1\n")
+        self.write("found/best.json", json.dumps({"metric": "file:w.csv", "target": "y", "effort": 1, "centers": 150, "quiet": True}))
+        self.good("train", "--x", "t.csv", "--config", "found/best.json", "-o", "a.safetensors")
+        self.assertIn("metric", self.answer("inspect", "a.safetensors"))
+        told = self.run_program("train", "--x", "../t.csv", "--config", "../found/best.json", "-o", "b.safetensors", cwd=self.path("jobs"))
         self.assertEqual((told.returncode, told.stderr), (0, b""))
         self.assertEqual(self.read("jobs/b.safetensors"), self.read("a.safetensors"))
         # 0.2 wrote the path from the current folder
         options = json.loads(self.read("found/best.json"))
-        self.write("found/old.json", json.dumps(dict(options, metric="file:found/best.json.metric.npy")))
-        told = self.run_program("train", "--x", "t.csv", *plain, "--config", "found/old.json", "-o", "c.safetensors")
+        self.write("found/old.json", json.dumps(dict(options, metric="file:found/w.csv")))
+        told = self.run_program("train", "--x", "t.csv", "--config", "found/old.json", "-o", "c.safetensors")
         self.assertEqual(told.returncode, 0)
-        self.assertIn("using found/best.json.metric.npy of the current folder", told.stderr.decode())
+        self.assertIn("using found/w.csv of the current folder", told.stderr.decode())
         self.assertEqual(self.read("c.safetensors"), self.read("a.safetensors"))
         self.write("found/none.json", json.dumps(dict(options, metric="file:none.npy")))
-        self.bad(66, r"found/none\.npy: ", "train", "--x", "t.csv", *plain, "--config", "found/none.json", "-o", "d")
+        self.bad(66, r"found/none\.npy: ", "train", "--x", "t.csv", "--config", "found/none.json", "-o", "d")
 
-    def test_average(self):
-        """The mean of the best models: one file, which is used like any other."""
-        train = ["train", "--x", "t.csv", "--target", "y", "--drop", "group", "--rows", "300", "--centers", "60", "--kernels", "laplace-l1,gaussian",
-                 "--learn-features", "1", "--tune", "on", "-o", "m.safetensors"]
-        told = self.run_program(*train, "--average-models", "3", "--threads", "2").stderr.decode()
-        self.assertIn("averaged: 3 models", told)
-        first = self.read("m.safetensors")
-        self.good(*train, "--average-models", "3", "--threads", "1", "-q")
-        self.assertEqual(self.read("m.safetensors"), first)
-        found = self.answer("inspect", "m.safetensors")
-        self.assertEqual((len(found["members"]), found["training"]["members"]), (3, 3))
-        self.assertEqual(len({(m["kernel"].split(":")[0], m["preprocess"]) for m in found["members"]}), 3)
-        self.assertIn("averaged with", self.good("inspect", "m.safetensors"))
-        self.assertGreater(self.answer("eval", "-m", "m.safetensors", "--x", "v.csv")["r2"], 0.5)
-        self.bad(2, r"--average-models: average_models is 9", *train, "--average-models", "9")
-        self.bad(2, r"tune is off", "train", *self.options[:4], "--tune", "off", "--average-models", "2", "-o", "n.safetensors")
 
-    def test_resumed_runs_end_in_the_same_bytes(self):
-        few = ["--rows", "200", "--learn-features", "1", "--tune", "on"]
-        for run, how in (("asked", few), ("auto", ["--rows", "500", "--budget", "0.02s", "--centers", "60"])):
-            options = ["--x", "t.csv", *self.options[2:6], "--drop", "group", *how]
-            self.good("train", *options, "-o", "whole.safetensors", "-q")
-            self.good("train", *options, "--checkpoint", run, "-o", "m.safetensors", "-q")
+class Rows(Search):
+    """Rows that belong together, that are later than others, and that weigh more than others."""
+
+    def test_groups_do_not_leak(self):
+        """Whole groups are held out: an offset of each group that a feature gives away does not count as learned."""
+        rng = random.Random(3)
+        rows = []
+        for group in range(70):
+            mark, offset = rng.gauss(0, 1), rng.gauss(0, 1)
+            for _ in range(20):
+                x = rng.gauss(0, 1)
+                rows.append([x, mark, x + 2 * offset, "g%d" % group])
+        self.table("g.csv", ["x", "mark", "y", "group"], rows)
+        table = ["--x", "g.csv", "--target", "y", "--effort", "1", "--centers", "200"]
+        alone = self.train(*table, "--drop", "group")["search"]
+        groups = self.train(*table, "--group-column", "group")["search"]
+        self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 20), (1400, 0))
+        self.assertGreater(groups["error"], 3 * alone["error"])
+        # 20 groups are too few to search
+        self.table("few.csv", ["x", "mark", "y", "group"], [row[:3] + ["g%d" % (i % 20)] for i, row in enumerate(rows)])
+        self.assertNotIn("search", self.train("--x", "few.csv", "--target", "y", "--group-column", "group", "--centers", "100"))
+
+    def test_times(self):
+        """The latest fifth is held out."""
+        rows, targets = samples(600, 4)
+        dates = ["20%02d-%02d-01" % (i // 12, i % 12 + 1) for i in range(600)]
+        drifting = [[*x, y + 0.02 * i, dates[i]] for i, (x, y) in enumerate(zip(rows, targets))]
+        self.table("d.csv", [*NAMES, "y", "when"], drifting)
+        table = ["--x", "d.csv", "--target", "y", "--effort", "1", "--centers", "150"]
+        told = self.train(*table, "--time-column", "when")["search"]
+        self.assertEqual((told["rows"], told["held"]), (480, 120))
+        self.assertGreater(told["error"], 2 * self.train(*table, "--drop", "when")["search"]["error"])
+        self.table("w.csv", [*NAMES, "y", "word"], [[*row[:-1], "w%d" % i] for i, row in enumerate(drifting)])
+        self.bad(65, "neither a number nor a date", "train", "--x", "w.csv", "--target", "y", "--time-column", "word", "-o", "m")
+
+    def test_weights(self):
+        """Rows that weigh next to nothing do not spoil the search."""
+        rng = random.Random(8)
+        rows, targets = samples(600, 1)
+        weighted = [[*x, y if i % 3 else rng.gauss(0, 9), 1 if i % 3 else 1e-6] for i, (x, y) in enumerate(zip(rows, targets))]
+        self.table("s.csv", [*NAMES, "y", "w"], weighted)
+        table = ["--x", "s.csv", "--target", "y", "--effort", "1", "--centers", "150"]
+        spoiled = self.train(*table, "--drop", "w")["search"]["error"]
+        told = self.train(*table, "--weight-column", "w")["search"]["error"]
+        self.assertLess(told, 0.5 * spoiled)
+        self.assertGreater(self.score(), 0.8)
+
+
+class Effort(Search):
+    """Sizes by effort, and time budgets."""
+
+    def test_effort(self):
+        """A larger effort searches longer and takes more centers."""
+        rows, targets = samples(4500, 5)
+        self.table("b.csv", [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
+        steps = []
+        for effort in ("1", "2"):
+            told = self.train("--x", "b.csv", "--target", "y", "--effort", effort)
+            self.assertEqual(told["search"]["effort"], int(effort))
+            steps.append((len(told["search"]["steps"]), told["centers"]))
+        for small, large in zip(*steps):
+            self.assertLess(small, large)
+        self.assertIn("before training, effort 3", self.good("plan", *TABLE))
+        sizes = ["--rows", "100k", "--features", "8", "--memory", "4G"]  # without a search
+        texts = [self.good("plan", *sizes, "--effort", effort) for effort in "123"]
+        counts = [int(re.search(r"(?m)^centers +([\d,]+)", text).group(1).replace(",", "")) for text in texts]
+        self.assertEqual(counts, sorted(set(counts)))
+
+    def test_values_that_are_refused(self):
+        for effort in ("0", "6", "x", "2.5", "-1"):
+            self.bad(2, "--effort: ", "train", *TABLE, "--effort", effort, "-o", "m")
+            self.bad(2, "--effort: ", "plan", *TABLE, "--effort", effort)
+        for budget in ("0s", "0", "-1s", "abc", "1parsec", ""):
+            self.bad(2, "--budget: ", "train", *TABLE, "--budget", budget, "-o", "m")
+        self.assertFalse(os.path.exists(self.path("m")))
+
+    def test_a_budget_selects_the_effort(self):
+        """An hour is enough for the largest effort, or for the one that is given."""
+        few = [*TABLE, "--rows", "100", "--budget", "1h"]
+        for given, effort in ((["--effort", "2"], 2), ([], 5)):
+            result = self.run_program("train", *few, *given, "--json", "-q", "-o", "m.safetensors")
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            told = json.loads(result.stdout)
+            self.assertEqual((told["search"]["effort"], told["search"]["cut"], told["stopped"]), (effort, False, "finished"))
+        # and the same from a configuration, in which the default effort is not a given one
+        self.write("c.json", self.good("train", *few, "--print-config", "-o", "m.safetensors"))
+        self.assertEqual(self.answer("train", "--config", "c.json", "-q")["search"]["effort"], 5)
+
+    def test_a_budget_that_is_too_small(self):
+        """A warning, effort 1, and a model all the same, whatever the solver."""
+        for solver in ("auto", "cg", "ep4"):
+            result = self.run_program("train", *TABLE, "--budget", "1ms", "--solver", solver, "--json", "-q", "-o", "m.safetensors")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stderr.decode(), "^mercer: warning: budget is too small: .*effort 1")
+            told = json.loads(result.stdout)
+            self.assertEqual((told["search"]["effort"], told["search"]["cut"]), (1, True))
+            self.assertGreater(self.score(), 0.5, solver)
+
+    def test_a_budget_counts_from_the_start(self):
+        """Also what passes before data are read: here a configuration that comes late."""
+        script = '"$0" train --config <(sleep 1.2; echo "{}") --x t.csv --target y --rows 60 --budget 1s -q -o m.safetensors'
+        result = subprocess.run(["bash", "-c", script, PROGRAM], cwd=self.folder, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"budget is too small", result.stderr)
+
+
+class Resumed(Search):
+    """Searches that end early, and go on."""
+
+    long = ["--x", "l.csv", "--target", "y", "--effort", "4", "--centers", "150", "--memory", "1G"]
+
+    def setUp(self):
+        super().setUp()
+        rows, targets = samples(2500, 6)
+        self.table("l.csv", [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
+
+    def in_search(self):
+        """Whether the checkpoint is one of a search."""
+        data = self.read("run/checkpoint.safetensors")
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return "search.memory" in header and "centers" not in header
+
+    def until_checkpoint(self, *arguments):
+        """Start a command and wait for the next checkpoint that it writes."""
+        path = self.path("run", "checkpoint.safetensors")
+        before = os.stat(path).st_ino if os.path.exists(path) else None
+        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if os.path.exists(path) and os.stat(path).st_ino != before:
+                break
+            time.sleep(0.001)
+        return process
+
+    def test_interrupted_searches_end_in_the_same_bytes(self):
+        self.good("train", *self.long, "-o", "whole.safetensors", "-q")
+        whole = self.read("whole.safetensors")
+        train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
+        for number in (signal.SIGINT, signal.SIGKILL):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            for command in (train, ["resume", "run", "-q"]):  # interrupted twice
+                process = self.until_checkpoint(*command)
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=60)
+                if number == signal.SIGINT:
+                    self.assertEqual(process.returncode, 75, errors)
+                    self.assertEqual(errors.decode(), "mercer: interrupted; checkpoint written; continue with: mercer resume run\n")
+                self.assertTrue(self.in_search())
+                self.assertFalse(os.path.exists(self.path("m.safetensors")))
+            told = self.answer("resume", "run", "--threads", "1")
+            self.assertEqual((told["search"]["effort"], told["search"]["cut"]), (4, False))
+            self.assertEqual(self.read("m.safetensors"), whole)
             os.remove(self.path("m.safetensors"))
-            if run == "auto":  # killed before there was a checkpoint: the search is made again
-                os.remove(self.path(run, "checkpoint.safetensors"))
-            self.good("resume", run, "-q")
+
+    def test_interrupted_without_a_folder(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            train = [PROGRAM, "train", *self.long[:4], "--effort", "5", "-o", "m.safetensors", "-q"]
+            process = subprocess.Popen(train, cwd=self.folder, stderr=subprocess.PIPE)
+            time.sleep(0.3)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, errors)
+            self.assertRegex(errors.decode(), r"^mercer: interrupted; nothing was written")
+            self.assertFalse(os.path.exists(self.path("m.safetensors")))
+
+    def test_searches_that_cannot_go_on(self):
+        train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
+        process = self.until_checkpoint(*train)
+        process.kill()
+        process.communicate()
+        self.assertTrue(self.in_search())
+        config = json.loads(self.read("run/config.json"))
+        for change, pattern in (({"seed": 9}, "belongs to a training with other data or options"),
+                                ({"preprocess": "rank"}, "belongs to a training with other data or options"),
+                                ({"tune": "off"}, "belongs to other options: it has a search")):
+            self.write("run/config.json", json.dumps(dict(config, options=dict(config["options"], **change))))
+            self.bad(65, r"checkpoint\.safetensors: " + pattern, "resume", "run", "-q")
+        self.write("run/config.json", json.dumps(config))
+        data = self.read("run/checkpoint.safetensors")
+        self.write("run/checkpoint.safetensors", data[:-9])
+        self.bad(65, r"checkpoint\.safetensors: ", "resume", "run", "-q")
+
+    def test_a_budget_applies_anew(self):
+        """A run that is resumed has the whole budget again."""
+        train = ["train", *self.long[:4], "--centers", "150", "--effort", "1", "--budget", "1h", "--checkpoint", "run", "-o", "m.safetensors", "-q"]
+        self.good(*train)
+        os.remove(self.path("m.safetensors"))
+        os.remove(self.path("run", "checkpoint.safetensors"))  # killed before there was one: the search is made again
+        config = json.loads(self.read("run/config.json"))
+        self.assertEqual(config["options"]["budget"], "1h")
+        self.write("run/config.json", json.dumps(dict(config, finished=False)))
+        result = self.run_program("resume", "run", "-q", "--json")
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual(json.loads(result.stdout)["stopped"], "finished")
+
+    def test_finished_runs_end_in_the_same_bytes(self):
+        for name, killed in (("kept", False), ("lost", True)):
+            self.good("train", *QUICK, "-o", "whole.safetensors", "-q")
+            self.good("train", *QUICK, "--checkpoint", name, "-o", "m.safetensors", "-q")
+            self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+            os.remove(self.path("m.safetensors"))
+            if killed:  # before there was a checkpoint: the search is made again
+                os.remove(self.path(name, "checkpoint.safetensors"))
+            self.good("resume", name, "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_resumed_classifiers_have_the_same_temperature(self):
-        """Probabilities are cross-validated before the training, with what the search found, and the checkpoint keeps it."""
-        lines = self.read("t.csv").decode().splitlines()
-        words = [line.split(",") for line in lines[1:301]]
-        rows = [",".join(row[:5] + ["high" if float(row[5]) > 1 else "low"]) for row in words]
-        self.write("c.csv", "\n".join([",".join(NAMES + ["y"])] + rows) + "\n")
-        options = ["--x", "c.csv", "--target", "y", "--learn-features", "1", "--tune", "on", "--kernels", "laplace-l1,gaussian"]
+        """Probabilities are cross-validated with what the search found, and the checkpoint keeps it."""
+        rows, targets = samples(300, 1)
+        self.table("c.csv", [*NAMES, "y"], [[*x, "high" if y > 1 else "low"] for x, y in zip(rows, targets)])
+        options = ["--x", "c.csv", "--target", "y", "--effort", "1"]
         self.good("train", *options, "-o", "whole.safetensors", "-q")
         self.assertNotIn("(not calibrated)", self.good("eval", "-m", "whole.safetensors", "--x", "c.csv", "--target", "y"))
         self.good("train", *options, "--checkpoint", "run", "-o", "m.safetensors", "-q")
@@ -137,21 +376,6 @@ class Tune(Case):
         os.remove(self.path("m.safetensors"))
         self.good("resume", "run", "-q")
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
-
-    def test_groups_and_times(self):
-        told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")
-        self.assertEqual(told["held"] % 20, 0)  # groups are whole
-        self.bad(2, "groups together", "tune", *OPTIONS, "--group-column", "group", "--criterion", "loo")
-        told = self.answer("tune", *OPTIONS, "--drop", "group", "--time-column", "a")
-        self.assertEqual(told["held"], 120)
-        self.bad(65, "neither a number nor a date", "tune", *OPTIONS, "--time-column", "group")
-
-    def test_budget(self):
-        text = self.good("tune", *self.options, "--budget", "1e-9")
-        self.assertIn("too small for one candidate", text)
-        self.bad(2, "--criterion", "tune", *self.options, "--criterion", "guess")
-        self.bad(2, "tune asks for a search, but bandwidth is given", "train", *self.options, "--tune", "on", "--bandwidth", "3", "-o", "m")
-        self.bad(2, "--kernels: .*ntk", "tune", "--x", "t.csv", "--target", "y", "--kernels", "laplace,ntk")
 
 
 if __name__ == "__main__":

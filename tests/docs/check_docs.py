@@ -9,7 +9,7 @@
 - docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
   draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
   of tools/make-docs has every page, and what it says of the API every function.
-- The default budget of a search is the one that the source has.
+- The sizes of each effort in docs/tuning.md are those of the sources.
 """
 import glob
 import os
@@ -170,17 +170,21 @@ def check_api():
         [] if wanted else ["tests/headers/abi.txt: no functions"])
 
 
-def check_budget():
-    """The default budget of a search per row is the one that the source has, wherever it is named."""
-    seconds = re.search(r"#define ROW_BUDGET\s+([\d.]+)", read("src/fit/tuned/tuned.c"))
-    if not seconds:
-        return ["src/fit/tuned/tuned.c: no ROW_BUDGET"]
-    problems = []
-    for page in ("include/mercer/mercer.h", "docs/python.md", "docs/cli.md"):
-        named = re.findall(r"fewer than\s+10,000\s+rows\s+(\S+)\s+ms\s+(?:a|per)\s+row", read(page))
-        problems += [f"{page}: a search takes {float(seconds.group(1)) * 1000:g} ms per row, not {ms}" for ms in named
-                     if float(ms) != float(seconds.group(1)) * 1000]
-    return problems
+def numbers(text):
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?<!,)", text)]
+
+
+def check_efforts():
+    """The sizes of each effort in docs/tuning.md are those of the sources."""
+    searched = re.search(r"efforts\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/search/search_effort.c"), re.DOTALL)
+    plain = re.search(r"plain_centers\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/fit/hyperparameters.c"))
+    if not searched or not plain:
+        return ["src/search/search_effort.c, src/fit/hyperparameters.c: no sizes of efforts"]
+    rows = [[int(number) for number in re.findall(r"\d+", row)] for row in re.findall(r"\{([^{}]*)\}", searched.group(1))]
+    wanted = [[effort, row[7], 2 * row[0] + row[1], row[4], centers] for effort, (row, centers)
+              in enumerate(zip(rows, numbers(plain.group(1).replace(",", " "))), 1)]
+    said = [numbers(line) for line in re.findall(r"^\| \d \|.*$", read("docs/tuning.md"), re.MULTILINE)]
+    return [] if said == wanted else [f"docs/tuning.md: sizes of efforts are {said}, in the sources {wanted}"]
 
 
 def main():
@@ -188,7 +192,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures() + check_api() + check_budget()
+    problems += check_walk() + check_pictures() + check_api() + check_efforts()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -117,14 +117,14 @@ class SameBytes(Local):
                 self.assertGreater(self.answer("eval", *data, *on(ranks), "-m", "m.safetensors")["r2"], 0.8, solver)
 
     def test_learned_features(self):
-        """Rounds are shared, and give the metric, and the model, of one process."""
+        """Every rank finds the metric, and the model, of one process."""
         rng = random.Random(3)
         rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(240)]
         lines = ["a,b,c,d,e,y"] + [",".join("%.6f" % v for v in (*row, math.sin(3 * row[1]) + row[2])) for row in rows]
         self.write("data.csv", "\n".join(lines) + "\n")
         common = ["--x", "data.csv", "--target", "y", "--task", "regression", "--centers", "60", *COMMON]
         for kernel in ("matern32", "laplace-l1"):
-            training = [*common, "--kernel", kernel, "--learn-features", "2"]
+            training = [*common, "--kernel", kernel, "--learn-features", "on", "--effort", "1"]
             self.good("train", *training, *ALONE, "-o", "alone.safetensors")
             self.assertIn("metric", self.answer("inspect", "alone.safetensors"))
             for ranks in (2, 4):

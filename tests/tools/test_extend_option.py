@@ -98,7 +98,7 @@ class Option(extend.Extended):
                 self.assertEqual(self.run_command(python, "-c", PYTHON).split(), ["2", "8"])
         with self.subTest("documents"):
             with open(self.path("docs/cli.md"), encoding="utf-8") as file:
-                self.assertEqual(file.read().count("--most-epochs N"), 3)  # train, tune and plan
+                self.assertEqual(file.read().count("--most-epochs N"), 2)  # train and plan
 
 
 if __name__ == "__main__":
