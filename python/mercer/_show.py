@@ -43,14 +43,14 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-STAGES = "norm 1", "norm 2", "the better one, larger draws"
+STAGES = "norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"
 
 
 def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Charts of the held-out error, as ``mercer train --log`` writes them: by step of the search, by number of centers."""
     common = {"event": "chart", "section": "Search", "y": "squared error over the variance", "log_y": True}
     steps = list(enumerate(search["steps"], start=1))
-    curves = [[(i, step["error"]) for i, step in steps if step["stage"] == stage] for stage in (1, 2, 3)]
+    curves = [[(i, step["error"]) for i, step in steps if step["stage"] == k + 1] for k in range(len(STAGES))]
     series = [_curve(name, curve) for name, curve in zip(STAGES, curves) if curve]
     if series:
         yield {**common, "title": "Held-out error of the search", "x": "step", "series": series}

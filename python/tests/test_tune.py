@@ -44,7 +44,8 @@ def test_search():
     assert search["rows"] > 0 and search["held"] > 0 and search["seconds"] > 0
     sizes = sorted(search["centers"])
     assert len(sizes) == 3 and search["centers"][sizes[2]] <= search["centers"][sizes[0]]
-    assert {step["stage"] for step in search["steps"]} == {1, 2, 3}
+    stages = {step["stage"] for step in search["steps"]}
+    assert {1, 2} < stages <= {1, 2, 3, 4}
     assert all(step["error"] > 0 and step["ridge"] > 0 for step in search["steps"])
     assert model.score(X[600:], Y[600:]) > plain.score(X[600:], Y[600:])
     assert "\nsearch: effort 3, " in model.plan_["text"]
@@ -87,7 +88,7 @@ def test_budget():
 
 @pytest.mark.parametrize("kind, target", [(KernelRegressor, Y), (KernelClassifier, LABELS)])
 def test_budget_that_is_too_small(kind, target):
-    with pytest.warns(MercerWarning, match=r"budget 1e-06 s is too small: effort 1 takes about"):
+    with pytest.warns(MercerWarning, match="budget is too small: 0 s are left, and effort 1 takes about"):
         model = kind(budget=1e-6, random_state=0).fit(X[:600], target[:600])
     search = model.summary_["search"]
     assert search["effort"] == 1 and search["cut"] and 1 <= len(search["steps"]) < 5
