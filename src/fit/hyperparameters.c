@@ -92,6 +92,10 @@ static void warn_about_defaults(const mercer_fitting *self)
                  options->kernel);
     else if (options->kernel)
         mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
+    else if (options->learn_features == MERCER_ON)
+        mrc_warn(context, "learn_features", "learn_features is on, so no other kernel than laplace is tried");
+    if (options->metric && !self->report.search_skipped)
+        mrc_warn(context, "metric", "metric is given, so weights of the features are not searched");
 }
 
 mercer_status mrc_fit_decide_search(mercer_fitting *self)
