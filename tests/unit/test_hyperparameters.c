@@ -429,7 +429,7 @@ static void test_small_budget(void **state)
     mercer_clear_warnings(context);
     mercer_model *model = fit(context, data, &options, &report);
     const char *warning = mercer_warning(context, 0, &field);
-    assert_true(warning && strstr(warning, "too small: effort 1"));
+    assert_true(warning && strstr(warning, "budget is too small") && strstr(warning, "effort 1"));
     assert_string_equal(field, "budget");
     assert_true(report.effort == 1 && report.search_cut && report.search_error > 0);
     assert_that(error_of(model) < 0.5, "error %g", error_of(model));

@@ -70,7 +70,7 @@ static double find_gradient(mrc_backend *backend, const place *at, mrc_error_gra
     assert_succeeds(backend->context, upload(backend, &scope, &draw.y, &wanted));
     if (at->mapped) assert_succeeds(backend->context, upload(backend, &scope, &draw.plain, &plain));
     assert_succeeds(backend->context, mrc_gradient_open(&buffer, &scope, backend, &draw, FITTED, CENTERS));
-    assert_succeeds(backend->context, mrc_error_gradient_find(&buffer, &kernel, at->ridge, &draw, out));
+    assert_succeeds(backend->context, mrc_error_gradient_find(&buffer, &kernel, at->ridge, true, &draw, out));
     assert_true(out->solved);
     return out->error;
 }
@@ -129,6 +129,84 @@ static void test_gradient(void **state)
 {
     (void)state;
     for_each_backend(compare_gradients);
+}
+
+/* ---- Descents ---------------------------------------------------------------------------------------------------- */
+
+enum { POOL = 150, COPIES = 5, SHARED = 3, MOST_COUNT = COPIES + SHARED * SHARED + 2 };
+static float pool_x[POOL][COPIES];
+
+/* Run the first step of a descent from theta. Its error is that of the draw at theta; Adam's first mean is a tenth of
+   the gradient. */
+static double step_from(mrc_descent_kind kind, const char *kernel, const double *theta, double *gradient)
+{
+    static const int64_t feature[COPIES] = {0, 1, 2, 0, 1}; /* coordinates 3 and 4 are further copies */
+    int64_t order[POOL], start[POOL + 1];
+    double memory[4][MOST_COUNT] = {{0}};
+    bool stopped;
+    for (int i = 0; i <= POOL; i++) start[i] = i;
+    for (int i = 0; i < POOL; i++) order[i] = i;
+    mrc_descent_rows rows = {.x = mrc_view(pool_x, POOL, COPIES, MERCER_F32), .order = order, .start = start};
+    double y[POOL];
+    for (int i = 0; i < POOL; i++) y[i] = sin((double)pool_x[i][0]) + (double)pool_x[i][4] * 0.5;
+    rows.y = mrc_view(y, POOL, 1, MERCER_F64), rows.units = POOL;
+    mrc_descent task = {.context = context,
+                        .rows = &rows,
+                        .kind = kind,
+                        .feature = feature,
+                        .features = SHARED,
+                        .learns_exponent = true,
+                        .learns_ridge = true,
+                        .steps = 1,
+                        .fitted = POOL,
+                        .held = POOL,
+                        .centers = 30,
+                        .seed = 5};
+    assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, kernel));
+    int64_t count = mrc_descent_count(kind, COPIES, SHARED);
+    mrc_descent_state at = {.count = count, .rate = 1, .error = (double)NAN};
+    at.values = memory[0], at.before = memory[1], at.mean = memory[2], at.square = memory[3];
+    memcpy(at.values, theta, (size_t)count * sizeof *theta);
+    assert_succeeds(context, mrc_descent_run(&task, &at, &stopped));
+    for (int64_t i = 0; i < count; i++) gradient[i] = at.mean[i] / 0.1;
+    return at.error;
+}
+
+/* The gradient in all parameters of a descent against central differences. Points and slopes are float: the error of a
+   draw, below 1, is off by about 1e-6, its difference by 1e-6 / h; h^2 / 6 third derivatives are about as much. */
+static void test_descent_gradient(void **state)
+{
+    static const struct {
+        mrc_descent_kind kind;
+        const char *kernel;
+    } cases[] = {{MRC_LEARN_SCALES, "exppower-l1:bandwidth=1,gamma=0.8"},
+                 {MRC_LEARN_SCALES, "exppower:bandwidth=1,gamma=1.3"},
+                 {MRC_LEARN_SCALE, "exppower:bandwidth=1,gamma=1.3"},
+                 {MRC_LEARN_MAP, "exppower:bandwidth=1,gamma=1.3"}};
+    const double h = 5e-3;
+    (void)state;
+    for (int i = 0; i < POOL * COPIES; i++) pool_x[i / COPIES][i % COPIES] = (float)normal(12, i);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double theta[MOST_COUNT], gradient[MOST_COUNT], unused[MOST_COUNT], largest = 0;
+        int64_t count = mrc_descent_count(cases[c].kind, COPIES, SHARED),
+                first = cases[c].kind == MRC_LEARN_SCALE ? 1 : COPIES;
+        for (int64_t i = 0; i < count; i++) theta[i] = 0.1 * normal(13, (int)i) - (i < first ? 0.7 : 0);
+        for (int64_t i = 0; i < SHARED && cases[c].kind == MRC_LEARN_MAP; i++) theta[first + i * SHARED + i] += 1;
+        theta[count - 2] = 0.3, theta[count - 1] = log(1e-2);
+        step_from(cases[c].kind, cases[c].kernel, theta, gradient);
+        for (int64_t i = 0; i < count; i++) {
+            double value = theta[i];
+            theta[i] = value + h;
+            double up = step_from(cases[c].kind, cases[c].kernel, theta, unused);
+            theta[i] = value - h;
+            double down = step_from(cases[c].kind, cases[c].kernel, theta, unused);
+            theta[i] = value;
+            assert_that(fabs((up - down) / (2 * h) - gradient[i]) <= 1e-3, "case %zu, parameter %d: %g, difference %g",
+                        c, (int)i, gradient[i], (up - down) / (2 * h));
+            largest = fmax(largest, fabs(gradient[i]));
+        }
+        assert_true(largest > 0.02); /* far above the tolerance */
+    }
 }
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
@@ -378,9 +456,10 @@ static void test_same_bits(void **state)
     assert_same(&one.found, &other.found);
     close_search(&other);
     mercer_context_free(second);
-    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
-        assert_true(stops[i] < one.steps);
-        run_planted(&other, context, stops[i]);
+    for (size_t i = 0; i <= sizeof stops / sizeof *stops; i++) {
+        int stop = i < sizeof stops / sizeof *stops ? stops[i] : (int)one.steps - 1;
+        assert_true(stop < one.steps);
+        run_planted(&other, context, stop);
         assert_int_equal(other.steps, one.steps);
         assert_same(&one.found, &other.found);
         assert_memory_equal(one.state.journal, other.state.journal,
@@ -476,7 +555,7 @@ static void test_large_unit(void **state)
     for (uint64_t seed = 0; seed < 12; seed++) {
         double memory[4][FEATURES + 2] = {{0}};
         mrc_descent_state at = {
-            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES), .rate = 1, .error = (double)NAN};
+            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES, FEATURES), .rate = 1, .error = (double)NAN};
         at.values = memory[0], at.before = memory[1], at.mean = memory[2], at.square = memory[3];
         memory[0][FEATURES + 1] = log(1e-9);
         bool stopped;
@@ -685,13 +764,13 @@ static void test_more_centers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_splits),       cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),  cmocka_unit_test(test_given),
-        cmocka_unit_test(test_given_kernel), cmocka_unit_test(test_given_metric), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_deadline),     cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
-        cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_descent_gradient), cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_planted),          cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_other_state),      cmocka_unit_test(test_leaks),
+        cmocka_unit_test(test_times),     cmocka_unit_test(test_large_unit),       cmocka_unit_test(test_large_group),
+        cmocka_unit_test(test_given),     cmocka_unit_test(test_given_kernel),     cmocka_unit_test(test_given_metric),
+        cmocka_unit_test(test_weights),   cmocka_unit_test(test_deadline),         cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_efforts),   cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
