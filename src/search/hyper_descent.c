@@ -11,8 +11,9 @@
  * j is a copy of feature f_j and the points are x A,
  *
  *   A_j = c_j B_f(j)      dE/dB_f = sum over j with f_j = f of c_j (dE/dA)_j      dE/dlog c_j = c_j B_f(j) . (dE/dA)_j
- Adam's steps do not depend on the size of
- * a gradient, so a factor can change by e^(rate T / 2), about two powers of ten, in 60 steps.
+ *
+ * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
+ * ten, in 60 steps.
  *
  * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
  * of the step before and the rates are halved.
