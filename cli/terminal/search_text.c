@@ -47,9 +47,9 @@ json_t *cli_search_json(const cli_job *job)
 /* The smoothed held-out error of each step, a curve for each stage. */
 static json_t *step_chart(const mercer_matrix *steps)
 {
-    static const char *const names[] = {"norm 1", "norm 2", "the better one, larger draws"};
+    static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"};
     json_t *series = json_array();
-    for (int stage = 1; stage <= 3; stage++) {
+    for (int stage = 1; stage <= 4; stage++) {
         json_t *x = json_array(), *y = json_array();
         for (int64_t i = 0; i < steps->rows; i++)
             if ((int)entry(steps, i, STAGE) == stage) {

@@ -324,7 +324,9 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
     for name, value in options.items():
         field = _FIELDS.get(name, name)
         kind = kinds.get(field)
-        if kind is C.c_int:  # a mercer_switch
+        if field == "effort":
+            value = 0 if value is None else whole(value, name, " or None")
+        elif kind is C.c_int:  # a mercer_switch
             if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
                 raise ValueError(f"{name} is {value!r}; valid: True, False, None")
             value = _SWITCHES[value if value is None or isinstance(value, str) else bool(value)]

@@ -32,6 +32,7 @@ from ._training import Callback, Fitting, Trainer
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+DEFAULT_EFFORT, MOST_EFFORT = 3, 5
 PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 PRECISIONS = {"auto": 0, "float32": L.F32, "float64": L.F64}
@@ -41,12 +42,13 @@ STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows sco
 PARAMETERS = """Parameters
     ----------
     kernel : str or Kernel
-        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7"; "auto": that of the search, or
-        without one "laplace".
+        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7"; "auto": searched, without a
+        search "laplace".
     bandwidth : float or None
         In units of preprocessed samples; None: their median distance.
     preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
-    n_centers : int, "all" or None (all samples, but at most 10,000)
+    n_centers : int, "all" or None
+        Number of centers; None: by the effort (at effort 3, 6,000 after a search, otherwise 10,000), at most all samples.
     centers : array or None; (p, d) in the units of X
     center_method : {"random", "kmeans", "rpcholesky", "balanced"}
     solver : {"auto", "direct", "cg", "ep4", ...}
@@ -72,19 +74,19 @@ PARAMETERS = """Parameters
         The next fit keeps centers and kernel and begins with the weights of the last.
     metric : array or None
         Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
-    learn_features : bool or int
-        Learn that metric first, in so many rounds of small fits (True: 4).
-    tune : {"auto", "on", "off"}, bool or float
-        Search for the hyperparameters that are not given: kernel, preprocessing, metric, bandwidth and ridge; a number:
-        within that many seconds. "auto": for tables, 500 samples or more of at most 1,024 numbers that are not bytes;
-        otherwise, and with False, only for the ridge.
-    kernels : list of str or None
-        Kernels that the search tries.
-    criterion : {"auto", "holdout", "kfold", "loo", "gcv"}
-        What it judges them by.
-    average_models : int
-        The model is the mean of so many, 1 to 8: the best that the search finds and the bests of other kernels and
-        preprocessings.
+    learn_features : bool
+        True: search a metric for the given kernel ("auto": "laplace") and preprocessing.
+    tune : {"auto", "on", "off"} or bool
+        Hyperparameter search: kernel, weights of the features, bandwidth and ridge, except for those that are given.
+        "auto": for tables, 50 samples or more of at most 1,024 numbers that are not bytes; otherwise, and with "off",
+        only the ridge is searched.
+    effort : int or None
+        Effort of search and training, 1 (quick) to 5 (thorough). It sets sizes and numbers of steps, never a time, so
+        that equal efforts give equal models.
+    budget : float or None
+        Seconds of wall-clock time for the whole fit. The largest effort that is predicted to fit is used: up to
+        ``effort``, or up to 5 if effort is 3 (the default) or None. Search and training end at the deadline with the
+        best model so far.
     **options
         Further options of training: ``projector, polish, step_factor, nystrom``, ..., as for :class:`Trainer`.
 
@@ -95,6 +97,10 @@ PARAMETERS = """Parameters
     model_ : Model
     history_, plan_, n_iter_
         By epoch: train_loss, validation_loss, seconds, ...; what training did and why; epochs done.
+    summary_ : dict
+        Report of the fit. ``summary_["search"]`` is that of the search: effort, held-out error over the variance of the
+        targets, r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and held-out rows,
+        errors by number of centers, steps; and ``skipped``: why there was no search, or None.
     n_features_in_, feature_names_in_
         Columns of X, and their names if it was a frame."""
 
@@ -135,9 +141,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
         early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "auto", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
-        verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
-        tune: str | bool | float = "auto", kernels: Iterable[str] | None = None, criterion: str = "auto",
-        average_models: int = 1, **options: Any,
+        verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool = False,
+        tune: str | bool = "auto", effort: int | None = DEFAULT_EFFORT, budget: float | None = None, **options: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "options")}
         if unknown := sorted(set(options) - set(FURTHER)):
@@ -241,31 +246,31 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"n_centers is {self.n_centers}; it must be at least 1")
         return int(self.n_centers)
 
-    def _rounds(self) -> int:
-        """-1: as many as the library thinks right."""
-        if self.learn_features is None or isinstance(self.learn_features, (bool, np.bool_)):
-            return -1 if self.learn_features else 0
-        if whole(self.learn_features, "learn_features", ", a number of rounds, or a bool") < 0:
-            raise ValueError(f"learn_features is {self.learn_features}; it must be a bool or a number of rounds")
-        return int(self.learn_features)
+    def _sizes(self) -> dict[str, Any]:
+        """Effort and budget. With a budget the default effort is no limit: the library then chooses up to 5."""
+        effort, budget = self.effort, self.budget
+        if effort is not None and not (_is_integer(effort) and 1 <= effort <= MOST_EFFORT):
+            raise ValueError(f"effort is {effort!r}; it must be an integer from 1 to {MOST_EFFORT}, or None")
+        if budget is None:
+            return {"effort": effort}
+        if isinstance(budget, (bool, np.bool_)) or not isinstance(budget, REAL) or not 0 < budget < math.inf:
+            raise ValueError(f"budget is {budget!r}; it must be a number of seconds above 0, or None")
+        return {"effort": None if effort == DEFAULT_EFFORT else effort, "budget": float(budget)}
 
     def _search(self) -> dict[str, Any]:
-        """Options of the search; none if there is to be none."""
-        tune, seconds = self.tune, 0.0  # as the library thinks right
-        if tune is None or isinstance(tune, (bool, np.bool_)):
+        """Options of the search."""
+        tune, learn = self.tune, self.learn_features
+        if isinstance(tune, (bool, np.bool_)):
             tune = "on" if tune else "off"
-        elif isinstance(tune, REAL) and tune > 0:
-            tune, seconds = "on", float(tune)
         if not isinstance(tune, str) or tune not in ("auto", "on", "off"):
-            raise ValueError(f"tune is {self.tune!r}; it must be 'auto', a bool, or a number of seconds above 0")
-        averaged = {"average_models": n} if (n := whole(self.average_models, "average_models")) != 1 else {}
-        if tune == "off":
-            return {"tune": False} | averaged
+            limit = "; a time limit is budget" if isinstance(tune, REAL) else ""
+            raise ValueError(f"tune is {self.tune!r}; it must be 'auto', 'on', 'off' or a bool{limit}")
+        if learn is not None and not isinstance(learn, (bool, np.bool_)):
+            raise ValueError(f"learn_features is {learn!r}; it must be a bool")
         if tune == "on" and isinstance(self.kernel, Kernel):
             raise ValueError("tune: kernel is a Kernel, whose bandwidth is known; a text without one is needed")
-        names = self.kernels if self.kernels is None or isinstance(self.kernels, str) else ",".join(self.kernels)
-        options = {"tune_budget": seconds, "tune_kernels": names, "tune_criterion": self.criterion}
-        return options | averaged | ({"tune": True} if tune == "on" else {})
+        switches = {"auto": None, "on": True, "off": False}
+        return {"tune": switches[tune], "learn_features": True if learn else None}
 
     # ---- One fit ----
 
@@ -275,9 +280,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> Self:
         """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
 
-        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
-        cleanly. A search judges on other ``groups`` (n,) than it fits to, or on the latest of ``times`` (n,), numbers
-        or dates. Returns the estimator itself.
+        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress: in the phases "search",
+        "centers" and "calibration" with ``phase``, ``phase_share`` and the held-out ``error`` of the search, otherwise
+        that of training. A true result stops the fit with the model so far; before training there is none, and a
+        RuntimeError is raised. The held-out rows of a search are of other ``groups`` (n,) than its training rows, or
+        the latest of ``times`` (n,), numbers or dates. Returns the estimator itself.
         """
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
@@ -318,7 +325,6 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         metric, kernel = None, None if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
         if model is None:  # which has its own
-            options["learn_features"] = self._rounds()
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
         if given is None and self._center_count() > X.shape[0]:
@@ -330,7 +336,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "centers": None if given is not None else min(self._center_count(), X.shape[0]),
             "memory": self.memory,
             "random_state": seed,
-        }
+        } | self._sizes()
 
         return Fitting(
             data, kernel, {"bandwidth": self.bandwidth, **options}, train, callbacks,
@@ -489,6 +495,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         state = dict(super().__getstate__())
         state["_trainer"] = None  # the next partial_fit makes a new one and goes on with the weights
         return state
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:

@@ -282,7 +282,7 @@ class Model:
 
     @property
     def members(self) -> int:
-        """How many models it is the mean of: 1 but for those fitted with ``average_models``."""
+        """Number of models that it is the mean of: 1, unless it was averaged by an earlier version of Mercer."""
         count = 0
         while L.lib.mercer_model_member(self.handle, count):
             count += 1

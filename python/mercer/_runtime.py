@@ -96,10 +96,7 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 
 
 # Names of fields of the C structs that have another name in Python.
-_RENAMED = {
-    "tune_criterion": "criterion", "tune_kernels": "kernels", "tune_budget": "tune", "given_centers": "centers",
-    "lambda": "ridge", "validation_X": "validation",
-}
+_RENAMED = {"given_centers": "centers", "lambda": "ridge", "validation_X": "validation"}
 
 
 def in_python(message: str) -> str:

@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -43,26 +43,25 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _candidates(tries: list[dict[str, Any]]) -> dict[str, Any]:
-    """A table of the best candidate of each kernel and preprocessing, as ``mercer train --log`` writes it."""
-    best: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in tries:
-        known = best.setdefault((one["kernel"], one["preprocess"]), one)
-        if _rank(one) < _rank(known):
-            best[one["kernel"], one["preprocess"]] = one
-    fields = "kernel", "preprocess", "round", "multiple", "ridge", "error", "rows"
-    return {
-        "title": "Search: the best of each kernel and preprocessing",
-        "text": "Mean squared error by the criterion. Bandwidths are multiples of the median distance, ridges are those "
-        "of one sample; the fits to the most rows count.",
-        "columns": ["Kernel", "Preprocessing", "Round", "Bandwidth", "Ridge", "Error", "Rows"],
-        "rows": [[one[name] for name in fields] for one in sorted(best.values(), key=_rank)],
-    }
+STAGES = "norm 1", "norm 2", "the better one, larger draws"
 
 
-def _rank(one: dict[str, Any]) -> tuple[int, float]:
-    """Sort key of candidates: fits to more rows first, then smaller errors."""
-    return -one["rows"], math.inf if one["error"] is None else one["error"]
+def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Charts of the held-out error, as ``mercer train --log`` writes them: by step of the search, by number of centers."""
+    common = {"event": "chart", "section": "Search", "y": "squared error over the variance", "log_y": True}
+    steps = list(enumerate(search["steps"], start=1))
+    curves = [[(i, step["error"]) for i, step in steps if step["stage"] == stage] for stage in (1, 2, 3)]
+    series = [_curve(name, curve) for name, curve in zip(STAGES, curves) if curve]
+    if series:
+        yield {**common, "title": "Held-out error of the search", "x": "step", "series": series}
+    if search["centers"]:
+        curve = [(math.log2(int(p)), error) for p, error in search["centers"].items()]
+        series, axis = [_curve("small fits", curve)], "centers, as a power of 2"
+        yield {**common, "title": "Held-out error by number of centers", "x": axis, "series": series}
+
+
+def _curve(name: str, points: Sequence[tuple[float, Any]]) -> dict[str, Any]:
+    return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points]}
 
 
 def _note(ax: Any, text: str) -> Any:
@@ -147,7 +146,7 @@ class ShowMixin:
         if self.summary_:
             summary = _plain(self.summary_)
             if search := summary.pop("search", None):
-                yield {"event": "table", **_candidates(search["tries"])}
+                yield from _search_charts(search)
             phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
             yield {"event": "summary", **summary, "phases": phases}
 
@@ -172,6 +171,10 @@ class Bar:
 
     def __call__(self, p: dict[str, Any]) -> None:
         """Speed and the time that is left count from the end of set-up; a resumed training has a past, too."""
+        if "error" in p:
+            if p["phase"] != "calibration":  # after training, whose last line stays
+                self._write(self._phase(p), False)
+            return
         if p["phase"] is not None:
             self.start = p["seconds"], p["samples"], _passes(p)
             share = f"{p['phase_share'] * 100:3.0f}% " if p["phase_share"] >= 0 else ""
@@ -184,6 +187,10 @@ class Bar:
         if ended or now - self.last >= REDRAW_SECONDS:
             self.last = now
             self._write(self._line(p), ended)
+
+    def _phase(self, p: dict[str, Any]) -> str:
+        error = f", held-out error {p['error']:.4f}" if p["phase"] == "search" and p["error"] > 0 else ""
+        return f"{p['phase']}: {max(0.0, p['phase_share']) * 100:3.0f}%{error}, {p['seconds']:.1f} s"
 
     def _line(self, p: dict[str, Any]) -> str:
         epochs, passes, (began, before, first) = max(1, p["epochs"]), _passes(p), self.start

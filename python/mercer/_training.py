@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes as C
 import math
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,7 +33,7 @@ def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
 
 def report_dict(report: L.mercer_report) -> dict[str, Any]:
     """What training did; its plan is a dict, too."""
-    stopped = ("finished", "early stopping", "callback")[report.stopped]
+    stopped = ("finished", "early stopping", "callback", "budget")[report.stopped]
     return L.as_dict(report) | {"plan": _plan_dict(report.plan.contents), "stopped": stopped}
 
 
@@ -66,6 +67,7 @@ class Watch:
     def __init__(self, context: Context, callbacks: Iterable[Callback]) -> None:
         self.context, self.callbacks, self.failure = context, list(callbacks), Failure()
         self.history: list[dict[str, Any]] = []
+        self.start = time.monotonic()
         # The library holds the callback as long as the trainer, which must not hold this object in turn.
         me = weakref.ref(self)
 
@@ -74,7 +76,12 @@ class Watch:
             watch = me()
             return watch is None or watch._tell(pointer.contents)
 
-        self.callback = L.mercer_progress_callback(progress)
+        @self.failure.guard
+        def phase(_user: Any, name: bytes, done: int, total: int, error: float) -> bool:
+            watch = me()
+            return watch is None or watch.tell_phase(name.decode(), done, total, error)
+
+        self.callback, self.phase_callback = L.mercer_progress_callback(progress), L.mercer_fit_callback(phase)
 
     def _tell(self, struct: L.mercer_progress) -> bool:
         """Python's signal handlers run now, so this is where Control-C is noticed."""
@@ -85,6 +92,14 @@ class Watch:
             if (progress["epoch"], progress["samples"]) == (last["epoch"], last["samples"]):
                 return stop  # no epoch has ended: one has just begun
             self.history.append(progress)
+        return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
+
+    def tell_phase(self, phase: str, done: int, total: int, error: float) -> bool:
+        """Report the progress of a phase of a fit outside training; return whether to stop."""
+        numbers: dict[str, Any] = {name: math.nan if kind is C.c_double else 0 for name, kind in L.mercer_progress._fields_}
+        numbers |= {"phase": phase, "phase_share": done / total if total > 0 else -1.0, "error": error}
+        progress = {name: numbers[name] for name in [*_PROGRESS, "error"]} | {"seconds": time.monotonic() - self.start}
+        stop = self.failure.error is not None or self.context.interrupted
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
     def arrays(self) -> dict[str, Array]:
@@ -251,18 +266,18 @@ class Trainer:
 
 
 def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
-    """What a search tried, in its order, and what it found."""
-    count = report.tune_ridge_count
-    tries = [L.as_dict(report.tries[i]) for i in range(report.try_count)]
-    for one in tries:
-        one["errors"] = np.array(list(one["errors"])[:count])
+    """Report of the hyperparameter search; ``skipped`` says why there was none, and numbers are then NaN or 0."""
+    done = bool(report.search_steps)
+    steps: Array = A.borrowed(report.search_steps.contents, report) if done else np.zeros((0, 4))
+    names = "stage", "error", "exponent", "ridge"
+    numbers = {"error": report.search_error, "r2": 1 - report.search_error, "ridge": report.search_ridge}
+    sizes = zip(report.search_centers, report.search_center_errors)
     return {
-        "tries": tries, "best": tries[report.best_try] if report.best_try >= 0 else None,
-        "ridges": np.array(report.tune_ridges[:count]), "seconds": report.tune_seconds,
-        "whole": bool(report.tune_whole), "rows": report.tune_rows, "held": report.tune_held,
-        "second": tries[report.tune_second] if report.tune_second >= 0 else None,
-        "flat": {"multiple": tuple(report.tune_flat), "ridge": tuple(report.tune_flat_ridge)},
-        "centers": dict(zip(report.tune_centers, report.tune_center_errors)) if report.tune_centers[0] else {},
+        "skipped": report.search_skipped.decode() if report.search_skipped else None, "effort": report.effort,
+        **(numbers if done else dict.fromkeys(numbers, math.nan)), "seconds": report.search_seconds,
+        "rows": report.search_rows, "held": report.search_held, "cut": bool(report.search_cut),
+        "centers": {p: error for p, error in sizes if p > 0}, "twice_the_centers": report.search_more_centers,
+        "steps": [{**dict(zip(names, step)), "stage": int(step[0])} for step in steps.tolist()],
     }
 
 
@@ -290,8 +305,7 @@ class Fitting:
         struct.metric = None if view is None else C.pointer(view)
         if self._kernel:
             struct.kernel_function = C.pointer(self._kernel.struct)
-        # Nobody is told how far that is: but Control-C is noticed.
-        struct.progress = L.mercer_fit_callback(self.watch.failure.guard(lambda *_: context.interrupted))
+        struct.progress = self.watch.phase_callback
         self.handle = C.c_void_p()
         context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
         release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner, metric, view))
@@ -311,12 +325,7 @@ class Fitting:
         report = L.mercer_fit_report(training=C.pointer(training))
         self._call("mercer_fitting_query", report)
         told = report_dict(training) if training.plan else {}
-        if report.rounds > 0:
-            told["rounds"], told["best_round"] = report.rounds, report.best_round
-            told["round_errors"] = np.array(report.round_errors[: report.rounds + 1])
-        told["untuned"] = report.untuned.decode() if report.untuned else None
-        if report.try_count > 0:
-            told["search"] = _search_dict(report)
+        told["search"] = _search_dict(report)
         values = spectrum(self.context, report.trainer)
         return self.model(), told, values
 

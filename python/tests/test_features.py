@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import mercer  # noqa: E402
 from mercer import Model  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
@@ -98,29 +99,55 @@ def test_metrics_that_are_refused(metric, words):
 
 def test_learning(tmp_path):
     A, y = planted(1500, 10)
-    common = {"n_centers": 300, "ridge": 1e-3, "random_state": 0}
-    model = KernelRegressor(learn_features=3, n_jobs=1, **common).fit(A, y)
-    errors = model.summary_["round_errors"]
-    assert errors.min() < 0.6 * errors[0] and model.summary_["best_round"] == errors.argmin()
+    common = {"kernel": "laplace", "n_centers": 300, "effort": 2, "random_state": 0}
+    model = mercer.KernelRegressor(learn_features=True, n_jobs=1, **common).fit(A, y)
+    steps = model.summary_["search"]["steps"]
+    assert steps[-1]["error"] < 0.6 * steps[0]["error"]
+    assert model.model_.preprocess.startswith("standardise") and str(model.model_.kernel).startswith("laplace:")
     weights = np.diag(model.model_.metric)
     assert weights[:3].min() > 3 * weights[3:].max()
     B, z = planted(1000, 10, seed=4)
-    assert model.score(B, z) > KernelRegressor(**common).fit(A, y).score(B, z)
+    assert model.score(B, z) > KernelRegressor(**common).fit(A, y).score(B, z) + 0.2
     model.model_.save(tmp_path / "a")
     assert (Model.load(tmp_path / "a").predict(B) == model.model_.predict(B)).all()
-    again = KernelRegressor(learn_features=3, n_jobs=2, **common).fit(A, y)
+    again = mercer.KernelRegressor(learn_features=True, n_jobs=2, **common).fit(A, y)
     assert again.model_.to_bytes() == model.model_.to_bytes()  # for any number of threads
+
+
+def test_learning_in_norm_1():
+    """A kernel of the L1 distance gets a weight per feature."""
+    A, y = planted(1200, 10)
+    model = mercer.KernelRegressor("laplace-l1", learn_features=True, effort=1, random_state=0).fit(A, y)
+    weights = model.model_.metric
+    assert weights.shape == (10,) and weights[:3].min() > 2 * weights[3:].max()
+    assert str(model.model_.kernel).startswith("laplace-l1:")
 
 
 def test_classes_are_learned_too():
     A, y = planted(1200, 10)
-    labels = np.digitize(y, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))  # five: with random signs
-    model = KernelClassifier(learn_features=True, n_centers=300, ridge=1e-3, random_state=0).fit(A, labels)
-    assert model.summary_["rounds"] >= 1 and model.summary_["round_errors"].min() < model.summary_["round_errors"][0]
+    labels = np.digitize(y, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))
+    model = mercer.KernelClassifier(learn_features=True, n_centers=300, effort=2, random_state=0).fit(A, labels)
+    steps = model.summary_["search"]["steps"]
+    assert steps[-1]["error"] < steps[0]["error"]
+    B, z = planted(500, 10, seed=4)
+    found = np.digitize(z, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))
+    plain = KernelClassifier(n_centers=300, random_state=0).fit(A, labels)
+    assert model.score(B, found) > plain.score(B, found) + 0.05
 
 
-def test_what_is_no_number_of_rounds():
+def test_what_is_not_a_switch():
     A, y = planted(50)
-    for wrong, error in ((1.5, TypeError), (-1, ValueError), (99, ValueError)):
-        with pytest.raises(error, match="learn_features"):
-            KernelRegressor(learn_features=wrong).fit(A, y)
+    for wrong in (1.5, -1, 2, "on"):
+        with pytest.raises(ValueError, match="learn_features is .*; it must be a bool"):
+            mercer.KernelRegressor(learn_features=wrong).fit(A, y)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [({"tune": "off"}, "tune off"), ({"bandwidth": 2.0}, "bandwidth"), ({"metric": np.ones(6)}, "metric"),
+     ({"kernel": "polynomial:degree=2"}, "polynomial"), ({"kernel": "gaussian:bandwidth=2"}, "kernel")],
+)
+def test_what_a_metric_cannot_be_learned_with(given, words):
+    A, y = planted(100)
+    with pytest.raises((ValueError, NotImplementedError), match=words):
+        mercer.KernelRegressor(learn_features=True, **given).fit(A, y)

@@ -6,9 +6,9 @@ RATIO times the default's of the same table and interface, plus the table's slac
 name one of the options. A warning does not excuse a model that is worse than a constant prediction, unless the value
 asks for a worse model, such as a ridge of 0.
 
-By default, a fixed subset of about a minute runs: every option and pair on the table with few rows through each interface,
-where a fit takes 0.05 s, and every second pair and the options for classes on one of the other tables.
-MERCER_PATHS=all runs all paths, about 2,300.
+By default, a fixed subset of about two minutes runs: every option and pair on the table with few rows through each
+interface, and every second pair and the options for classes on one of the other tables. MERCER_PATHS=all runs all paths,
+about 2,300.
 """
 
 import os

@@ -15,16 +15,12 @@ TUTORIALS = ["docs/first-model.md", *sorted(f"docs/{path.name}" for path in (ROO
 
 
 @pytest.fixture(autouse=True)
-def short_search(monkeypatch):
-    """A search takes a fifth of a second of counted work here: what it finds in more has tests of its own."""
-    from mercer._estimators import KernelEstimator
+def least_effort(monkeypatch):
+    """Every fit has effort 1, unless it says otherwise: larger efforts have tests of their own."""
+    from mercer._estimators import DEFAULT_EFFORT, KernelEstimator
 
-    options = KernelEstimator._search
-    monkeypatch.setattr(KernelEstimator, "_search", lambda self: {"tune_budget": 0.2, **_given(options(self))})
-
-
-def _given(options):
-    return {name: value for name, value in options.items() if name != "tune_budget" or value}
+    sizes = KernelEstimator._sizes
+    monkeypatch.setattr(KernelEstimator, "_sizes", lambda self: {"effort": 1} if self.effort == DEFAULT_EFFORT else sizes(self))
 
 
 def blocks(page):

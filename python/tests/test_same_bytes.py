@@ -28,8 +28,17 @@ def samples(dtype, classes):
 
 
 # Parameters of the estimator, options of the program, fields of the C structs.
+DEFAULT = ({}, [], {}, {})
 PLAIN = ({"tune": "off"}, ["--tune", "off"], {"tune": L.OFF}, {})
-TUNED = ({"tune": 0.05}, ["--tune", "on", "--budget", "0.05s"], {"tune": L.ON, "tune_budget": 0.05}, {})
+TUNED = ({"tune": True, "effort": 1}, ["--tune", "on", "--effort", 1], {"tune": L.ON, "effort": 1}, {})
+LEARNED = (
+    {"learn_features": True, "effort": 1, "kernel": "gaussian", "ridge": 0.01},
+    ["--learn-features", "on", "--effort", 1, "--kernel", "gaussian", "--lambda", 0.01],
+    {"learn_features": L.ON, "effort": 1, "kernel": b"gaussian"},
+    {"lambda": 0.01},
+)
+# A budget that is large enough changes nothing.
+BUDGETED = ({"effort": 1, "budget": 3600.0}, ["--effort", 1, "--budget", "1h"], {"effort": 1, "budget": 3600.0}, {})
 GIVEN = (
     {"kernel": "gaussian:bandwidth=1.5", "n_centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
     ["--kernel", "gaussian:bandwidth=1.5", "--centers", 60, "--solver", "ep4", "--epochs", 3, "--lambda", 0.01],
@@ -50,9 +59,12 @@ CHOSEN = (
 )
 CASES = [
     pytest.param(dtype, classes, how, id=f"{name}-{dtype}-{'classes' if classes else 'values'}")
-    for name, how in {"plain": PLAIN, "tuned": TUNED, "given": GIVEN, "held": HELD, "chosen": CHOSEN}.items()
+    for name, how in {
+        "plain": PLAIN, "default": DEFAULT, "tuned": TUNED, "learned": LEARNED, "budgeted": BUDGETED, "given": GIVEN,
+        "held": HELD, "chosen": CHOSEN,
+    }.items()
     for dtype, classes in (("f4", False), ("f8", True), ("u1", True), ("f8", False))
-    if name != "tuned" or dtype == "f4" or classes
+    if name not in ("default", "tuned", "learned", "budgeted") or dtype == "f4" or classes
 ]
 
 

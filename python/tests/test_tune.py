@@ -1,91 +1,303 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search of the estimators."""
+"""The hyperparameter search of the estimators: effort, budget, given hyperparameters, report, progress."""
 
+import os
 import pickle
+import signal
+import time
 
 import numpy as np
 import pytest
-from mercer import KernelClassifier, KernelRegressor
+
+pytest.importorskip("sklearn")
+
+from mercer import KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer._context import MercerWarning  # noqa: E402
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(900, 6))
 Y = np.sin(2 * X[:, 0]) + np.abs(X[:, 1])
-COMMON = {"n_centers": 150, "kernels": ["laplace-l1", "gaussian"], "learn_features": 1, "random_state": 0, "ridge": 0.0}
-QUICK = {"kernels": ["laplace-l1"], "n_centers": 40, "random_state": 0}
+LABELS = np.where(Y > 0.8, "high", "low")
+QUICK = {"effort": 1, "random_state": 0}
+REPORT = {
+    "skipped", "effort", "error", "r2", "ridge", "seconds", "rows", "held", "cut", "centers", "twice_the_centers", "steps",
+}  # fmt: skip
+
+
+def fitted(**parameters):
+    return KernelRegressor(**{**QUICK, **parameters}).fit(X[:600], Y[:600])
+
+
+def search_of(**parameters):
+    return fitted(**parameters).summary_["search"]
+
+
+# ---- Effort ----
 
 
 def test_search():
-    plain = KernelRegressor(n_centers=150, random_state=0, tune="off").fit(X[:600], Y[:600])
-    model = KernelRegressor(tune=True, n_jobs=1, **COMMON).fit(X[:600], Y[:600])
+    plain = KernelRegressor(random_state=0, tune="off").fit(X[:600], Y[:600])
+    model = KernelRegressor(random_state=0, n_jobs=1).fit(X[:600], Y[:600])
     search = model.summary_["search"]
-    assert search["whole"] and search["best"]["error"] == min(one["error"] for one in search["tries"])
-    assert {one["kernel"] for one in search["tries"]} == {"laplace-l1", "gaussian"}
-    assert len(search["best"]["errors"]) == len(search["ridges"])
+    assert set(search) == REPORT and search["skipped"] is None and search["effort"] == 3 and not search["cut"]
+    assert 0 < search["error"] < 0.1 and search["r2"] == 1 - search["error"] and search["ridge"] > 0
+    assert search["rows"] > 0 and search["held"] > 0 and search["seconds"] > 0
+    sizes = sorted(search["centers"])
+    assert len(sizes) == 3 and search["centers"][sizes[2]] <= search["centers"][sizes[0]]
+    assert {step["stage"] for step in search["steps"]} == {1, 2, 3}
+    assert all(step["error"] > 0 and step["ridge"] > 0 for step in search["steps"])
     assert model.score(X[600:], Y[600:]) > plain.score(X[600:], Y[600:])
-    again = KernelRegressor(tune=1e6, n_jobs=2, **COMMON).fit(X[:600], Y[:600])
-    assert np.array_equal(again.predict(X[600:]), model.predict(X[600:]))
+    assert "\nsearch: effort 3, " in model.plan_["text"]
+    again = KernelRegressor(random_state=0, n_jobs=2).fit(X[:600], Y[:600])
+    assert again.model_.to_bytes() == model.model_.to_bytes()
 
 
-def test_classes_and_a_kernel_that_is_given():
-    labels = np.where(Y > 0.8, "high", "low")
-    model = KernelClassifier("matern32", tune=True, n_centers=100, learn_features=1, random_state=0).fit(X, labels)
-    assert {one["kernel"] for one in model.summary_["search"]["tries"]} == {"matern32"}
+def test_efforts():
+    """Each effort takes at least as many steps as the one before; None is the default."""
+    steps = [search_of(effort=effort)["steps"] for effort in (1, 2, 5)]
+    assert len(steps[0]) < len(steps[1]) <= len(steps[2])
+    assert fitted(effort=None).model_.to_bytes() == fitted(effort=3).model_.to_bytes()
+    assert search_of(effort=np.int64(1))["effort"] == 1
+
+
+def test_effort_without_a_search():
+    """The effort also sets the number of centers."""
+    A, b = np.random.default_rng(0).normal(size=(4000, 2)), np.zeros(4000)
+    for effort, centers in ((1, 2500), (2, 4000)):
+        model = KernelRegressor(tune="off", effort=effort, ridge=1.0, random_state=0).fit(A, b)
+        assert len(model.model_.centers) == centers and model.summary_["search"]["effort"] == effort
+
+
+@pytest.mark.parametrize("wrong", [0, 6, -1, 2.0, True, "3", np.nan, [3]])
+def test_what_is_not_an_effort(wrong):
+    with pytest.raises(ValueError, match=r"effort is .*; it must be an integer from 1 to 5, or None"):
+        KernelRegressor(effort=wrong).fit(X, Y)
+
+
+# ---- Budget ----
+
+
+def test_budget():
+    """A budget that is large enough selects effort 5, or the one given, and changes nothing else."""
+    assert search_of(effort=3, budget=600)["effort"] == 5 and search_of(effort=None, budget=600.0)["effort"] == 5
+    limited = fitted(effort=1, budget=600)
+    assert limited.summary_["search"]["effort"] == 1 and not limited.summary_["search"]["cut"]
+    assert limited.model_.to_bytes() == fitted(effort=1).model_.to_bytes()
+
+
+@pytest.mark.parametrize("kind, target", [(KernelRegressor, Y), (KernelClassifier, LABELS)])
+def test_budget_that_is_too_small(kind, target):
+    with pytest.warns(MercerWarning, match=r"budget 1e-06 s is too small: effort 1 takes about"):
+        model = kind(budget=1e-6, random_state=0).fit(X[:600], target[:600])
+    search = model.summary_["search"]
+    assert search["effort"] == 1 and search["cut"] and 1 <= len(search["steps"]) < 5
+    assert "(ended by the budget)" in model.plan_["text"]
+    assert model.score(X[600:], target[600:]) > 0.5
+
+
+def test_budget_ends_training():
+    """Of an iterative solver, which would go on for long."""
+    with pytest.warns(MercerWarning):
+        model = KernelRegressor(bandwidth=3.0, ridge=1e-3, solver="ep4", epochs=10**6, budget=0.5, random_state=0).fit(X, Y)
+    assert model.summary_["stopped"] == "budget" and model.n_iter_ < 10**6 and model.score(X, Y) > 0.8
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "10s", True, np.nan, np.inf, [1]])
+def test_what_is_not_a_budget(wrong):
+    with pytest.raises(ValueError, match=r"budget is .*; it must be a number of seconds above 0, or None"):
+        KernelRegressor(budget=wrong).fit(X, Y)
+
+
+# ---- Which fits are searched ----
 
 
 def test_default():
-    """Numbers of 500 samples or more are searched, unless a bandwidth or a metric is given."""
-    model = KernelRegressor(**QUICK).fit(X[:500], Y[:500])
-    assert model.summary_["untuned"] is None and "\ntuned: " in model.plan_["text"]
-    for given in ({"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}):
-        assert KernelRegressor(n_centers=40, random_state=0, **given).fit(X[:500], Y[:500]).summary_["untuned"] is None
-    for n, given, why in [(499, {}, "500 rows"), (500, {"bandwidth": 2.0}, "bandwidth"), (500, {"tune": "off"}, "off")]:
-        plain = KernelRegressor(n_centers=40, random_state=0, **given).fit(X[:n], Y[:n])
-        assert why in plain.summary_["untuned"] and "search" not in plain.summary_
-        assert "\nnot tuned: " in plain.plan_["text"]
-    bytes_ = KernelRegressor(n_centers=40).fit((X * 20 + 128).clip(0, 255).astype(np.uint8), Y)
-    assert "not a table" in bytes_.summary_["untuned"]
+    """Tables of 50 rows or more are searched, unless a bandwidth is given."""
+    for given in ({}, {"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}, {"metric": np.ones(6)}):
+        search = KernelRegressor(**QUICK, **given).fit(X[:50], Y[:50]).summary_["search"]
+        assert search["skipped"] is None and search["steps"]
+    for rows, given, why in [(49, {}, "50 different rows"), (500, {"bandwidth": 2.0}, "bandwidth"), (500, {"tune": "off"}, "off"),
+                             (500, {"tune": False}, "off")]:  # fmt: skip
+        plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
+        search = plain.summary_["search"]
+        assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
+        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "\nno search: " in plain.plan_["text"]
+    values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
+    assert "not a table" in KernelRegressor(**QUICK, n_centers=40).fit(values, Y).summary_["search"]["skipped"]
+    for tune in (True, "on", np.True_):
+        assert KernelRegressor(**QUICK, n_centers=40, tune=tune).fit(values, Y).summary_["search"]["steps"]
 
 
-def test_average(tmp_path):
-    """The mean of three models, with its probabilities, and after a file."""
-    labels = np.where(Y > 0.8, "high", "low")
-    options = {"kernels": ["laplace-l1", "gaussian"], "n_centers": 40, "learn_features": 1, "random_state": 0, "tune": 0.3}
-    one = KernelClassifier(**options).fit(X[:500], labels[:500])
-    three = KernelClassifier(average_models=3, **options).fit(X[:500], labels[:500])
-    assert (one.model_.members, three.model_.members) == (1, 3)
-    shares = three.predict_proba(X[500:])
-    assert np.array_equal(three.classes_[shares.argmax(axis=1)], three.predict(X[500:]))
-    again = pickle.loads(pickle.dumps(three))
-    assert again.model_.members == 3 and np.array_equal(again.predict_proba(X[500:]), shares)
-    again.model_.export(tmp_path / "mean.c")
-    assert "static int member_2(" in (tmp_path / "mean.c").read_text()
-    with pytest.raises(ValueError, match="tune is off"):
-        KernelClassifier(average_models=3, tune="off").fit(X[:500], labels[:500])
-
-
-def test_groups_and_times():
-    """A feature that names the group predicts groups that were seen, and no others: by rows it looks good, by groups not."""
-    rng = np.random.default_rng(4)
-    groups = np.repeat(np.arange(25), 24)
-    A, b = np.c_[groups, rng.normal(size=600)], rng.normal(size=25)[groups]
-    errors = [
-        KernelRegressor(kernels="laplace-l1", n_centers=100, random_state=0, tune=0.2).fit(A, b, groups=keys).summary_["search"]["best"]["error"]
-        for keys in (None, [f"g{k}" for k in groups])
-    ]
-    assert errors[0] < 0.3 < 0.8 < errors[1]
-    times = np.arange("2020-01-01", "2021-09-01", dtype="datetime64[D]")[:600]
-    search = KernelRegressor(**QUICK, tune=0.05, criterion="holdout").fit(A, b, times=times).summary_["search"]
-    assert search["held"] == 120
-    for wrong, words in (({"groups": groups[:9]}, "groups has the shape"), ({"times": ["a"] * 600}, "times is an array")):
-        with pytest.raises(ValueError, match=words):
-            KernelRegressor(**QUICK, tune=0.05).fit(A, b, **wrong)
+def test_equal_rows_are_one():
+    rows = np.repeat(np.arange(40), 3)
+    assert "50 different rows" in KernelRegressor(**QUICK).fit(X[rows], Y[rows]).summary_["search"]["skipped"]
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"tune": -1}, "tune is -1"), ({"tune": "yes"}, "tune is 'yes'"), ({"tune": True, "criterion": "guess"}, "criterion"),
-     ({"tune": True, "bandwidth": 2.0}, "bandwidth"), ({"tune": True, "kernels": ["ntk"]}, "ntk")],
+    [({"tune": -1}, "tune is -1; .* a time limit is budget"), ({"tune": 60}, "tune is 60; .* a time limit is budget"),
+     ({"tune": "yes"}, "tune is 'yes'"), ({"tune": None}, "tune is None"), ({"tune": True, "bandwidth": 2.0}, "bandwidth"),
+     ({"tune": True, "kernel": "gaussian:bandwidth=2"}, "kernel")],
 )
 def test_refusals(options, words):
     with pytest.raises(ValueError, match=words):
         KernelRegressor(**options).fit(X, Y)
+
+
+def test_parameters_of_earlier_versions():
+    for name in ("kernels", "criterion", "average_models"):
+        with pytest.raises(TypeError, match=f"has no parameter '{name}'"):
+            KernelRegressor(**{name: None})
+
+
+# ---- What is given stays ----
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern32", "laplace-l1", "exppower:gamma=0.7"])
+def test_given_kernel(kernel):
+    with pytest.warns(MercerWarning, match=f"kernel {kernel} is given, so no other kernel is tried"):
+        found = fitted(kernel=kernel).model_.kernel
+    name, _, parameters = kernel.partition(":")
+    assert str(found).partition(":")[0] == name and parameters in str(found) and "bandwidth=" in str(found)
+
+
+@pytest.mark.parametrize("ridge", [0.25, 3.0])
+def test_given_ridge(ridge):
+    model = fitted(ridge=ridge)
+    assert model.plan_["ridge"] == ridge
+    assert model.summary_["search"]["ridge"] == pytest.approx(ridge / 600)
+
+
+@pytest.mark.parametrize("preprocess", ["none", "standardise", "minmax", "rank"])
+def test_given_preprocess(preprocess):
+    assert fitted(preprocess=preprocess).model_.preprocess.partition(":")[0].partition("+")[0].strip() == preprocess
+
+
+def test_given_metric():
+    """Only the bandwidth is searched."""
+    metric = np.array([1.0, 4, 0.5, 0, 1, 1])
+    model = fitted(metric=metric)
+    found = model.model_.metric
+    assert np.allclose(found / found[0], metric / metric[0]) and model.model_.preprocess.startswith("standardise")
+
+
+def test_given_centers():
+    model = fitted(n_centers=70)
+    assert len(model.model_.centers) == 70
+    own = KernelRegressor(**QUICK, centers=X[:30]).fit(X[:600], Y[:600])
+    np.testing.assert_allclose(own.model_.centers, own.model_.preprocessed(X[:30]), rtol=1e-6, atol=1e-7)
+
+
+# ---- Samples ----
+
+
+@pytest.mark.parametrize("kind, target", [(KernelRegressor, Y), (KernelClassifier, LABELS)])
+def test_weights_are_repetitions(kind, target):
+    counts = np.random.default_rng(1).integers(1, 4, 300)
+    weighted = kind(**QUICK).fit(X[:300], target[:300], counts.astype(float))
+    rows = np.concatenate([np.arange(300), np.repeat(np.arange(300), counts - 1)])
+    repeated = kind(**QUICK).fit(X[rows], target[rows])
+    assert repeated.model_.to_bytes() == weighted.model_.to_bytes()
+
+
+def test_groups_and_times():
+    """A feature that names the group predicts the groups of training rows only: held-out rows are of other groups."""
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(60), 10)
+    A, b = np.c_[groups, rng.normal(size=600)], rng.normal(size=60)[groups]
+    errors = [
+        KernelRegressor(**QUICK).fit(A, b, groups=keys).summary_["search"]["error"] for keys in (None, [f"g{k}" for k in groups])
+    ]
+    assert errors[0] < 0.3 and errors[1] > 0.8
+    times = np.arange("2020-01-01", "2021-09-01", dtype="datetime64[D]")[:600]
+    search = KernelRegressor(**QUICK).fit(A, b, times=times).summary_["search"]
+    assert 0 < search["held"] <= 200 and search["rows"] + search["held"] <= 600
+    for wrong, words in (({"groups": groups[:9]}, "groups has the shape"), ({"times": ["a"] * 600}, "times is an array")):
+        with pytest.raises(ValueError, match=words):
+            KernelRegressor(**QUICK).fit(A, b, **wrong)
+
+
+def test_few_groups():
+    groups = np.arange(600) % 49
+    with pytest.warns(MercerWarning, match="groups: there are fewer than 50, so only the ridge is searched"):
+        model = KernelRegressor(**QUICK).fit(X[:600], Y[:600], groups=groups)
+    assert "groups" in model.summary_["search"]["skipped"]
+
+
+def test_options_of_training_do_not_warn_about_others(recwarn):
+    """They leave a solver that does not converge, which a searched fit prefers."""
+    model = fitted(average=True)
+    assert model.plan_["solver"] == "ep4" and not recwarn.list
+    assert fitted(converge=False).plan_["solver"] == "krr" and not recwarn.list
+
+
+def test_classes_and_pickle(tmp_path):
+    model = KernelClassifier(**QUICK).fit(X[:600], LABELS[:600])
+    shares = model.predict_proba(X[600:])
+    assert np.array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X[600:]))
+    assert model.score(X[600:], LABELS[600:]) > 0.9
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X[600:]), shares) and again.model_.to_bytes() == model.model_.to_bytes()
+    assert again.summary_["search"]["steps"] == model.summary_["search"]["steps"]
+    model.model_.save(tmp_path / "m")
+    assert np.array_equal(Model.load(tmp_path / "m").probabilities(X[600:]), shares)
+
+
+def test_warm_start_keeps_what_was_found():
+    model = fitted(warm_start=True)
+    kernel = str(model.model_.kernel)
+    model.fit(X[:600], Y[:600])
+    assert str(model.model_.kernel) == kernel and "model is given" in model.summary_["search"]["skipped"]
+
+
+# ---- Progress ----
+
+
+def test_callbacks_hear_the_search():
+    heard = []
+    model = KernelClassifier(**QUICK).fit(X[:600], LABELS[:600], callbacks=[heard.append])
+    steps = [progress for progress in heard if progress["phase"] == "search"]
+    assert len(steps) == len(model.summary_["search"]["steps"])
+    shares = [progress["phase_share"] for progress in steps]
+    assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == 1
+    assert all(progress["error"] > 0 and progress["epoch"] == 0 for progress in steps)
+    assert heard[len(steps)]["phase"] != "search" and np.isnan(steps[0]["train_loss"])
+
+
+def test_callback_stops_the_search():
+    heard, model = [], KernelRegressor(**QUICK)
+    with pytest.raises(RuntimeError, match="stopped the search"):
+        model.fit(X, Y, callbacks=[lambda progress: heard.append(progress) or len(heard) >= 3])
+    assert len(heard) == 3 and not hasattr(model, "model_")
+
+    def fail(progress):
+        raise ZeroDivisionError(progress["phase"])
+
+    with pytest.raises(ZeroDivisionError, match="search"):
+        model.fit(X, Y, callbacks=[fail])
+    assert model.fit(X, Y).score(X, Y) > 0.9
+
+
+def test_control_c_in_the_search():
+    heard, model = [], KernelRegressor(**QUICK)
+
+    def interrupt(progress):
+        heard.append(progress["phase"])
+        if len(heard) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)  # the handler runs
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, callbacks=[interrupt])
+    assert heard == ["search"] * 3 and not hasattr(model, "model_")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_line_of_the_search(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    fitted(verbose=1)
+    err = capsys.readouterr().err
+    assert "search: 100%, held-out error 0.0" in err and err.count("\n") == 1
+    monkeypatch.undo()
+    fitted(verbose=1)
+    assert "search" not in capsys.readouterr().err

@@ -103,6 +103,8 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!*why && !is_searchable(options)) *why = "the kernel has no bandwidth or no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";
+    if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
+        mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
     self->searches = !*why;
     if (self->data) warn_about_defaults(self);
     return MERCER_OK;
@@ -246,14 +248,17 @@ void mrc_fit_choose_size(mercer_fitting *self)
     mercer_plan plan;
     self->report.search_more_centers = (double)NAN;
     if (!self->searches) return;
-    bool open = is_size_open(self), chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience;
+    bool open = is_size_open(self);
+    bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
     if (open) set_size(self, p);
-    if (self->data && !self->model && !self->preprocess)
-        self->report.points = mrc_fit_points(&self->options, &self->info);
-    train->converge = chooses ? MERCER_ON : train->converge; /* candidates were scored by exact solutions */
+    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->options, &self->info);
+    if (chooses) train->converge = MERCER_ON; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
-    if (chooses && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) train->converge = MERCER_AUTO;
+    /* Options of training may leave only solvers that work in batches, or memory only those. */
+    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
+                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
+        train->converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
         self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));

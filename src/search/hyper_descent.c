@@ -11,8 +11,9 @@
  * j is a copy of feature f_j and the points are x A,
  *
  *   A_j = c_j B_f(j)      dE/dB_f = sum over j with f_j = f of c_j (dE/dA)_j      dE/dlog c_j = c_j B_f(j) . (dE/dA)_j
- Adam's steps do not depend on the size of
- * a gradient, so a factor can change by e^(rate T / 2), about two powers of ten, in 60 steps.
+ *
+ * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
+ * ten, in 60 steps.
  *
  * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
  * of the step before and the rates are halved.
@@ -326,5 +327,19 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
         state->step++;
         *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;
     }
+    return MERCER_OK;
+}
+
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope)
+{
+    workspace self = {.task = task, .backend = task->context->backend};
+    bool usable;
+    MRC_SCOPE(scope, task->context);
+    MRC_TRY(open_workspace(&self, &scope, state->count));
+    MRC_TRY(find_gradient(&self, state, step, &usable));
+    if (!usable) return mrc_fail(task->context, MERCER_ERROR_NUMERIC, "the step has no finite slope");
+    *error = self.gradient.error;
+    memcpy(slope, self.slope, (size_t)state->count * sizeof *slope);
     return MERCER_OK;
 }

@@ -31,7 +31,7 @@ typedef struct mrc_descent {
     mrc_descent_kind kind;
     const int64_t *feature; /* MAP: (k) feature of each coordinate, */
     int64_t features;       /* and their number */
-    mercer_kernel kernel; /* bandwidth 1; exppower kernels may have their exponent learned */
+    mercer_kernel kernel;   /* bandwidth 1; exppower kernels may have their exponent learned */
     bool learns_exponent;
     bool learns_ridge;
     int steps;
@@ -57,6 +57,11 @@ typedef struct mrc_descent_state {
 int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
 /* Run from the state's step to the last. *stopped: by the callback. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
+
+/* Sets the error of the draw of a step and its slope (count) in the parameters of the state, for tests. The exponent
+   has a slope in odd steps only. */
+mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
+                                double *slope);
 
 /* The exponent of an exppower kernel and its parameter. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);

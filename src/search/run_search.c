@@ -4,11 +4,12 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  the better of both on held-out rows, continued with larger draws
- *   4  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
+ *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows, or both if they
+ *      are close, because a map needs more steps than weights do
+ *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
  * With a given kernel its norm decides between 1 and 2. Held-out rows are not drawn by the descents; tables of fewer
- * than 1,200 rows have none: descents draw from all rows and stage 4 is cross-validated.
+ * than 1,200 rows have none: descents draw from all rows and stage 5 is cross-validated.
  *
  * Few rows allow few steps: each step fits the parameters to the noise of its draw, and draws from few rows share their
  * noise. The number of steps is therefore limited by the number of units.
@@ -25,9 +26,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_UNITS = 50, UNITS_PER_STEP = 16, LEAST_STEPS = 8, MAP_FEATURES = 64, MAP_ROWS = 20 };
+enum { LEAST_UNITS = 50, UNITS_PER_STEP = 20, LEAST_STEPS = 8, MAP_FEATURES = 40, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
+#define CLOSE        1.1  /* ratio of errors up to which both norms are continued */
 #define LEAST_WEIGHT 0.05 /* of a copy when a map is started */
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
@@ -137,7 +139,7 @@ static int watch(void *user, int step, double error)
 
 static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int steps)
 {
-    bool last = stage == MRC_SEARCH_STAGES - 1, stopped;
+    bool large = stage >= 2, stopped;
     mrc_descent_kind kind = mrc_searcher_kind(self, norm_1);
     bool joined = !norm_1 && kind != MRC_LEARN_MAP && self->joined.x.data;
     mrc_descent descent = {.context = self->task->context,
@@ -149,9 +151,9 @@ static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int s
                            .learns_exponent = !is_given(self->task, norm_1),
                            .learns_ridge = self->task->ridge < 0,
                            .steps = steps,
-                           .fitted = self->effort.fitted * (last ? 2 : 1),
-                           .held = self->effort.fitted * (last ? 2 : 1),
-                           .centers = self->effort.centers * (last ? 3 : 2) / 2,
+                           .fitted = self->effort.fitted * (large ? 2 : 1),
+                           .held = self->effort.fitted * (large ? 2 : 1),
+                           .centers = self->effort.centers * (large ? 3 : 2) / 2,
                            .seed = self->task->seed,
                            .sequence = (uint64_t)SEQUENCE + ((uint64_t)stage << 32),
                            .progress = watch,
@@ -248,8 +250,8 @@ static mercer_status open_state(mrc_searcher *self)
     mrc_descent_kind kind = mrc_searcher_kind(self, false);
     int64_t first = mrc_descent_count(mrc_searcher_kind(self, true), width, d),
             second = mrc_descent_count(kind, kind == MRC_LEARN_MAP ? width : d, d);
-    int64_t counts[MRC_SEARCH_STAGES] = {first, second, mrc_max(first, second)};
-    int64_t numbers = 4 * (counts[0] + counts[1] + counts[2]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
+    int64_t counts[MRC_SEARCH_STAGES] = {first, second, first, second};
+    int64_t numbers = 8 * (first + second) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
                         "the checkpoint belongs to a training with other data or options: its search has %lld numbers, "
@@ -284,21 +286,37 @@ static mrc_candidate candidate_of(const mrc_searcher *self, const mrc_descent_st
     return made;
 }
 
-/* Continue the winner's descent with larger draws. */
-static mercer_status continue_best(mrc_searcher *self, mrc_candidate *best, int steps)
+/* Continue the descent of a candidate with larger draws. */
+static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps)
 {
-    mrc_descent_state *last = &self->task->state->stages[2];
-    last->count = best->state->count;
+    int stage = candidate->norm_1 ? 2 : 3;
+    mrc_descent_state *state = &self->task->state->stages[stage];
     if (self->result->cut) return MERCER_OK;
-    if (last->step == 0) {
-        memcpy(last->values, best->state->values, (size_t)last->count * sizeof(double));
-        int64_t own = last->count - 2;
-        double exponent = last->values[own], ridge = last->values[own + 1];
-        set_common(self, last, best->norm_1);
-        last->values[own] = exponent, last->values[own + 1] = ridge, last->rate = 0.6;
+    if (state->step == 0) {
+        memcpy(state->values, candidate->state->values, (size_t)state->count * sizeof(double));
+        int64_t own = state->count - 2;
+        double exponent = state->values[own], ridge = state->values[own + 1];
+        set_common(self, state, candidate->norm_1);
+        state->values[own] = exponent, state->values[own + 1] = ridge, state->rate = 0.6;
     }
-    MRC_TRY(run_stage(self, 2, best->norm_1, steps));
-    *best = candidate_of(self, last, best->norm_1);
+    MRC_TRY(run_stage(self, stage, candidate->norm_1, steps));
+    *candidate = candidate_of(self, state, candidate->norm_1);
+    return MERCER_OK;
+}
+
+/* Continue the better of two candidates, or both if they are close; *best: the better one then. */
+static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
+                                   mrc_candidate *best)
+{
+    MRC_TRY(mrc_search_score(self, l1));
+    MRC_TRY(mrc_search_score(self, l2));
+    bool close = self->split.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
+    if (close) self->total += steps;
+    if (close || l1->error <= l2->error) MRC_TRY(continue_descent(self, l1, steps));
+    if (close || l1->error > l2->error) MRC_TRY(continue_descent(self, l2, steps));
+    if (close) MRC_TRY(mrc_search_score(self, l1));
+    if (close) MRC_TRY(mrc_search_score(self, l2));
+    *best = l1->error <= l2->error ? *l1 : *l2;
     return MERCER_OK;
 }
 
@@ -337,14 +355,9 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     if (blends) MRC_TRY(run_norm_1(self, steps, &l1));
     if (norm_1 && self->result->cut) norm_2 = false;
     if (norm_2) MRC_TRY(run_norm_2(self, steps, &l2));
-    if (norm_1 && norm_2) {
-        MRC_TRY(mrc_search_score(self, &l1));
-        MRC_TRY(mrc_search_score(self, &l2));
-        mrc_log(task->context, MERCER_LOG_INFO, "search: held-out error %.5g in norm 1, %.5g in norm 2", l1.error,
-                l2.error);
-    }
-    *best = !norm_2 || (norm_1 && l1.error <= l2.error) ? l1 : l2;
-    return continue_best(self, best, more);
+    if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
+    *best = norm_2 ? l2 : l1;
+    return continue_descent(self, best, more);
 }
 
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)

@@ -23,9 +23,9 @@
 #include "search/hyper_descent.h"
 #include "search/small_fits.h"
 
-enum { MRC_SEARCH_STAGES = 3, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 320, MRC_JOURNAL_COLUMNS = 4 };
+enum { MRC_SEARCH_STAGES = 4, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 440, MRC_JOURNAL_COLUMNS = 4 };
 
-/* Progress of a search, to be saved and continued: descents in norm 1 and norm 2, then the winner's second. */
+/* Progress of a search, to be saved and continued: descents in norm 1 and norm 2, then both with larger draws. */
 typedef struct mrc_search_state {
     mrc_descent_state stages[MRC_SEARCH_STAGES]; /* views of memory */
     double *memory;                              /* owned; NULL: the search starts from the beginning */
@@ -89,8 +89,8 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
 
 /* search_effort.c */
 typedef struct mrc_effort {
-    int first, second;              /* steps of stages 1 and 2, and of stage 3 */
-    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; stage 3 draws more */
+    int first, second;              /* steps of stages 1 and 2, and of stages 3 and 4 */
+    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; 3 and 4 draw more */
     int64_t rows;                   /* read from the table */
     int64_t score_rows, score_size; /* training rows and centers of the final small fits */
     int64_t final_centers;          /* of the model, unless given */

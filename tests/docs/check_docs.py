@@ -9,7 +9,7 @@
 - docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
   draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
   of tools/make-docs has every page, and what it says of the API every function.
-- Efforts of the search, and the default one, are those of the source.
+- The sizes of each effort in docs/tuning.md are those of the sources.
 """
 import glob
 import os
@@ -170,20 +170,21 @@ def check_api():
         [] if wanted else ["tests/headers/abi.txt: no functions"])
 
 
-def check_effort():
-    """The default effort and the largest one are those of the source, wherever they are named."""
-    source = read("src/search/search.h")
-    found = {name: re.search(rf"{name} = (\d+)", source) for name in ("MRC_MOST_EFFORT", "MRC_DEFAULT_EFFORT")}
-    if not all(found.values()):
-        return ["src/search/search.h: no MRC_MOST_EFFORT or MRC_DEFAULT_EFFORT"]
-    most, default = (match.group(1) for match in found.values())
-    problems = []
-    for page, place in (("include/mercer/mercer.h", r"Effort of search and training, 1 \(quick\) to (\d) \(thorough\); 0: (\d)"),
-                        ("docs/cli.md", r"effort of search and training, 1 \(quick\) to (\d) \(thorough\) \(default:\s+(\d)\)")):
-        named = re.findall(place, read(page))
-        if not named or set(named) != {(most, default)}:
-            problems.append(f"{page}: efforts go to {most} and the default is {default}, not {named}")
-    return problems
+def numbers(text):
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?<!,)", text)]
+
+
+def check_efforts():
+    """The sizes of each effort in docs/tuning.md are those of the sources."""
+    searched = re.search(r"efforts\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/search/search_effort.c"), re.DOTALL)
+    plain = re.search(r"plain_centers\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/fit/hyperparameters.c"))
+    if not searched or not plain:
+        return ["src/search/search_effort.c, src/fit/hyperparameters.c: no sizes of efforts"]
+    rows = [[int(number) for number in re.findall(r"\d+", row)] for row in re.findall(r"\{([^{}]*)\}", searched.group(1))]
+    wanted = [[effort, row[7], 2 * row[0] + row[1], row[4], centers] for effort, (row, centers)
+              in enumerate(zip(rows, numbers(plain.group(1).replace(",", " "))), 1)]
+    said = [numbers(line) for line in re.findall(r"^\| \d \|.*$", read("docs/tuning.md"), re.MULTILINE)]
+    return [] if said == wanted else [f"docs/tuning.md: sizes of efforts are {said}, in the sources {wanted}"]
 
 
 def main():
@@ -191,7 +192,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures() + check_api() + check_effort()
+    problems += check_walk() + check_pictures() + check_api() + check_efforts()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

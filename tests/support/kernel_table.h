@@ -27,12 +27,12 @@
     X(MATERN52, (3 + 3 * sqrtl(5) * u + 5 * u * u) / (3 * expl(sqrtl(5) * u)), matern52_slope(), sqrt(5) * v, 8,       \
       1 + y + y * y / 3, 2)                                                                                            \
     X(EXPPOWER, s > 0 ? expl(-expl((long double)k->gamma * logl(u))) : 1, exppower_slope(k->gamma), pow(v, k->gamma),  \
-      3, 1, y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0)                                                                      \
+      3, 1, y > 0 ? 5 + 4.8 * fabs(log(y)) : 0)                                                                        \
     X(LAPLACE_L1, 1 / expl(s / b), 1, v, 3, 1, 2)                                                                      \
     X(EXPPOWER_L1, s > 0 ? expl(-expl((long double)k->gamma * logl(s / b))) : 1, exppower_slope(k->gamma),             \
-      pow(v, k->gamma), 3, 1, y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0)                                                    \
+      pow(v, k->gamma), 3, 1, y > 0 ? 5 + 4.8 * fabs(log(y)) : 0)                                                      \
     X(LPQ, s > 0 ? expl(-expl((long double)k->q * (logl(s) / (long double)k->p - logl(b)))) : 1,                       \
-      exppower_slope(k->q), pow(v, k->q), 3, 1, y > 0 ? 5.2 + 3.6 * fabs(log(y)) : 0)                                  \
+      exppower_slope(k->q), pow(v, k->q), 3, 1, y > 0 ? 6.4 + 4.8 * fabs(log(y)) : 0)                                  \
     X(CAUCHY, b * b / (b * b + s), 3 * sqrt(3) / 8, FALLS_TO(value), 3, 1, 2)                                              \
     X(RATIONAL_QUADRATIC, powl(2 * k->alpha * b * b / (2 * k->alpha * b * b + s), k->alpha),                           \
       rational_quadratic_slope(k->alpha), value > 0 ? -log(value) : 746, 3, 1, 7.2)

@@ -50,7 +50,7 @@ static mercer_fit_options options_for(mercer_train_options *train)
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train->solver = "direct", train->lambda = 1e-3;
-    options.train = train, options.centers = CENTERS, options.memory = INT64_C(1) << 30;
+    options.train = train, options.centers = CENTERS, options.memory = INT64_C(1) << 30, options.tune = MERCER_OFF;
     return options;
 }
 
@@ -198,7 +198,7 @@ static mercer_model *fit_small(const mercer_matrix *metric, const char *preproce
     static const char *const names[D] = {"a", "b", "c", "d", "e"};
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, Y);
-    options.metric = metric, options.preprocess = preprocess, options.tune = MERCER_OFF;
+    options.metric = metric, options.preprocess = preprocess;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
     mercer_dataset_free(data);
@@ -326,8 +326,9 @@ static mercer_model *learn(mercer_fit_report *report, const char *kernel, mercer
     mercer_train_options train;
     mercer_model *model = NULL;
     mercer_fit_options options = options_for(&train);
-    options.kernel = kernel, options.learn_features = learned, options.centers = 200, train.lambda = 0;
-    options.tune = learned == MERCER_ON ? MERCER_AUTO : MERCER_OFF;
+    options.kernel = kernel, options.learn_features = learned, options.centers = 200, options.effort = 2;
+    train.lambda = 0;
+    if (learned == MERCER_ON) options.tune = MERCER_AUTO;
     mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
     assert_succeeds(context, mercer_fit(&model, context, data, &options, report));
     mercer_dataset_free(data);
@@ -415,7 +416,7 @@ static void test_refused_learning(void **state)
     const mercer_matrix metric = matrix_of(w, 1, D);
     mercer_train_options train;
     mercer_fit_options options = options_for(&train);
-    options.learn_features = MERCER_ON, options.kernel = "lpq:p=1.5,q=1";
+    options.learn_features = MERCER_ON, options.kernel = "lpq:p=1.5,q=1", options.tune = MERCER_AUTO;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED,
                  "lpq has no gradients here: they are for p = 1 and p = 2, and p is 1.5");
     options.kernel = "ntk";
@@ -448,7 +449,7 @@ static void test_constant_target(void **state)
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, constant);
     mercer_matrix x = matrix_of(X, N, D), F = matrix_of(f, N, 1);
-    options.learn_features = MERCER_ON, options.effort = 1;
+    options.learn_features = MERCER_ON, options.tune = MERCER_AUTO, options.effort = 1;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_predict(model, &F, &x));
     for (int i = 0; i < N; i++) assert_true(f[i] == 5);

@@ -83,6 +83,7 @@ static mercer_status fit_with(const mercer_matrix *x, const mercer_matrix *y, co
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     options.kernel = kernel, options.center_method = method, options.centers = 40, options.preprocess = "none";
+    options.tune = MERCER_OFF; /* which would find another bandwidth */
     mercer_status status = mercer_fit(&model, context, data, &options, report);
     mercer_model_free(model);
     mercer_dataset_free(data);

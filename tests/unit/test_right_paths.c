@@ -68,7 +68,7 @@ static mercer_fit_options options_for(mercer_train_options *train)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
-    options.train = train, options.memory = INT64_C(1) << 30;
+    options.train = train, options.memory = INT64_C(1) << 30, options.effort = 1;
     return options;
 }
 

@@ -70,7 +70,7 @@ static double find_gradient(mrc_backend *backend, const place *at, mrc_error_gra
     assert_succeeds(backend->context, upload(backend, &scope, &draw.y, &wanted));
     if (at->mapped) assert_succeeds(backend->context, upload(backend, &scope, &draw.plain, &plain));
     assert_succeeds(backend->context, mrc_gradient_open(&buffer, &scope, backend, &draw, FITTED, CENTERS));
-    assert_succeeds(backend->context, mrc_error_gradient_find(&buffer, &kernel, at->ridge, &draw, out));
+    assert_succeeds(backend->context, mrc_error_gradient_find(&buffer, &kernel, at->ridge, true, &draw, out));
     assert_true(out->solved);
     return out->error;
 }
@@ -476,7 +476,7 @@ static void test_large_unit(void **state)
     for (uint64_t seed = 0; seed < 12; seed++) {
         double memory[4][FEATURES + 2] = {{0}};
         mrc_descent_state at = {
-            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES), .rate = 1, .error = (double)NAN};
+            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES, FEATURES), .rate = 1, .error = (double)NAN};
         at.values = memory[0], at.before = memory[1], at.mean = memory[2], at.square = memory[3];
         memory[0][FEATURES + 1] = log(1e-9);
         bool stopped;
@@ -494,6 +494,85 @@ static void test_large_unit(void **state)
         assert_succeeds(context, mrc_descent_run(&task, &at, &stopped));
     }
     assert_that(least > 0.3, "error %g", least);
+}
+
+/* The slope of a draw's error in all parameters of a descent, against central differences. Points are floats: rounding
+   by u = 2^-24 changes kernel values by about 10 u and errors by as much, which h = 0.01 makes 1e-4 of a slope; the
+   difference itself is off by h^2 / 6 third derivatives. Slopes are of the size of the error. */
+static void test_slopes(void **state)
+{
+    enum { COPIES = 4, KEPT = 3, MOST = COPIES + KEPT * KEPT + 2, MANY = 300 };
+    static const int64_t feature[COPIES] = {0, 1, 2, 0};
+    static const mrc_descent_kind kinds[] = {MRC_LEARN_SCALES, MRC_LEARN_SCALE, MRC_LEARN_MAP};
+    static float copies[MANY][COPIES];
+    static double wanted[MANY];
+    int64_t order[MANY], start[MANY + 1];
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        order[i] = start[i] = i;
+        for (int j = 0; j < COPIES; j++) copies[i][j] = (float)normal(20 + (uint64_t)j, i);
+        wanted[i] = sin((double)copies[i][0] + (double)copies[i][1]) + 0.3 * (double)copies[i][3];
+    }
+    start[MANY] = MANY;
+    mrc_descent_rows rows = {.x = mrc_view(copies, MANY, COPIES, MERCER_F32),
+                             .y = mrc_view(wanted, MANY, 1, MERCER_F64),
+                             .order = order,
+                             .start = start,
+                             .units = MANY};
+    for (int k = 0; k < 3; k++) {
+        double values[MOST] = {0}, slope[MOST], other[MOST], up, down;
+        mrc_descent task = {.context = context,
+                            .rows = &rows,
+                            .kind = kinds[k],
+                            .feature = feature,
+                            .features = KEPT,
+                            .learns_exponent = true,
+                            .learns_ridge = true,
+                            .steps = 1,
+                            .fitted = 150,
+                            .held = 100,
+                            .centers = 40};
+        const char *kernel = k == 2 ? "exppower:bandwidth=1,gamma=1.3" : "exppower-l1:bandwidth=1,gamma=0.8";
+        assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, kernel));
+        mrc_descent_state at = {.count = mrc_descent_count(kinds[k], COPIES, KEPT), .values = values};
+        for (int i = 0; i < at.count; i++) values[i] = 0.1 * normal(30, i) - (k == 2 && i < COPIES ? 0.5 : 1);
+        for (int i = 0; i < KEPT * KEPT && k == 2; i++) values[COPIES + i] = 0.2 * normal(31, i) + (i % 4 == 0);
+        values[at.count - 1] = log(1e-3);
+        assert_succeeds(context, mrc_descent_slope(&task, &at, 1, &up, slope));
+        double size = up;
+        for (int i = 0; i < at.count; i++) {
+            const double h = 0.01, middle = values[i];
+            values[i] = middle + h;
+            assert_succeeds(context, mrc_descent_slope(&task, &at, 1, &up, other));
+            values[i] = middle - h;
+            assert_succeeds(context, mrc_descent_slope(&task, &at, 1, &down, other));
+            values[i] = middle;
+            assert_that(fabs((up - down) / (2 * h) - slope[i]) <= 1e-3 * size, "kind %d, parameter %d: %g, not %g", k,
+                        i, slope[i], (up - down) / (2 * h));
+        }
+    }
+}
+
+/* A group with nearly all rows: whether it is held out depends on the seed. Training rows in one group are an error. */
+static void test_large_group(void **state)
+{
+    int failed = 0, found = 0;
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) keys[i] = i < 3 ? i : 3;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        search one;
+        open_search(&one, context, open_rows(context, ROWS, (extras){.groups = keys}));
+        one.task.seed = seed;
+        mercer_status status = mrc_search_run(&one.task, &one.found);
+        if (status == MERCER_OK)
+            assert_true(isfinite(one.found.error) && one.found.ridge > 0);
+        else
+            assert_fails(context, status, MERCER_ERROR_DATA, "are in one group");
+        failed += status != MERCER_OK, found += status == MERCER_OK;
+        close_search(&one);
+    }
+    assert_true(failed > 0 && found > 0);
 }
 
 /* ---- What is given ----------------------------------------------------------------------------------------------- */
@@ -663,12 +742,13 @@ static void test_more_centers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_splits),  cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),   cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),   cmocka_unit_test(test_times),
-        cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_given),   cmocka_unit_test(test_given_kernel),
-        cmocka_unit_test(test_given_metric), cmocka_unit_test(test_weights), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts), cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_slopes),       cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),
+        cmocka_unit_test(test_times),     cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),
+        cmocka_unit_test(test_given),     cmocka_unit_test(test_given_kernel), cmocka_unit_test(test_given_metric),
+        cmocka_unit_test(test_weights),   cmocka_unit_test(test_deadline),     cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_efforts),   cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -14,7 +14,7 @@
  *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
  *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:
  *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity. Float: Q of degree 3 (error 2^-29),
- *           the same roundings: at most 1.7 ulp
+ *           the same roundings: at most 2 ulp (derived in tests/unit/test_exppower.c); log(+0) = -167 ln 2
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
  *   power   x >= 0: exp(l), l = p log x; 0 of 0, infinity from exp(709) on: within u (4.2 |l| + 2.4) of itself. The
  *           powers 1/2 and 3/2 are a root and a product: within u and 2 u

@@ -60,6 +60,16 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 
 typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_SAME, FORM_POWER, FORM_ANGLE } form;
 
+/* Least exponent b of exp(-t^b) and its slope in float. Where t = a s leaves the range of float, its logarithm is taken
+   at 2^-167 or 2^128: from here on t^b is then too small to change the value 1, or so large that it is 0. */
+#define LEAST_FLOAT_EXPONENT 0.2
+
+static bool is_stretched(int32_t id)
+{
+    int32_t base = mrc_kernel_base(id);
+    return base == MRC_KERNEL_EXPPOWER || base == MRC_KERNEL_EXPPOWER_L1;
+}
+
 /* A constant that is 0, infinite or subnormal would change the kernel: another arithmetic takes over. */
 mrc_map mrc_map_for(const mercer_kernel *k)
 {
@@ -73,6 +83,7 @@ mrc_map mrc_map_for(const mercer_kernel *k)
     }
     map.degree = types == FORM_ANGLE ? k->depth : k->degree;
     map.in_float = types != FORM_DOUBLE && types != FORM_ANGLE && isnormal((float)map.a) && isfinite((float)map.b);
+    if (is_stretched(k->id) && map.b < LEAST_FLOAT_EXPONENT) map.in_float = false;
     if (types == NO_FORM || (types != FORM_ANGLE && !isnormal(map.a))) map.id = 0;
     return map;
 }

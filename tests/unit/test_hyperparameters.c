@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hyperparameters of a fit: which fits search, effort and budget, what is given stays given, a search that is
+ * stopped and resumed, the same bytes for any number of threads, and odd tables: a model or an error, never NaN.
+ */
+#include "support/datasets.h"
+
+#include "core/matrix.h"
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
+#include "mercer/evaluation.h"
+#include "mercer/samples.h"
+#include "model/tensor_file.h"
+#include "plan/plan.h"
+#include "search/search.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 240, D = 4, MOST_D = 100, NEW = 200 };
+
+static double x_all[ROWS * MOST_D], y_all[ROWS], x_new[NEW][D];
+static int32_t labels_all[ROWS];
+
+static double normal(uint64_t sequence, int index)
+{
+    return mrc_random_normal((mrc_rng){61, sequence}, (uint64_t)index);
+}
+
+static double truth(const double *x)
+{
+    return sin(2 * x[0]) + fabs(x[1]);
+}
+
+static void plant(void)
+{
+    for (int i = 0; i < ROWS * D; i++) x_all[i] = normal(0, i);
+    for (int i = 0; i < ROWS; i++) {
+        y_all[i] = 5 + truth(x_all + (ptrdiff_t)i * D) + 0.05 * normal(1, i);
+        labels_all[i] = y_all[i] > 5.6;
+    }
+    for (int i = 0; i < NEW * D; i++) x_new[i / D][i % D] = normal(2, i);
+}
+
+static mercer_matrix matrix_of(void *values, int64_t rows, int64_t cols)
+{
+    return mercer_matrix_view(values, rows, cols, MERCER_F64);
+}
+
+static mercer_dataset *open_rows(mercer_context *by, int64_t rows, int64_t d, const double *groups, int classes)
+{
+    mercer_matrix x = matrix_of(x_all, rows, d), y = matrix_of(y_all, rows, 1);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .groups = groups};
+    mercer_dataset *data = NULL;
+    if (classes > 0)
+        arrays.labels = labels_all, arrays.classes = classes;
+    else
+        arrays.Y = &y;
+    assert_succeeds(by, mercer_dataset_from_arrays(&data, by, &arrays));
+    return data;
+}
+
+static mercer_fit_options quick(mercer_train_options *train)
+{
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    options.train = train, options.memory = INT64_C(1) << 30, options.effort = 1;
+    return options;
+}
+
+/* A fitting that is prepared, its report and the text of its plan. */
+typedef struct prepared {
+    mercer_fitting *fitting;
+    mercer_fit_report report;
+    mercer_plan plan;
+} prepared;
+
+static const prepared *prepare(mercer_dataset *data, const mercer_fit_options *options)
+{
+    static prepared self;
+    self = (prepared){.report = {.struct_size = sizeof self.report}, .plan = {.struct_size = sizeof self.plan}};
+    assert_succeeds(context, mercer_fitting_open(&self.fitting, context, data, options));
+    assert_succeeds(context, mercer_fitting_prepare(self.fitting, &self.plan));
+    assert_succeeds(context, mercer_fitting_query(self.fitting, &self.report));
+    return &self;
+}
+
+/* ---- Whether to search ------------------------------------------------------------------------------------------- */
+
+/* A table is searched unless an option fixes the bandwidth; samples that are not a table are searched if asked for. */
+static void test_rule(void **state)
+{
+    (void)state;
+    const mercer_kernel kernel = {0};
+    mercer_fit_options fit;
+    const mercer_dataset_info table = {
+        .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
+    const int64_t memory = INT64_C(1) << 30;
+#define WHY(field, value, words, asked_too)                                                 \
+    do {                                                                                    \
+        fit = (mercer_fit_options){0};                                                      \
+        mercer_dataset_info info = table;                                                   \
+        assert_null(mrc_plan_search_skipped(&fit, &info, memory));                          \
+        (field) = (value);                                                                  \
+        const char *why = mrc_plan_search_skipped(&fit, &info, memory);                     \
+        assert_non_null(why);                                                               \
+        assert_that(strstr(why, words) != NULL, "%s", why);                                 \
+        if (fit.tune == MERCER_AUTO) fit.tune = MERCER_ON;                                  \
+        assert_true((mrc_plan_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
+    } while (0)
+    WHY(fit.kernel, "laplace:bandwidth=2", "bandwidth", false);
+    WHY(fit.kernel_function, &kernel, "bandwidth", false);
+    WHY(fit.bandwidth, 2, "bandwidth", false);
+    WHY(fit.augment, "flip", "augmented", false);
+    WHY(fit.samples, 1, "augmented", false);
+    WHY(fit.model, (mercer_model *)&fit, "model", false);
+    WHY(fit.tune, MERCER_OFF, "off", false);
+    WHY(info.task, MERCER_TASK_UNLABELLED, "targets", false);
+    WHY(info.features, 1025, "features", true);
+    WHY(info.dtype, MERCER_U8, "not a table", true);
+    WHY(info.dtype, MERCER_F16, "not a table", true);
+    WHY(info.format, "synthetic", "not a table", true);
+    WHY(info.format, "libsvm", "not a table", true);
+    WHY(info.format, NULL, "sizes", true);
+    WHY(info.format, "sizes", "sizes", true);
+    WHY(info.rows, memory / 4096 / 4 + 1, "memory", true);
+#undef WHY
+    for (int sides = 0; sides < 4; sides++) { /* an image has both */
+        mercer_dataset_info info = table;
+        fit = (mercer_fit_options){0};
+        info.height = sides & 1, info.width = sides >> 1;
+        const char *why = mrc_plan_search_skipped(&fit, &info, memory);
+        assert_true((why != NULL) == (sides == 3));
+        if (why) assert_string_equal(why, "the samples are images");
+    }
+    const mercer_matrix metric = {0};
+    fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .kernel = "laplace", .metric = &metric};
+    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+}
+
+/* The decision is in the report and in the text of the plan; few rows and other kernels are not searched. */
+static void test_decisions(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows;
+        const char *kernel, *skipped, *warns;
+        double bandwidth;
+        mercer_switch tune;
+    } cases[] = {{ROWS, NULL, NULL, NULL, 0, MERCER_AUTO},
+                 {ROWS, NULL, NULL, NULL, 0, MERCER_ON},
+                 {ROWS, "gaussian", NULL, "kernel", 0, MERCER_AUTO},
+                 {ROWS, NULL, "the bandwidth is given", "bandwidth", 2, MERCER_AUTO},
+                 {ROWS, NULL, "tune is off", "tune", 0, MERCER_OFF},
+                 {ROWS, "polynomial:degree=2", "no bandwidth", "kernel", 0, MERCER_AUTO},
+                 {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel", 0, MERCER_AUTO},
+                 {49, NULL, "fewer than 50", NULL, 0, MERCER_AUTO},
+                 {49, NULL, "fewer than 50", NULL, 0, MERCER_ON},
+                 {50, NULL, NULL, NULL, 0, MERCER_AUTO}};
+    plant();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_train_options train;
+        mercer_fit_options options = quick(&train);
+        const char *field = "", *skipped = cases[i].skipped;
+        options.kernel = cases[i].kernel, options.bandwidth = cases[i].bandwidth, options.tune = cases[i].tune;
+        mercer_dataset *data = open_rows(context, cases[i].rows, D, NULL, 0);
+        mercer_clear_warnings(context);
+        const prepared *made = prepare(data, &options);
+        const mercer_fit_report *report = &made->report;
+        const char *warning = mercer_warning(context, 0, &field);
+        assert_that((warning != NULL) == (cases[i].warns != NULL), "case %zu: %s", i, warning ? warning : "silent");
+        if (warning) assert_string_equal(field, cases[i].warns);
+        assert_true((report->search_skipped != NULL) == (skipped != NULL));
+        assert_true((report->search_steps != NULL) == (skipped == NULL));
+        if (skipped) assert_that(strstr(report->search_skipped, skipped) != NULL, "%s", report->search_skipped);
+        assert_non_null(strstr(made->plan.text, skipped ? "\nno search: " : "\nsearch: effort 1, "));
+        assert_true(made->plan.lambda > 0 && report->search_ridge > 0);
+        mercer_fitting_free(made->fitting);
+        mercer_dataset_free(data);
+    }
+}
+
+/* Centers alone need no search, unless it is asked for. */
+static void test_centers_only(void **state)
+{
+    (void)state;
+    plant();
+    for (int asked = 0; asked < 2; asked++) {
+        mercer_train_options train;
+        mercer_fit_options options = quick(&train);
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fitting *fitting = NULL;
+        mercer_matrix centers;
+        mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
+        options.centers = 20, options.tune = asked ? MERCER_ON : MERCER_AUTO;
+        assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+        assert_succeeds(context, mercer_fitting_centers(fitting, &centers));
+        assert_succeeds(context, mercer_fitting_query(fitting, &report));
+        assert_true(centers.rows == 20 && (report.search_steps != NULL) == asked);
+        mercer_fitting_free(fitting);
+        mercer_dataset_free(data);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    mercer_train_options train;
+    mercer_fit_options options = quick(&train);
+    static const int efforts[] = {-1, 6};
+    static const double budgets[] = {-1, (double)NAN, (double)INFINITY};
+    for (int i = 0; i < 2; i++) {
+        options = quick(&train), options.effort = efforts[i];
+        assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "effort is ");
+    }
+    for (int i = 0; i < 3; i++) {
+        options = quick(&train), options.budget = budgets[i];
+        assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "budget is ");
+    }
+    options = quick(&train), options.tune = MERCER_ON, options.bandwidth = 2;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but bandwidth is given");
+    options = quick(&train), options.tune = MERCER_ON, options.kernel = "laplace:bandwidth=3";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel is given");
+    options.tune = MERCER_AUTO;
+    assert_succeeds(context, mercer_fit_check(context, &options));
+}
+
+/* ---- The result -------------------------------------------------------------------------------------------------- */
+
+static mercer_model *fit(mercer_context *by, mercer_dataset *data, const mercer_fit_options *options,
+                         mercer_fit_report *report)
+{
+    mercer_model *model = NULL;
+    assert_succeeds(by, mercer_fit(&model, by, data, options, report));
+    return model;
+}
+
+/* The mean squared error on new rows, of a function whose variance is about 0.8. */
+static double error_of(mercer_model *model)
+{
+    double f[NEW], sum = 0;
+    mercer_matrix X = matrix_of(x_new, NEW, D), F = matrix_of(f, NEW, 1);
+    assert_succeeds(context, mercer_model_predict(model, &F, &X));
+    for (int i = 0; i < NEW; i++) sum += pow(f[i] - 5 - truth(x_new[i]), 2) / NEW;
+    return sum;
+}
+
+/* Two of four features are noise: a search does much better than the defaults. Kernel, ridge and sizes of the model are
+   those of the report. */
+static void test_search(void **state)
+{
+    (void)state;
+    mercer_train_options train;
+    mercer_fit_options options = quick(&train);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    char text[MERCER_KERNEL_TEXT];
+    plant();
+    mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
+    mercer_model *model = fit(context, data, &options, NULL);
+    double found = error_of(model);
+    mercer_model_free(model);
+    options.tune = MERCER_OFF;
+    model = fit(context, data, &options, NULL);
+    double plain = error_of(model);
+    mercer_model_free(model);
+    assert_that(found < 0.6 * plain, "error %g with a search, %g without", found, plain);
+
+    options.tune = MERCER_AUTO;
+    const prepared *made = prepare(data, &options);
+    report = made->report;
+    assert_true(report.search_error > 0 && report.search_error < 1 && report.effort == 1 && !report.search_cut);
+    assert_true(report.search_rows == ROWS && report.search_held == ROWS); /* cross-validated */
+    assert_true(report.search_centers[2] > report.search_centers[0] && report.search_centers[0] > 0);
+    for (int64_t i = 0; i < report.search_steps->rows; i++)
+        assert_true(mrc_load(report.search_steps, i, 0) >= 1 && mrc_load(report.search_steps, i, 1) > 0);
+    assert_that(fabs(made->plan.lambda - report.search_ridge * ROWS) < 1e-12 * made->plan.lambda, "lambda %g",
+                made->plan.lambda);
+    assert_succeeds(context, mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(report.model)));
+    assert_string_equal(text, report.kernel);
+    assert_int_equal(mercer_model_size(report.model), ROWS); /* as many as rows: all of them */
+    mercer_fitting_free(made->fitting);
+    mercer_dataset_free(data);
+}
+
+/* Each of kernel, preprocessing, ridge and metric stays as it is given, and the rest is searched. */
+static void test_given(void **state)
+{
+    (void)state;
+    double w[D] = {1, 0.5, 0, 0};
+    const mercer_matrix metric = matrix_of(w, 1, D);
+    plant();
+    mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
+    for (int which = 0; which < 5; which++) {
+        mercer_train_options train;
+        mercer_fit_options options = quick(&train);
+        if (which == 0) options.kernel = "matern52";
+        if (which == 1) options.preprocess = "minmax";
+        if (which == 2) train.lambda = 0.03;
+        if (which == 3) options.metric = &metric, options.preprocess = "standardise";
+        if (which == 4) train.lambda = -1; /* none */
+        const prepared *made = prepare(data, &options);
+        const mercer_preprocess *applied = mercer_model_preprocess(made->report.model);
+        mercer_matrix found = mercer_preprocess_metric(applied);
+        assert_non_null(made->report.search_steps);
+        assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
+        assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
+        assert_true(which == 2   ? made->plan.lambda == 0.03
+                    : which == 4 ? made->plan.lambda == 0
+                                 : made->plan.lambda > 0);
+        if (which == 3)
+            for (int k = 0; k < D; k++) assert_true(mrc_load(&found, 0, k) == sqrt(w[k]));
+        assert_true(which != 3 || found.rows == 1);
+        mercer_fitting_free(made->fitting);
+    }
+    mercer_dataset_free(data);
+}
+
+/* The search does not see validation rows: other targets there change nothing. */
+static void test_validation_is_not_seen(void **state)
+{
+    (void)state;
+    static double false_y[NEW];
+    double errors[2];
+    plant();
+    for (int run = 0; run < 2; run++) {
+        mercer_train_options train;
+        mercer_fit_options options = quick(&train);
+        mercer_matrix x = matrix_of(x_new, NEW, D), y = matrix_of(false_y, NEW, 1);
+        mercer_dataset_arrays held = {.struct_size = sizeof held, .X = &x, .Y = &y};
+        mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0), *validation = NULL;
+        for (int i = 0; i < NEW; i++) false_y[i] = run * 1e3 * normal(6, i);
+        assert_succeeds(context, mercer_dataset_from_arrays(&validation, context, &held));
+        options.validation = validation;
+        const prepared *made = prepare(data, &options);
+        errors[run] = made->report.search_error;
+        mercer_fitting_free(made->fitting);
+        mercer_dataset_free(data), mercer_dataset_free(validation);
+    }
+    assert_true(errors[0] == errors[1]);
+}
+
+/* ---- Effort and budget ------------------------------------------------------------------------------------------- */
+
+/* The effort sets the number of centers, with and without a search. */
+static void test_efforts(void **state)
+{
+    (void)state;
+    static const int64_t searched[] = {6000, 1500, 3000, 6000, 10000, 16000},
+                         plain[] = {10000, 2500, 5000, 10000, 20000, 40000};
+    static const mercer_dataset_info info = {.struct_size = sizeof info,
+                                             .rows = 1000000,
+                                             .features = 10,
+                                             .outputs = 1,
+                                             .dtype = MERCER_F32,
+                                             .task = MERCER_TASK_REGRESSION,
+                                             .format = "csv"};
+    for (int tune = 0; tune < 2; tune++)
+        for (int effort = 0; effort <= 5; effort++) {
+            static mercer_plan plan;
+            mercer_train_options train;
+            mercer_fit_options options = quick(&train);
+            mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+            plan = (mercer_plan){.struct_size = sizeof plan};
+            options.effort = effort, options.tune = tune ? MERCER_AUTO : MERCER_OFF, options.memory = INT64_C(1) << 38;
+            assert_succeeds(context, mercer_fit_plan(context, &plan, &info, &options, &report));
+            assert_int_equal(report.centers, tune ? searched[effort] : plain[effort]);
+            assert_int_equal(report.effort, effort > 0 ? effort : 3);
+        }
+}
+
+static size_t save(mercer_model *model, unsigned char *bytes, size_t room)
+{
+    const char *path = in_folder("model.safetensors");
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, room, file);
+    fclose(file);
+    assert_in_range(size, 1000, room - 1);
+    return size;
+}
+
+static unsigned char first_bytes[1 << 17], other_bytes[1 << 17];
+static size_t first_size;
+
+static void assert_same_model(mercer_model *model)
+{
+    size_t size = save(model, other_bytes, sizeof other_bytes);
+    assert_int_equal(size, first_size);
+    assert_memory_equal(other_bytes, first_bytes, size);
+}
+
+/* A budget that is large enough selects the largest effort, or the one that is given, and changes no byte. */
+static void test_large_budget(void **state)
+{
+    (void)state;
+    plant();
+    mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
+    for (int effort = 0; effort <= 2; effort += 2)
+        for (int budget = 0; budget < 2; budget++) {
+            mercer_train_options train;
+            mercer_fit_options options = quick(&train);
+            mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+            options.effort = effort == 0 && !budget ? 5 : effort, options.budget = budget ? 1e6 : 0;
+            mercer_clear_warnings(context);
+            mercer_model *model = fit(context, data, &options, &report);
+            assert_int_equal(report.effort, effort > 0 ? effort : 5);
+            assert_true(!report.search_cut && !mercer_warning(context, 0, NULL));
+            if (budget)
+                assert_same_model(model);
+            else
+                first_size = save(model, first_bytes, sizeof first_bytes);
+            mercer_model_free(model);
+        }
+    mercer_dataset_free(data);
+}
+
+/* A budget that is too small is reported; effort 1 is begun and ended by the deadline, and there is a model. */
+static void test_small_budget(void **state)
+{
+    (void)state;
+    mercer_train_options train;
+    mercer_fit_options options = quick(&train);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    const char *field = "";
+    plant();
+    mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
+    options.budget = 1e-6, options.effort = 0;
+    mercer_clear_warnings(context);
+    mercer_model *model = fit(context, data, &options, &report);
+    const char *warning = mercer_warning(context, 0, &field);
+    assert_true(warning && strstr(warning, "effort 1"));
+    assert_string_equal(field, "budget");
+    assert_true(report.effort == 1 && report.search_cut && report.search_error > 0);
+    assert_that(error_of(model) < 0.5, "error %g", error_of(model));
+    mercer_model_free(model);
+    mercer_dataset_free(data);
+}
+
+/* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
+
+/* Stops in a phase at its so many-th call; 0: never. */
+static const char *stop_phase;
+static int stop_at, seen;
+
+static int watch(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    (void)user, (void)error;
+    assert_true(done >= 0 && done <= total);
+    return stop_at > 0 && strcmp(phase, stop_phase) == 0 && ++seen == stop_at;
+}
+
+typedef struct checkpointed {
+    const char *from, *to, *kernel, *method;
+    uint64_t seed;
+    int effort;
+    mercer_switch tune;
+} checkpointed;
+
+/* Prepare only, without a model, if out is NULL. */
+static mercer_status fit_from(checkpointed with, mercer_model **out)
+{
+    mercer_train_options train;
+    mercer_fit_options options = quick(&train);
+    mercer_dataset *data = open_rows(context, ROWS / 2, D, NULL, 0);
+    options.checkpoint = with.from, train.checkpoint = with.to, train.checkpoint_seconds = 1e9;
+    options.kernel = with.kernel, options.seed = with.seed, options.effort = with.effort > 0 ? with.effort : 1;
+    options.centers = 30, options.center_method = with.method, options.tune = with.tune;
+    options.progress = watch, seen = 0;
+    mercer_status status = MERCER_OK;
+    if (out)
+        status = mercer_fit(out, context, data, &options, NULL);
+    else
+        mercer_fitting_free(prepare(data, &options)->fitting);
+    mercer_dataset_free(data);
+    return status;
+}
+
+/* Stopped after any step, a search that is resumed ends in the same bytes. */
+static void test_resumed(void **state)
+{
+    (void)state;
+    mercer_model *model = NULL;
+    char path[256];
+    plant();
+    snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
+    stop_phase = "search", stop_at = 1000;
+    assert_succeeds(context, fit_from((checkpointed){0}, &model));
+    int steps = seen;
+    assert_int_equal(steps, 24); /* 8 in each stage */
+    first_size = save(model, first_bytes, sizeof first_bytes);
+    mercer_model_free(model), model = NULL;
+    for (int stop = 1; stop < steps; stop++) {
+        stop_at = stop;
+        assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK,
+                     "stopped the search");
+        assert_null(model);
+        if (stop % 5 == 0) { /* stopped once more */
+            stop_at = 1;
+            assert_int_equal(fit_from((checkpointed){.from = path, .to = path}, &model), MERCER_ERROR_CALLBACK);
+        }
+        stop_at = 1000;
+        assert_succeeds(context, fit_from((checkpointed){.from = path, .to = path, .effort = 2}, &model));
+        assert_int_equal(seen, steps - stop - (stop % 5 == 0)); /* none is made twice; the effort is the checkpoint's */
+        assert_same_model(model);
+        mercer_model_free(model), model = NULL;
+    }
+}
+
+/* Ended after the search, before training: it is not searched again. */
+static void test_resumed_after_search(void **state)
+{
+    (void)state;
+    mercer_model *model = NULL;
+    char path[256];
+    plant();
+    snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
+    stop_at = 0;
+    assert_succeeds(context, fit_from((checkpointed){.method = "kmeans"}, &model));
+    first_size = save(model, first_bytes, sizeof first_bytes);
+    mercer_model_free(model), model = NULL;
+    assert_succeeds(context, fit_from((checkpointed){.to = path, .method = "kmeans"}, NULL));
+    stop_phase = "search", stop_at = 1;
+    assert_succeeds(context, fit_from((checkpointed){.from = path, .method = "kmeans"}, &model));
+    assert_int_equal(seen, 0);
+    assert_same_model(model);
+    mercer_model_free(model);
+}
+
+/* The file `from` again as `to`, with another value in a tensor, or without the tensor (column -1). */
+static void change(const char *from, const char *to, const char *name, int64_t row, int64_t column, double value)
+{
+    static const char *const names[] = {"search.memory", "search.stages", "search.sizes"};
+    mrc_tensor tensors[3];
+    mrc_tensor_file *file;
+    int count = 0;
+    static double numbers[1 << 14];
+    assert_succeeds(context, mrc_tensor_file_open(&file, context, from));
+    const char *text = mrc_tensor_file_metadata(file, "search");
+    assert_non_null(text);
+    for (int i = 0; i < 3; i++) {
+        mercer_matrix found;
+        bool changed = strcmp(names[i], name) == 0;
+        assert_true(mrc_tensor_file_find(file, names[i], &found));
+        if (changed && column < 0) continue;
+        if (changed) {
+            assert_true(found.rows * found.cols <= (int64_t)(sizeof numbers / sizeof *numbers));
+            memcpy(numbers, found.data, (size_t)(found.rows * found.cols) * sizeof *numbers);
+            found.data = numbers;
+            mrc_store(&found, row, column, value);
+        }
+        tensors[count++] = (mrc_tensor){.name = names[i], .value = found};
+    }
+    const mrc_metadata metadata[] = {{"search", text}};
+    assert_succeeds(context, mrc_tensor_file_write(context, to, tensors, count, metadata, 1));
+    mrc_tensor_file_close(file);
+}
+
+/* Checkpoints of other options, and numbers that no search writes. */
+static void test_refused_checkpoints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t row, column;
+        double value;
+    } lies[] = {{"search.sizes", 0, 0, 0},    {"search.sizes", 0, 0, 6},    {"search.sizes", 0, 0, 1.5},
+                {"search.sizes", 0, 1, -1},   {"search.sizes", 0, 1, 1e9},  {"search.stages", 1, 0, -1},
+                {"search.stages", 1, 0, 2.5}, {"search.stages", 1, 0, 1e9}, {"search.stages", 0, 1, 2},
+                {"search.stages", 0, 1, NAN}, {"search.stages", 0, 2, -1},  {"search.stages", 0, -1, 0},
+                {"search.sizes", 0, -1, 0}};
+    static const checkpointed others[] = {{.seed = 2}, {.kernel = "gaussian"}, {.tune = MERCER_OFF}};
+    mercer_model *model = NULL;
+    char path[256], other[256];
+    plant();
+    snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
+    snprintf(other, sizeof other, "%s", in_folder("other.checkpoint"));
+    stop_phase = "search", stop_at = 5;
+    assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "stopped the search");
+    stop_at = 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        checkpointed with = others[i];
+        with.from = path;
+        assert_fails(context, fit_from(with, &model), MERCER_ERROR_MISMATCH, "belongs to");
+    }
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        change(path, other, lies[i].name, lies[i].row, lies[i].column, lies[i].value);
+        assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT,
+                     "its search cannot be read");
+    }
+    change(path, other, "search.memory", 0, 3, (double)NAN);
+    assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_DATA, "search.memory");
+    assert_null(model);
+}
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+static void test_threads(void **state)
+{
+    (void)state;
+    plant();
+    for (int threads = 1; threads <= 2; threads++) {
+        mercer_context *own = NULL;
+        mercer_context_options settings = MERCER_INIT(mercer_context_options);
+        mercer_train_options train;
+        mercer_fit_options options = quick(&train);
+        settings.threads = threads;
+        assert_succeeds(NULL, mercer_context_create(&own, &settings));
+        mercer_dataset *data = open_rows(own, ROWS, D, NULL, 2);
+        options.effort = 2, options.calibrate = MERCER_ON;
+        mercer_model *model = fit(own, data, &options, NULL);
+        if (threads == 1)
+            first_size = save(model, first_bytes, sizeof first_bytes);
+        else
+            assert_same_model(model);
+        mercer_model_free(model);
+        mercer_dataset_free(data);
+        mercer_context_free(own);
+    }
+}
+
+/* ---- Odd tables -------------------------------------------------------------------------------------------------- */
+
+/* A fit gives a model with finite predictions, or an error with a message. Returns the status. */
+static mercer_status try_table(const char *name, int64_t rows, int64_t d, const double *groups, int classes)
+{
+    static double f[ROWS][2];
+    mercer_train_options train;
+    mercer_fit_options options = quick(&train);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_model *model = NULL;
+    mercer_dataset *data = open_rows(context, rows, d, groups, classes);
+    mercer_status status = mercer_fit(&model, context, data, &options, &report);
+    mercer_matrix X = matrix_of(x_all, rows, d), F = matrix_of(f, rows, classes > 0 ? classes : 1);
+    if (status == MERCER_OK) {
+        assert_succeeds(context, mercer_model_predict(model, &F, &X));
+        for (int64_t i = 0; i < rows * F.cols; i++)
+            assert_that(isfinite(f[0][i]), "%s: prediction %d is %g", name, (int)i, f[0][i]);
+        assert_that(report.search_skipped || (isfinite(report.search_error) && report.search_ridge > 0), "%s", name);
+    } else {
+        assert_null(model);
+        assert_that(strlen(mercer_last_error(context)) > 20, "%s: '%s'", name, mercer_last_error(context));
+    }
+    mercer_model_free(model);
+    mercer_dataset_free(data);
+    return status;
+}
+
+static void test_odd_features(void **state)
+{
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) x_all[i * D + 1] = 7, x_all[i * D + 3] = 0;
+    assert_int_equal(try_table("constant columns", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS * D; i++) x_all[i] = 3;
+    assert_int_equal(try_table("identical rows", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS; i++) x_all[i * D] = i % 2;
+    assert_int_equal(try_table("two different rows", ROWS, D, NULL, 0), MERCER_OK);
+    plant();
+    for (int i = 0; i < ROWS * D; i++) x_all[i] = x_all[i] > 0;
+    assert_int_equal(try_table("binary features", ROWS, D, NULL, 0), MERCER_OK);
+    plant();
+    for (int i = 0; i < ROWS; i++) x_all[i * D + 2] = exp(60 * normal(3, i));
+    assert_int_equal(try_table("long tails", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS * MOST_D; i++) x_all[i] = normal(4, i);
+    assert_int_equal(try_table("more features than rows", 60, MOST_D, NULL, 0), MERCER_OK);
+    assert_int_equal(try_table("one feature", ROWS, 1, NULL, 0), MERCER_OK);
+}
+
+static void test_odd_targets(void **state)
+{
+    (void)state;
+    plant();
+    for (int i = 0; i < ROWS; i++) y_all[i] = 2.5;
+    assert_int_equal(try_table("constant targets", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS; i++) y_all[i] = i == 0 ? 1e6 : 0;
+    assert_int_equal(try_table("one outlier", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS; i++) y_all[i] = 1e100 * normal(5, i);
+    assert_int_equal(try_table("large targets", ROWS, D, NULL, 0), MERCER_OK);
+    for (int i = 0; i < ROWS; i++) labels_all[i] = 0;
+    assert_int_equal(try_table("one class of two", ROWS, D, NULL, 2), MERCER_OK);
+    labels_all[7] = 1;
+    assert_int_equal(try_table("one row of a class", ROWS, D, NULL, 2), MERCER_OK);
+}
+
+/* Groups that can hardly be split: a class in one group only, a group with nearly all rows, in any order. */
+static void test_odd_groups(void **state)
+{
+    (void)state;
+    static double groups[ROWS];
+    plant();
+    for (int i = 0; i < ROWS; i++) groups[i] = i % 60, labels_all[i] = i % 60 == 0;
+    assert_int_equal(try_table("a class in one group", ROWS, D, groups, 2), MERCER_ERROR_DATA);
+    assert_non_null(strstr(mercer_last_error(context), "without training rows"));
+    for (int large = 0; large < 60; large += 7) {
+        for (int i = 0; i < ROWS; i++) groups[i] = i < 60 ? i : large;
+        assert_int_equal(try_table("a large group", ROWS, D, groups, 0), MERCER_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rule),
+        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_centers_only),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_validation_is_not_seen),
+        cmocka_unit_test(test_efforts),
+        cmocka_unit_test(test_large_budget),
+        cmocka_unit_test(test_small_budget),
+        cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_resumed_after_search),
+        cmocka_unit_test(test_refused_checkpoints),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_odd_features),
+        cmocka_unit_test(test_odd_targets),
+        cmocka_unit_test(test_odd_groups),
+    };
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
