@@ -29,8 +29,8 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
     const char *transform = self->options.target_transform ? self->options.target_transform : "auto";
     snprintf(text, DESCRIPTION,
-             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, %lld rows, "
-             "%lld features, %lld outputs",
+             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
+             "%lld rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open",
              self->options.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
