@@ -408,9 +408,9 @@ typedef struct mercer_fit_options {
     /* The metric of the kernel in preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric.
        NULL: the identity. */
     const mercer_matrix *metric;
-    /* ON: the search learns a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): a linear
-       map of up to 160 features in the L2 norm, else a weight per feature. AUTO: as the search prefers. OFF is an alias
-       of AUTO. Kernels must be functions of the L2 or L1 distance that have a name. */
+    /* ON: the search learns a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): a
+       linear map of up to 160 features in the L2 norm, else a weight per feature. AUTO: as the search prefers. OFF is
+       an alias of AUTO. Kernels must be functions of the L2 or L1 distance that have a name. */
     mercer_switch learn_features;
     /* Keeps errors of rows held back in the model, for mercer_model_interval. ON: without a validation set, too, of a
        row in ten, at most 2,000, which are held back. AUTO: if there is one. */

@@ -136,7 +136,7 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self);
 /* Adds the search to the text of a plan. */
 void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan);
 
-/* search_state.c: continues the search of a checkpoint, if options.checkpoint is set, and saves it as training would. */
+/* search_state.c: continues the search of a checkpoint, if options.checkpoint is set, and saves it as training does. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
 /* Returns whether a checkpoint holds a search, and no training yet. */
 mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool *found);

@@ -8,8 +8,9 @@
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean K(z, z); total weight of the training rows
  *
- * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (search/split.c). More
- * centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is taken.
+ * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (search/split.c).
+ * More centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is
+ * taken.
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *

@@ -27,11 +27,14 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
+    const char *transform = self->options.target_transform ? self->options.target_transform : "auto";
     snprintf(text, DESCRIPTION,
-             "kernel %.200s, preprocess %s, ridge %a, seed %llu, %lld rows, %lld features, %lld outputs", kernel,
-             task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open", task->ridge,
-             (unsigned long long)task->seed, (long long)self->info.rows, (long long)self->info.features,
-             (long long)self->info.outputs);
+             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
+             "%lld rows, %lld features, %lld outputs",
+             kernel, task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open",
+             self->options.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
+             self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
+             (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);
 }
 
 static void save(void *user, bool now)

@@ -33,6 +33,7 @@
 #include "search/error_gradient.h"
 
 #include "core/matrix.h"
+#include "core/threads/parallel.h"
 #include "kernels/formulas.h"
 #include "search/small_fits.h"
 
@@ -41,6 +42,7 @@
 #define EXPONENT_STEP 1e-3
 /* Bound of slopes in V. Slopes of distinct float points stay below it for exponents of 0.5 and more. */
 #define LARGEST_SLOPE 1e12
+enum { PARTS = 16 }; /* of the rows, for sums over pairs */
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -81,6 +83,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
     MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(m, mrc_max(p, c)), sizeof *self->numbers, what));
     bool elsewhere = backend->ops->capabilities(backend).memory != MRC_HOST;
     if (k > 0 && elsewhere) MRC_TRY(mrc_scope_alloc(scope, &self->host, 3 * m * p, sizeof *self->host, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->parts, k > 0 ? PARTS * p : 1, sizeof *self->parts, what));
     for (int64_t j = 0; j < p; j++) self->numbers[j] = 1;
     mercer_matrix ones = mrc_view(self->numbers, p, 1, MERCER_F64);
     return backend->ops->copy(backend, &self->ones, &ones);
@@ -272,29 +275,53 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
     return MERCER_OK;
 }
 
+/* V from W and the slopes, in host memory, by PARTS parts of the rows: sums do not depend on the number of threads. */
+typedef struct pair_job {
+    mercer_matrix w, psi, v; /* (m, p) */
+    double *rows, *columns;  /* (m), (PARTS, p): half the sums */
+} pair_job;
+
+static void form_pairs(void *argument, int64_t part, int worker)
+{
+    const pair_job *job = argument;
+    (void)worker;
+    int64_t m = job->v.rows, p = job->v.cols, first = m * part / PARTS, end = m * (part + 1) / PARTS;
+    double *columns = job->columns + part * p;
+    bool single = job->w.dtype == MERCER_F32;
+    for (int64_t j = 0; j < p; j++) columns[j] = 0;
+    for (int64_t i = first; i < end; i++) {
+        const float *w = mrc_row(&job->w, i), *psi = mrc_row(&job->psi, i);
+        double *v = mrc_row(&job->v, i), sum = 0;
+        for (int64_t j = 0; j < p && single; j++) {
+            double slope = (double)psi[j];
+            v[j] = -(double)w[j] * (slope < LARGEST_SLOPE ? slope : LARGEST_SLOPE);
+        }
+        for (int64_t j = 0; j < p && !single; j++)
+            v[j] = -mrc_load(&job->w, i, j) * fmin(mrc_load(&job->psi, i, j), LARGEST_SLOPE);
+        for (int64_t j = 0; j < p; j++) columns[j] += v[j] / 2;
+        for (int64_t j = 0; j < p; j++) sum += v[j] / 2;
+        job->rows[i] = sum;
+    }
+}
+
 /* pairs = V in the backend's memory; its row and column sums, halved, into rows (m) and columns (p). */
 static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, double *columns)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     int64_t m = self->m, p = self->p;
-    mercer_matrix w = self->w, psi = self->slopes, v = self->pairs;
+    pair_job job = {.w = self->w, .psi = self->slopes, .v = self->pairs, .rows = rows, .columns = self->parts};
     if (self->host) {
-        w = mrc_view(self->host, m, p, self->w.dtype), v = mrc_view(self->host + m * p, m, p, MERCER_F64);
-        psi = mrc_view(self->host + 2 * m * p, m, p, self->slopes.dtype);
-        MRC_TRY(ops->copy(backend, &w, &self->w));
-        MRC_TRY(ops->copy(backend, &psi, &self->slopes));
+        job.w = mrc_view(self->host, m, p, self->w.dtype), job.v = mrc_view(self->host + m * p, m, p, MERCER_F64);
+        job.psi = mrc_view(self->host + 2 * m * p, m, p, self->slopes.dtype);
+        MRC_TRY(ops->copy(backend, &job.w, &self->w));
+        MRC_TRY(ops->copy(backend, &job.psi, &self->slopes));
     }
+    mrc_parallel_for(backend->context->threads, PARTS, form_pairs, &job);
     for (int64_t j = 0; j < p; j++) columns[j] = 0;
-    for (int64_t i = 0; i < m; i++) {
-        double *to = mrc_row(&v, i);
-        rows[i] = 0;
-        for (int64_t j = 0; j < p; j++) {
-            to[j] = -mrc_load(&w, i, j) * fmin(mrc_load(&psi, i, j), LARGEST_SLOPE);
-            rows[i] += to[j] / 2, columns[j] += to[j] / 2;
-        }
-    }
-    return self->host ? ops->copy(backend, &self->pairs, &v) : MERCER_OK;
+    for (int part = 0; part < PARTS; part++)
+        for (int64_t j = 0; j < p; j++) columns[j] += self->parts[part * p + j];
+    return self->host ? ops->copy(backend, &self->pairs, &job.v) : MERCER_OK;
 }
 
 static mercer_status find_moment(const mrc_gradient_buffer *self, const mrc_draw *draw, double *out)

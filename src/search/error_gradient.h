@@ -31,6 +31,7 @@ typedef struct mrc_gradient_buffer {
     mercer_matrix pairs, products;  /* (m, p), (m, k) f64: weights of pairs, times the centers */
     mercer_matrix plain;            /* (m, k) f64: plain points */
     mercer_matrix moment;           /* (k, k) f64 */
+    double *parts;                  /* (16, p) partial sums; host memory */
     double *roots, *numbers;        /* (m) roots of weights; (max(m, p, c)); host memory */
     double *host;                   /* (3 m p) host memory, if the backend computes elsewhere; NULL: not needed */
 } mrc_gradient_buffer;

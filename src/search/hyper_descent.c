@@ -7,12 +7,13 @@
  *     theta -= rate_i cos-decay(t / T) a / sqrt(b)
  *
  * which is Adam (Kingma and Ba 2015). theta: logarithms of the factors c of the coordinates; the entries of a map B, if
- * one is learned; the exponent of the kernel as a logit of its range; the logarithm of the ridge. With a map, coordinate
- * j is a copy of feature f_j and the points are x A,
+ * one is learned; the exponent of the kernel as a logit of its range; the logarithm of the ridge. With a map,
+ * coordinate j is a copy of feature f_j and the points are x A,
  *
  *   A_j = c_j B_f(j)      dE/dB_f = sum over j with f_j = f of c_j (dE/dA)_j      dE/dlog c_j = c_j B_f(j) . (dE/dA)_j
- Adam's steps do not depend on the size of
- * a gradient, so a factor can change by e^(rate T / 2), about two powers of ten, in 60 steps.
+ *
+ * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
+ * ten, in 60 steps.
  *
  * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
  * of the step before and the rates are halved.

@@ -31,7 +31,7 @@ typedef struct mrc_descent {
     mrc_descent_kind kind;
     const int64_t *feature; /* MAP: (k) feature of each coordinate, */
     int64_t features;       /* and their number */
-    mercer_kernel kernel; /* bandwidth 1; exppower kernels may have their exponent learned */
+    mercer_kernel kernel;   /* bandwidth 1; exppower kernels may have their exponent learned */
     bool learns_exponent;
     bool learns_ridge;
     int steps;

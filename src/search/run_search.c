@@ -26,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_UNITS = 50, UNITS_PER_STEP = 16, LEAST_STEPS = 8, MAP_FEATURES = 40, MAP_ROWS = 20 };
+enum { LEAST_UNITS = 50, UNITS_PER_STEP = 20, LEAST_STEPS = 8, MAP_FEATURES = 40, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
 #define CLOSE        1.1  /* ratio of errors up to which both norms are continued */
@@ -310,7 +310,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
 {
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
-    bool close = fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
+    bool close = self->split.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
     if (close) self->total += steps;
     if (close || l1->error <= l2->error) MRC_TRY(continue_descent(self, l1, steps));
     if (close || l1->error > l2->error) MRC_TRY(continue_descent(self, l2, steps));

@@ -54,7 +54,9 @@ class Tune(Search):
         self.assertEqual(set(search), {"effort", "error", "ridge", "seconds", "rows", "held", "cut", "sizes", "twice_the_centers", "steps"})
         self.assertEqual((search["effort"], search["cut"], search["rows"]), (1, False, 600))
         self.assertTrue(0 < search["error"] < 0.5)
-        self.assertEqual({step["stage"] for step in search["steps"]}, {1, 2, 3})
+        stages = {step["stage"] for step in search["steps"]}
+        self.assertLess({1, 2}, stages)  # both norms, and at least one of them continued
+        self.assertLessEqual(stages, {1, 2, 3, 4})
         for step in search["steps"]:
             self.assertEqual(set(step), {"stage", "error", "exponent", "ridge"})
             self.assertGreater(step["ridge"], 0)

@@ -547,8 +547,8 @@ static void test_slopes(void **state)
             values[i] = middle - h;
             assert_succeeds(context, mrc_descent_slope(&task, &at, 1, &down, other));
             values[i] = middle;
-            assert_that(fabs((up - down) / (2 * h) - slope[i]) <= 1e-3 * size, "kind %d, parameter %d: %g, not %g", k, i,
-                        slope[i], (up - down) / (2 * h));
+            assert_that(fabs((up - down) / (2 * h) - slope[i]) <= 1e-3 * size, "kind %d, parameter %d: %g, not %g", k,
+                        i, slope[i], (up - down) / (2 * h));
         }
     }
 }
@@ -742,13 +742,13 @@ static void test_more_centers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_slopes),       cmocka_unit_test(test_splits),       cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),  cmocka_unit_test(test_given),
-        cmocka_unit_test(test_given_kernel), cmocka_unit_test(test_given_metric), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_deadline),     cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
-        cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_slopes),       cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),
+        cmocka_unit_test(test_times),     cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),
+        cmocka_unit_test(test_given),     cmocka_unit_test(test_given_kernel), cmocka_unit_test(test_given_metric),
+        cmocka_unit_test(test_weights),   cmocka_unit_test(test_deadline),     cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_efforts),   cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
