@@ -19,6 +19,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Share of the error that twice the centers must be predicted to remove. bank, hr and credit reach their score with
+   3,000 of 6,000 centers, and their predicted gains are below 1 %; those of the five other tables are above 2 %. */
+#define GAIN 0.015
+
 /* Centers without a search, by effort. The search's own are in search/search_effort.c. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
 
@@ -240,6 +244,14 @@ static bool is_size_open(const mercer_fitting *self)
     return options->centers == 0 && !options->given_centers && random && !options->augment;
 }
 
+/* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
+static int64_t size_by_gain(const mercer_fitting *self)
+{
+    int64_t most = mrc_min(mrc_effort_of(self->effort).final_centers, self->info.rows);
+    double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
+    return gain >= GAIN || most == self->info.rows ? most : most / 2;
+}
+
 static void set_size(mercer_fitting *self, int64_t p)
 {
     int64_t n = self->info.rows;
@@ -254,7 +266,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
-    int64_t p = self->model ? mercer_model_size(self->model) : mrc_effort_of(self->effort).final_centers;
+    int64_t p = self->model ? mercer_model_size(self->model) : size_by_gain(self);
     if (open) set_size(self, p);
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->options, &self->info);
     if (chooses) train->converge = MERCER_ON; /* candidates were scored by exact solutions */

@@ -4,9 +4,7 @@
  *
  *   l* = the largest ridge l with E(l) <= (1 + s) min E,     E: held-out squared error at the largest size
  *
- * Among ridges that few rows cannot tell apart the largest is the safest: s = min(1 %, 4 / held-out rows). Candidates
- * are compared by the error that they would have with all rows: twice the rows and centers are assumed to change it by
- * the same factor each time. A map with few directions is ahead with few rows and gains less from more.
+ * Among ridges that few rows cannot tell apart the largest is the safest: s = min(1 %, 4 / held-out rows).
  *
  * Cost: n p^2 flops and p^3 / 3 for each ridge and fold.
  */
@@ -113,36 +111,21 @@ static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const m
     return MERCER_OK;
 }
 
-/* Set *error to the smallest held-out error near a candidate's ridge, with that many training rows; *n: those used. */
-static mercer_status score_with_rows(const mrc_searcher *self, const mrc_candidate *candidate, int64_t rows,
-                                     int64_t centers, int64_t *n, double *error)
+mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate)
 {
     scorer with;
     double errors[MRC_RIDGES];
     MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(open_scorer(self, &scope, candidate, rows, &with));
+    MRC_TRY(open_scorer(self, &scope, candidate, self->effort.score_rows, &with));
     with.count = self->task->ridge >= 0 ? 1 : 3;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
-    *n = training_rows(&with.rows);
-    MRC_TRY(score(self, &with, &candidate->kernel, mrc_min(centers, *n), errors));
-    *error = (double)INFINITY;
-    for (int r = 0; r < with.count; r++) *error = fmin(*error, errors[r]);
-    return MERCER_OK;
-}
-
-mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate)
-{
-    const mrc_effort *effort = &self->effort;
-    double half, whole;
-    int64_t fewer, n;
-    MRC_TRY(score_with_rows(self, candidate, effort->score_rows / 2, effort->score_size / 4, &fewer, &half));
-    MRC_TRY(score_with_rows(self, candidate, effort->score_rows, effort->score_size / 2, &n, &whole));
-    double factor = whole < half && n > fewer ? pow(whole / half, 1 / log2((double)n / (double)fewer)) : 1;
-    double doublings = log2(fmax(1, (double)self->task->data->rows / (double)n));
-    candidate->error = whole * pow(factor, doublings);
-    mrc_log(self->task->context, MERCER_LOG_INFO, "search: norm %d: held-out error %.5g with %lld rows, %.5g with %lld",
-            candidate->norm_1 ? 1 : 2, half, (long long)fewer, whole, (long long)n);
+    int64_t p = mrc_min(self->effort.score_size / 2, training_rows(&with.rows));
+    MRC_TRY(score(self, &with, &candidate->kernel, p, errors));
+    candidate->error = (double)INFINITY;
+    for (int r = 0; r < with.count; r++) candidate->error = fmin(candidate->error, errors[r]);
+    mrc_log(self->task->context, MERCER_LOG_INFO, "search: held-out error %.5g in norm %d", candidate->error,
+            candidate->norm_1 ? 1 : 2);
     return MERCER_OK;
 }
 
