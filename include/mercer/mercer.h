@@ -409,7 +409,7 @@ typedef struct mercer_fit_options {
        NULL: the identity. */
     const mercer_matrix *metric;
     /* ON: the search learns a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): a
-       linear map of up to 160 features in the L2 norm, else a weight per feature. AUTO: as the search prefers. OFF is
+       linear map of up to 40 features in the L2 norm, else a weight per feature. AUTO: as the search prefers. OFF is
        an alias of AUTO. Kernels must be functions of the L2 or L1 distance that have a name. */
     mercer_switch learn_features;
     /* Keeps errors of rows held back in the model, for mercer_model_interval. ON: without a validation set, too, of a
