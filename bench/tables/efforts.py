@@ -46,8 +46,9 @@ def fit_other(name, folder, table, seed):
     from sklearn import metrics
 
     train, test = (pandas.read_csv(os.path.join(folder, "tables", f"{table}_{part}.csv.gz")) for part in ("train", "test"))
-    y, wanted = train.pop("target"), test.pop("target")
-    X, Xt, words = packages.frames(train, test)
+    y, wanted = train["target"], test["target"]
+    X, Xt = packages.frames(train, test)
+    words = list(X.select_dtypes("category").columns)
     regression = TABLES[table] == "r2"
     if name == "catboost":
         X, Xt = packages.plain(X), packages.plain(Xt)
