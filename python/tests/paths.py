@@ -42,8 +42,8 @@ class Table:
     y: np.ndarray
     check: tuple[pd.DataFrame, np.ndarray]  # validation rows
     test: tuple[pd.DataFrame, np.ndarray]
-    # Absolute slack of the error. Measured ranges of the default's error over seeds 0 to 4: numbers 0.0066, words 0.0041,
-    # repeated 0.031, heavy 0.036, few 0.032, classes 0.017.
+    # Absolute slack of the error. Measured ranges of the default's error over seeds 0 to 4: numbers 0.015, words 0.0019,
+    # repeated 0.032, heavy 0.034, few 0.012, classes 0.006.
     slack: float
     groups: np.ndarray | None = None
     grouped: tuple[pd.DataFrame, np.ndarray] | None = None  # instead of frame and y where groups are given

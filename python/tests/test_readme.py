@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIALS = ["docs/first-model.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("tutorial-*.md"))]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def least_effort(monkeypatch):
     """Every fit has effort 1, unless it says otherwise: larger efforts have tests of their own."""
     from mercer._estimators import DEFAULT_EFFORT, KernelEstimator
@@ -48,7 +48,7 @@ def test_lines_of_readme(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_tutorials(page, monkeypatch, tmp_path):
+def test_tutorials(page, monkeypatch, tmp_path, least_effort):
     """Block after block, in one folder with the examples; the notebooks have the same code (tests/docs/check_docs.py)."""
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("MPLBACKEND", "Agg")
