@@ -26,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_UNITS = 50, UNITS_PER_STEP = 20, LEAST_STEPS = 8, MAP_FEATURES = 40, MAP_ROWS = 20 };
+enum { LEAST_UNITS = 50, UNITS_PER_STEP = 2, LEAST_STEPS = 16, MAP_FEATURES = 40, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
 #define CLOSE        1.1  /* ratio of errors up to which both norms are continued */

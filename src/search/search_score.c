@@ -78,6 +78,14 @@ static int64_t training_rows(const mrc_small_rows *rows)
     return n;
 }
 
+/* Return the number of centers of small fits. Folds of few rows take all rows: a fit whose centers are nearly as many as
+   its training rows, which are fewer, has a large error of its own. */
+static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wanted)
+{
+    int64_t n = training_rows(&with->rows);
+    return self->split.held_out ? mrc_min(wanted, n) : n;
+}
+
 /* Return the largest ridge whose error is within the slack of the smallest. Ridges descend. */
 static int pick_ridge(const double *errors, int count, int64_t held, double *least)
 {
@@ -120,7 +128,7 @@ mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidat
     with.count = self->task->ridge >= 0 ? 1 : 3;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
-    int64_t p = mrc_min(self->effort.score_size / 2, training_rows(&with.rows));
+    int64_t p = size_for(self, &with, self->effort.score_size / 2);
     MRC_TRY(score(self, &with, &candidate->kernel, p, errors));
     candidate->error = (double)INFINITY;
     for (int r = 0; r < with.count; r++) candidate->error = fmin(candidate->error, errors[r]);
@@ -139,9 +147,7 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, 1 - 0.5 * r));
     result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
-    /* A fit per fold and ridge: three quarters of the rows as centers compare ridges at less than half the cost. */
-    int64_t most = self->split.held_out ? result->rows : mrc_max(1, result->rows * 3 / 4);
-    return score_sizes(self, &with, &best->kernel, mrc_min(self->effort.score_size, most), result);
+    return score_sizes(self, &with, &best->kernel, size_for(self, &with, self->effort.score_size), result);
 }
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */

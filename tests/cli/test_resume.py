@@ -311,12 +311,13 @@ class Phases(Run):
         """Wherever a file may not grow further: a message, and the run goes on later to the same bytes."""
         run = [*self.searched, "--epochs", "2"]
         self.good("train", *run, "-o", "whole.safetensors", "-q")
-        self.good(*self.train(run=run))
+        every = ["0s" if text == "0.05s" else text for text in self.train(run=run)]  # training is too short for another one
+        self.good(*every)
         sizes = [os.path.getsize(self.path(name)) for name in ("whole.safetensors", "run/checkpoint.safetensors")]
         self.assertLess(sizes[0], sizes[1])
         for limit in (sizes[0] // 2, sizes[1] - 100):
             shutil.rmtree(self.path("run"))
-            self.bad(74, r"checkpoint\.safetensors: .*", *self.train(run=run), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.bad(74, r"checkpoint\.safetensors: .*", *every, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             self.good("resume", "run", "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
