@@ -29,7 +29,7 @@
 enum { LEAST_UNITS = 50, UNITS_PER_STEP = 2, LEAST_STEPS = 16, MAP_FEATURES = 40, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
-#define CLOSE        1.1  /* ratio of errors up to which both norms are continued */
+#define CLOSE        1.25 /* ratio of errors up to which both norms are continued */
 #define LEAST_WEIGHT 0.05 /* of a copy when a map is started */
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
 {
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
-    bool close = self->split.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
+    bool close = fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
     if (close) self->total += steps;
     if (close || l1->error <= l2->error) MRC_TRY(continue_descent(self, l1, steps));
     if (close || l1->error > l2->error) MRC_TRY(continue_descent(self, l2, steps));
