@@ -78,8 +78,8 @@ static int64_t training_rows(const mrc_small_rows *rows)
     return n;
 }
 
-/* Return the number of centers of small fits. Folds of few rows take all rows: a fit whose centers are nearly as many as
-   its training rows, which are fewer, has a large error of its own. */
+/* Return the number of centers of small fits. Folds of few rows use all rows as centers: with nearly as many centers as
+   training rows of a fold, errors are larger than those of the final model. */
 static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wanted)
 {
     int64_t n = training_rows(&with->rows);
