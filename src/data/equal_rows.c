@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/numbers/weighted.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -126,5 +127,19 @@ mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, in
     }
     start[runs] = n;
     *distinct = runs;
+    return MERCER_OK;
+}
+
+mercer_status mrc_first_times(const mercer_dataset *data, double *times)
+{
+    int64_t n = data->rows, *id, distinct;
+    double *first;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &id, n, sizeof *id, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &first, n, sizeof *first, "times of rows"));
+    MRC_TRY(mrc_equal_rows(data, NULL, n, false, id, &distinct));
+    for (int64_t i = 0; i < distinct; i++) first[i] = (double)INFINITY;
+    for (int64_t i = 0; i < n; i++) first[id[i]] = fmin(first[id[i]], data->keys[i]);
+    for (int64_t i = 0; i < n; i++) times[i] = first[id[i]];
     return MERCER_OK;
 }

@@ -22,6 +22,10 @@ mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, in
 mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *id,
                             int64_t *units);
 
+/* Sets times (rows) to the earliest time of each row's equals: a row that occurs again later belongs to the time of its
+   first occurrence, so that no split by time separates equal rows. */
+mercer_status mrc_first_times(const mercer_dataset *data, double *times);
+
 /* A permutation of all rows that depends on their content only, not on their order: ascending hashes of features,
    targets and keys; equal rows are adjacent. order (rows); start (rows + 1): where each of *distinct runs begins. */
 mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, int64_t *start, int64_t *distinct);

@@ -120,9 +120,12 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
     const mercer_dataset *data = self->data;
     int64_t n = data->rows, from = n - held;
     mrc_keyed *sorted;
+    double *times;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &sorted, n, sizeof *sorted, "times of rows"));
-    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){data->keys[i], i};
+    MRC_TRY(mrc_scope_alloc(&scope, &times, n, sizeof *times, "times of rows"));
+    MRC_TRY(mrc_first_times(data, times));
+    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times[i], i};
     mrc_keyed_sort(sorted, n);
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)

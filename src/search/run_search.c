@@ -45,9 +45,13 @@ static mercer_status order_rows(mrc_searcher *self)
     MRC_TRY(mrc_scope_alloc(self->scope, &sorted, n, sizeof *sorted, "keys of rows"));
     bool times = data->key_kind == MRC_KEYS_TIMES;
     if (!times) MRC_TRY(mrc_row_units(data, self->split.rows, n, unit, &units));
-    for (int64_t i = 0; i < n; i++)
-        sorted[i] = (mrc_keyed){times ? data->keys[self->split.rows[i]] : (double)unit[i], i};
+    double *first = NULL;
+    if (times) MRC_TRY(mrc_scope_alloc(self->scope, &first, data->rows, sizeof *first, "times of rows"));
+    if (times) MRC_TRY(mrc_first_times(data, first));
+    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times ? first[self->split.rows[i]] : (double)unit[i], i};
     mrc_keyed_sort(sorted, n);
+    int64_t early = n * 3 / 4;
+    while (times && early > 1 && sorted[early - 1].key == sorted[early].key) early--;
     for (int64_t i = 0, u = 0; i < n; i++) {
         order[i] = sorted[i].row;
         if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[u++] = i;
@@ -63,7 +67,7 @@ static mercer_status order_rows(mrc_searcher *self)
                                     .order = order,
                                     .start = start,
                                     .units = units,
-                                    .early = times ? n * 3 / 4 : 0};
+                                    .early = times ? early : 0};
     return MERCER_OK;
 }
 

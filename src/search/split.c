@@ -6,7 +6,8 @@
  *   1,200 rows and more, or times   a fifth is held out, at most half as many as the training rows
  *   fewer                           five folds; ten below 300 rows, where each training row counts
  *
- * Rows of a group are all in one fold, and so are rows with equal features; with times the latest fifth is held out. A
+ * Rows of a group are all in one fold, and so are rows with equal features; with times the latest fifth is held out, and
+ * equal rows have the time of the first of them. A
  * split by groups or times that leaves a class without training rows is an error; otherwise one of its rows changes
  * places. Leave-one-out is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
  */
@@ -103,7 +104,10 @@ static mercer_status split_by_keys(const mercer_dataset *data, bool held_out, in
     bool times = data->key_kind == MRC_KEYS_TIMES;
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &sorted, data->rows, sizeof *sorted, "keys of rows"));
-    for (int64_t i = 0; i < data->rows; i++) sorted[i] = (mrc_keyed){data->keys[i], i};
+    double *first;
+    MRC_TRY(mrc_scope_alloc(&scope, &first, data->rows, sizeof *first, "times of rows"));
+    if (times) MRC_TRY(mrc_first_times(data, first));
+    for (int64_t i = 0; i < data->rows; i++) sorted[i] = (mrc_keyed){times ? first[i] : data->keys[i], i};
     mrc_keyed_sort(sorted, data->rows);
     MRC_TRY(times ? split_times(data, sorted, fold) : split_groups(data, sorted, folds, held_out, seed, fold));
     return check_classes(data, fold, *folds, held_out);

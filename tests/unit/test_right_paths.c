@@ -192,6 +192,37 @@ static void test_groups_and_times(void **state)
     }
 }
 
+/* A row that occurs again at a later time is not held out: it has the time of its first occurrence. */
+static void test_repeats_in_time(void **state)
+{
+    enum { TIMES = 3, ROWS = 100 };
+    static float x[TIMES * ROWS][D];
+    static double y[TIMES * ROWS], times[TIMES * ROWS];
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_fitting *fitting = NULL;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    for (int i = 0; i < TIMES * ROWS; i++) {
+        memcpy(x[i], X[i % ROWS], sizeof x[i]), y[i] = Y[i % ROWS];
+        times[i] = i < ROWS ? 2 * i : 2 * (i * 7 % (TIMES * ROWS)) + 1;
+    }
+    describe(&of, x, y, TIMES * ROWS);
+    of.of.times = times;
+    mercer_dataset *data = open_arrays(&of);
+    mercer_fit_options options = options_for(&train);
+    options.tune = MERCER_OFF, options.intervals = MERCER_ON;
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+    assert_succeeds(context, mercer_fitting_query(fitting, &report));
+    const mercer_dataset *held = report.validation, *rest = report.train;
+    assert_true(held && held->rows > 0);
+    for (int64_t i = 0; i < held->rows; i++)
+        for (int64_t k = 0; k < rest->rows; k++)
+            assert_memory_not_equal(mrc_row(&held->x, i), mrc_row(&rest->x, k), D * sizeof(float));
+    mercer_fitting_free(fitting);
+    mercer_dataset_free(data);
+}
+
 /* One group, or one time, cannot be split. */
 static void test_one_group(void **state)
 {
@@ -400,15 +431,11 @@ static void test_class_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_rows),
-        cmocka_unit_test(test_repeated_rows),
-        cmocka_unit_test(test_groups_and_times),
-        cmocka_unit_test(test_one_group),
-        cmocka_unit_test(test_ridge),
-        cmocka_unit_test(test_ridge_values),
-        cmocka_unit_test(test_trained_further),
-        cmocka_unit_test(test_loss_of_krr),
-        cmocka_unit_test(test_transform_in_search),
+        cmocka_unit_test(test_equal_rows),       cmocka_unit_test(test_repeated_rows),
+        cmocka_unit_test(test_groups_and_times), cmocka_unit_test(test_repeats_in_time),
+        cmocka_unit_test(test_one_group),        cmocka_unit_test(test_ridge),
+        cmocka_unit_test(test_ridge_values),     cmocka_unit_test(test_trained_further),
+        cmocka_unit_test(test_loss_of_krr),      cmocka_unit_test(test_transform_in_search),
         cmocka_unit_test(test_class_weights),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
