@@ -87,13 +87,12 @@ static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wa
 }
 
 /* Return the largest ridge whose error is within the slack of the smallest. Ridges descend. */
-static int pick_ridge(const double *errors, int count, int64_t held, double *least)
+static int pick_ridge(const double *errors, int count, int64_t held)
 {
-    double slack = fmin(MOST_SLACK, SLACK_ROWS / (double)mrc_max(1, held));
-    *least = (double)INFINITY;
-    for (int r = 0; r < count; r++) *least = fmin(*least, errors[r]);
+    double slack = fmin(MOST_SLACK, SLACK_ROWS / (double)mrc_max(1, held)), least = (double)INFINITY;
+    for (int r = 0; r < count; r++) least = fmin(least, errors[r]);
     for (int r = 0; r < count; r++)
-        if (errors[r] <= (1 + slack) * *least) return r;
+        if (errors[r] <= (1 + slack) * least) return r;
     return 0;
 }
 
@@ -103,7 +102,7 @@ static int64_t scored_rows(const mrc_small_rows *rows)
     return rows->held_out ? rows->folds[rows->count - 1].count : training_rows(rows);
 }
 
-/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p. *ridge: the chosen one at the largest. */
+/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and choose one at each; the last one stays. */
 static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
                                  mrc_search_result *out)
 {
@@ -112,9 +111,9 @@ static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const m
         int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
         if (size < 1) continue;
         MRC_TRY(score(self, with, kernel, size, errors));
-        int r = pick_ridge(errors, with->count, scored_rows(&with->rows), &out->errors[s]);
+        int r = pick_ridge(errors, with->count, scored_rows(&with->rows));
         out->centers[s] = size;
-        out->ridge = with->ridges[r], out->error = errors[r];
+        out->ridge = with->ridges[r], out->error = out->errors[s] = errors[r];
     }
     return MERCER_OK;
 }
