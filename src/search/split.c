@@ -6,10 +6,10 @@
  *   1,200 rows and more, or times   a fifth is held out, at most half as many as the training rows
  *   fewer                           five folds; ten below 300 rows, where each training row counts
  *
- * Rows of a group are all in one fold, and so are rows with equal features; with times the latest fifth is held out, and
- * equal rows have the time of the first of them. A
- * split by groups or times that leaves a class without training rows is an error; otherwise one of its rows changes
- * places. Leave-one-out is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
+ * Rows of a group are all in one fold, and so are rows with equal features. With times the latest fifth is held out,
+ * and equal rows have the time of the first of them. A split by groups or times that leaves a class without training
+ * rows is an error; otherwise one of its rows changes places. Leave-one-out is not offered: it costs a fit per row, and
+ * a row that occurs twice would predict itself.
  */
 #include "search/search.h"
 
