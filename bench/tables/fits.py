@@ -40,9 +40,9 @@ def own_seconds():
 
 
 def run_json(command, timeout, environment=None):
-    """Run a command that prints a JSON object; return the object and its `seconds`, `processor` and `other_load`.
+    """Run a command whose last line is a JSON object; return the object and the `seconds`, `processor` and `other_load` of the command.
 
-    The last is the number of cores that other processes kept busy meanwhile.
+    The load is the number of cores that other processes kept busy meanwhile.
     """
     start, own, busy = time.monotonic(), own_seconds(), busy_seconds()
     try:
@@ -53,7 +53,11 @@ def run_json(command, timeout, environment=None):
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Failed(f"exit status {done.returncode}: {last[:300]}")
-    return json.loads(done.stdout), {"seconds": seconds, "processor": processor, "other_load": max(0.0, busy - processor) / seconds}
+    try:
+        found = json.loads((done.stdout.splitlines() or [""])[-1])
+    except ValueError:
+        raise Failed("the last line of the output is not JSON") from None
+    return found, {"seconds": seconds, "processor": processor, "other_load": max(0.0, busy - processor) / seconds}
 
 
 def train_command(job, model):

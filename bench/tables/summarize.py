@@ -232,6 +232,8 @@ def options_of():
 def main():
     options = options_of()
     entries, written = read(options.results), {}
+    if options.svg and not groups_of(part(entries, "tables", True)):
+        sys.exit("summarize.py: no results for the chart, which shows the split of the files; run efforts.py without --splits")
     if options.svg:
         written[options.svg] = effort_chart.draw(part(entries, "tables", True))
     if options.docs:
