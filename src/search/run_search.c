@@ -27,6 +27,7 @@
 #include <string.h>
 
 enum { LEAST_UNITS = 50, UNITS_PER_STEP = 2, LEAST_STEPS = 16, MAP_FEATURES = 40, MAP_ROWS = 20 };
+enum { MANY_FITTED = 2048, MANY_CENTERS = 512 }; /* draws with more than MAP_FEATURES features */
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
 #define CLOSE        1.25 /* ratio of errors up to which both norms are continued */
@@ -71,9 +72,18 @@ static mercer_status order_rows(mrc_searcher *self)
     return MERCER_OK;
 }
 
+/* Many features need larger draws, and leave the time for them because norm 2 is not descended. Held-out errors at
+   effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. */
+static void enlarge_draws(mrc_effort *effort)
+{
+    effort->fitted = mrc_max(effort->fitted, mrc_min(2 * effort->fitted, MANY_FITTED));
+    effort->centers = mrc_max(effort->centers, mrc_min(2 * effort->centers, MANY_CENTERS));
+}
+
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
+    if (task->data->features > MAP_FEATURES) enlarge_draws(&self->effort);
     int64_t row = task->data->features * 2 * (int64_t)sizeof(float);
     int64_t most = mrc_max(256, mrc_min(self->effort.rows, task->memory / 8 / mrc_max(1, row)));
     MRC_TRY(mrc_split_make(&self->split, task->data, most, task->seed));
