@@ -123,7 +123,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
 int64_t mrc_fit_default_centers(const mercer_fitting *self)
 {
     int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
-    return self->searches ? mrc_effort_of(effort).final_centers : plain_centers[effort - 1];
+    return self->searches ? mrc_effort_of(effort, self->info.rows, self->info.features).final_centers : plain_centers[effort - 1];
 }
 
 /* Predict the seconds of search, training and calibration with the current effort. */
@@ -248,7 +248,7 @@ static bool is_size_open(const mercer_fitting *self)
 /* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
 static int64_t size_by_gain(const mercer_fitting *self)
 {
-    int64_t most = mrc_min(mrc_effort_of(self->effort).final_centers, self->info.rows);
+    int64_t most = mrc_min(mrc_effort_of(self->effort, self->info.rows, self->info.features).final_centers, self->info.rows);
     double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
     return gain >= GAIN || most == self->info.rows ? most : most / 2;
 }

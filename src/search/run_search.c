@@ -26,8 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_UNITS = 50, UNITS_PER_STEP = 2, LEAST_STEPS = 16, MAP_FEATURES = 40, MAP_ROWS = 20 };
-enum { MANY_FITTED = 2048, MANY_CENTERS = 512 }; /* draws with more than MAP_FEATURES features */
+enum { LEAST_UNITS = 50, UNITS_PER_STEP = 2, LEAST_STEPS = 16, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 1000 };
 #define FIRST_RIDGE  1e-4
 #define CLOSE        1.25 /* ratio of errors up to which both norms are continued */
@@ -72,18 +71,9 @@ static mercer_status order_rows(mrc_searcher *self)
     return MERCER_OK;
 }
 
-/* Many features need larger draws, and leave the time for them because norm 2 is not descended. Held-out errors at
-   effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. */
-static void enlarge_draws(mrc_effort *effort)
-{
-    effort->fitted = mrc_max(effort->fitted, mrc_min(2 * effort->fitted, MANY_FITTED));
-    effort->centers = mrc_max(effort->centers, mrc_min(2 * effort->centers, MANY_CENTERS));
-}
-
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
-    if (task->data->features > MAP_FEATURES) enlarge_draws(&self->effort);
     int64_t row = task->data->features * 2 * (int64_t)sizeof(float);
     int64_t most = mrc_max(256, mrc_min(self->effort.rows, task->memory / 8 / mrc_max(1, row)));
     MRC_TRY(mrc_split_make(&self->split, task->data, most, task->seed));
@@ -127,7 +117,7 @@ mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1)
     bool given = self->task->preprocess && self->task->preprocess->map;
     int64_t k = mrc_searcher_features(self);
     if (given) return MRC_LEARN_SCALE;
-    return norm_1 || k > MAP_FEATURES || self->rows.units < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
+    return norm_1 || k > MRC_MAP_FEATURES || self->rows.units < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
 }
 
 static int watch(void *user, int step, double error)
@@ -360,7 +350,7 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     const mrc_search_task *task = self->task;
     bool norm_1 = task->kernel ? is_given(task, true) : !task->norm_2, norm_2 = !is_given(task, true);
     /* Without a map, norm 2 was behind norm 1 on all tables of many features that were tried. */
-    if (norm_1 && mrc_searcher_kind(self, false) == MRC_LEARN_SCALES && mrc_searcher_features(self) > MAP_FEATURES)
+    if (norm_1 && mrc_searcher_kind(self, false) == MRC_LEARN_SCALES && mrc_searcher_features(self) > MRC_MAP_FEATURES)
         norm_2 = false;
     bool blends = norm_1 || self->points.blended;
     int steps = count_steps(self, self->effort.first), more = count_steps(self, self->effort.second);
@@ -387,7 +377,7 @@ mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)
 mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out)
 {
     MRC_SCOPE(scope, task->context);
-    mrc_searcher self = {.task = task, .result = out, .scope = &scope, .effort = mrc_effort_of(task->effort)};
+    mrc_searcher self = {.task = task, .result = out, .scope = &scope, .effort = mrc_effort_of(task->effort, task->data->rows, task->data->features)};
     mrc_candidate best;
     *out = (mrc_search_result){0};
     mercer_status status = open_rows(&self);

@@ -710,7 +710,7 @@ static void test_efforts(void **state)
 {
     (void)state;
     for (int e = 2; e <= MRC_MOST_EFFORT; e++) {
-        mrc_effort less = mrc_effort_of(e - 1), more = mrc_effort_of(e);
+        mrc_effort less = mrc_effort_of(e - 1, 1000, 10), more = mrc_effort_of(e, 1000, 10);
         assert_true(more.first > less.first && more.second > less.second && more.fitted > less.fitted);
         assert_true(more.centers > less.centers && more.rows > less.rows && more.score_rows >= less.score_rows);
         assert_true(more.score_size >= less.score_size && more.final_centers > less.final_centers);
