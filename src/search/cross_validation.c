@@ -38,7 +38,7 @@ static mercer_status open_matrices(validation *self, mrc_scope *scope)
     } all[] = {{&self->k, n, n},       {&self->factor, n, n},      {&self->y, n, c},           {&self->t, n, c},
                {&self->part, n, most}, {&self->block, most, most}, {&self->residual, most, c}, {&self->ones, n, 1}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        MRC_TRY(mrc_scope_matrix(scope, self->backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
+        MRC_TRY(mrc_scope_reserve(scope, self->backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(n, c), sizeof *self->numbers, what));
     for (int64_t i = 0; i < n; i++) self->numbers[i] = 1;
     mercer_matrix ones = mrc_view(self->numbers, n, 1, MERCER_F64);

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RIDGES = 7, FOLD_RIDGES = 5 }; /* folds need no smaller ridges: descents are fits of as many rows */
+enum { RIDGES = 7, FOLD_RIDGES = 4 }; /* folds need no smaller ridges: descents are fits of as many rows */
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0
 
@@ -145,7 +145,8 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
     with.count = self->task->ridge >= 0 ? 1 : self->split.held_out ? RIDGES : FOLD_RIDGES;
     for (int r = 0; r < with.count; r++)
-        with.ridges[r] = with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, 1 - 0.5 * r));
+        with.ridges[r] =
+            with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, (self->split.held_out ? 1 : 0.5) - 0.5 * r));
     result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
     return score_sizes(self, &with, &best->kernel, size_for(self, &with, self->effort.score_size), result);
 }

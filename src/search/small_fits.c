@@ -52,8 +52,8 @@ static mercer_status open_matrices(small_fits *self, mrc_scope *scope)
                {&self->rhs, p, c},  {&self->block, BLOCK, p},     {&self->targets, BLOCK, c},
                {&self->ones, p, 1}, {&self->weights, p, columns}, {&self->answers, BLOCK, columns}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        MRC_TRY(mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
-    if (single) MRC_TRY(mrc_scope_matrix(scope, backend, &self->single, BLOCK, p, MERCER_F32, what));
+        MRC_TRY(mrc_scope_reserve(scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
+    if (single) MRC_TRY(mrc_scope_reserve(scope, backend, &self->single, BLOCK, p, MERCER_F32, what));
     MRC_TRY(mrc_scope_view(scope, &self->shown, BLOCK, columns, MERCER_F64, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->diagonal, p, sizeof *self->diagonal, what));
     for (int64_t j = 0; j < p; j++) self->diagonal[j] = 1;

@@ -487,7 +487,7 @@ static void test_resumed(void **state)
     stop_phase = "search", stop_at = 1000;
     assert_succeeds(context, fit_from((checkpointed){0}, &model));
     int steps = seen;
-    assert_true(steps >= 20); /* 6 or more in each stage: folds halve them */
+    assert_true(steps >= 24); /* 8 or more in each stage */
     first_size = save(model, first_bytes, sizeof first_bytes);
     mercer_model_free(model), model = NULL;
     for (int stop = 1; stop < steps; stop++) {
