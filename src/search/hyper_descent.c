@@ -145,7 +145,8 @@ static void draw_numbers(workspace *self, int step)
 {
     const mrc_descent_rows *rows = self->task->rows;
     mrc_rng rng = {self->task->seed, self->task->sequence + (uint64_t)step};
-    int64_t n = rows->units, early = rows->early;
+    int64_t n = rows->units, early = 0;
+    if (rows->cut_count > 0) early = rows->cuts[mrc_random_below(rng, 0, rows->cut_count)];
     unit_order units = {rng, 0, early > 0 ? early : n, 0, early > 0 ? early : mrc_max(1, n - 1)};
     draw_units(rows, &units, self->fitted, self->numbers);
     if (early > 0)

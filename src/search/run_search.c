@@ -34,13 +34,25 @@ enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
+/* Set the places from a half to three quarters of the rows where the time changes, or the last one before. */
+static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
+{
+    int64_t count = 0, last = mrc_max(1, n * 3 / 4);
+    for (int64_t i = mrc_max(1, n / 2); i <= last; i++)
+        if (sorted[i - 1].key != sorted[i].key) cuts[count++] = i;
+    if (count > 0) return count;
+    while (last > 1 && sorted[last - 1].key == sorted[last].key) last--;
+    cuts[0] = last;
+    return 1;
+}
+
 /* Order the pool's rows by unit; with times, units are rows in the order of time. */
 static mercer_status order_rows(mrc_searcher *self)
 {
     const mercer_dataset *data = self->task->data;
-    int64_t n = self->pool, *unit, *order, *start, units = n;
-    MRC_TRY(mrc_scope_alloc(self->scope, &unit, 3 * n + 2, sizeof *unit, "row numbers"));
-    order = unit + n, start = order + n;
+    int64_t n = self->pool, *unit, *order, *start, *cuts, units = n;
+    MRC_TRY(mrc_scope_alloc(self->scope, &unit, 4 * n + 2, sizeof *unit, "row numbers"));
+    order = unit + n, start = order + n, cuts = start + n + 1;
     mrc_keyed *sorted;
     MRC_TRY(mrc_scope_alloc(self->scope, &sorted, n, sizeof *sorted, "keys of rows"));
     bool times = data->key_kind == MRC_KEYS_TIMES;
@@ -50,8 +62,6 @@ static mercer_status order_rows(mrc_searcher *self)
     if (times) MRC_TRY(mrc_first_times(data, first));
     for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times ? first[self->split.rows[i]] : (double)unit[i], i};
     mrc_keyed_sort(sorted, n);
-    int64_t early = n * 3 / 4;
-    while (times && early > 1 && sorted[early - 1].key == sorted[early].key) early--;
     for (int64_t i = 0, u = 0; i < n; i++) {
         order[i] = sorted[i].row;
         if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[u++] = i;
@@ -67,7 +77,8 @@ static mercer_status order_rows(mrc_searcher *self)
                                     .order = order,
                                     .start = start,
                                     .units = units,
-                                    .early = times ? early : 0};
+                                    .cuts = cuts,
+                                    .cut_count = times ? find_cuts(sorted, n, cuts) : 0};
     return MERCER_OK;
 }
 
