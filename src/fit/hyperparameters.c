@@ -299,12 +299,11 @@ void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan)
                  report->search_seconds, report->search_cut ? " (ended by the budget)" : "");
     mrc_plan_say(plan, "search: kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance\n",
                  report->kernel, report->search_ridge, report->search_error);
-    mrc_plan_say(plan, "search: error with %lld, %lld, %lld centers: %.4g, %.4g, %.4g",
-                 (long long)report->search_centers[0], (long long)report->search_centers[1],
-                 (long long)report->search_centers[2], report->search_center_errors[0], report->search_center_errors[1],
-                 report->search_center_errors[2]);
+    for (int i = 0; i < MRC_SEARCH_SIZES && report->search_centers[0] > 0; i++)
+        mrc_plan_say(plan, "%s%lld centers: %.4g", i == 0 ? "search: held-out error with " : ", ",
+                     (long long)report->search_centers[i], report->search_center_errors[i]);
     if (isfinite(report->search_more_centers))
         mrc_plan_say(plan, "; twice the centers would remove about %.1f %% of the error",
                      100 * report->search_more_centers);
-    mrc_plan_say(plan, "\n");
+    if (report->search_centers[0] > 0) mrc_plan_say(plan, "\n");
 }

@@ -17,7 +17,7 @@ static const mrc_effort efforts[MRC_MOST_EFFORT] = {{12, 20, 512, 128, 8192, 409
                                                     {50, 120, 1536, 384, 65536, 16384, 1536, 10000},
                                                     {60, 150, 2048, 512, 131072, 16384, 2048, 16000}};
 
-enum { MANY_FITTED = 2048, MANY_CENTERS = 512, MANY_ROWS = 65536 };
+enum { MANY_FITTED = 2048, MANY_CENTERS = 512, MANY_ROWS = 65536, FEW_ROWS = 4096 };
 
 /*
  * Many features need larger draws, and leave the time for them because norm 2 is not descended. Held-out errors at
@@ -30,7 +30,7 @@ mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features)
     int at = (int)mrc_max(1, mrc_min(effort, MRC_MOST_EFFORT)) - 1;
     mrc_effort sizes = efforts[rows > MANY_ROWS && at + 1 < MRC_MOST_EFFORT ? at + 1 : at];
     sizes.final_centers = efforts[at].final_centers;
-    if (features <= MRC_MAP_FEATURES) return sizes;
+    if (features <= MRC_MAP_FEATURES || rows <= FEW_ROWS) return sizes;
     sizes.fitted = mrc_max(sizes.fitted, mrc_min(2 * sizes.fitted, MANY_FITTED));
     sizes.centers = mrc_max(sizes.centers, mrc_min(2 * sizes.centers, MANY_CENTERS));
     return sizes;
