@@ -74,7 +74,7 @@ def fit_mercer(job, timeout):
         scores, _ = run_json([job["program"], "eval", "-m", model, "--x", job["test"], "--threads", str(job["threads"]), "--quiet", "--json"],
                              timeout)
     found = {name: scores[name] for name in SCORES if isinstance(scores.get(name), float)}
-    return {**costs, "planned": train["plan"]["seconds"], "training": sum(train["phases"].values()),
+    return {**costs, "planned": train["predicted_seconds"],
             "search": (train.get("search") or {}).get("seconds", 0), "centers": train["centers"], "test_rows": scores["rows"], **found}
 
 

@@ -94,9 +94,9 @@ def seconds(groups):
 
 
 def planned(groups):
-    """Return the table of planned over real seconds of training, Mercer only."""
+    """Return the table of predicted over real seconds of the whole command, Mercer only."""
     own = {key: lines for key, lines in groups.items() if key[1][0] == "mercer"}
-    return grid(own, tables_of(own), lambda lines: f"{statistics.median(line['planned'] / line['training'] for line in lines):.2f}") if own else None
+    return grid(own, tables_of(own), lambda lines: f"{statistics.median(line['planned'] / line['seconds'] for line in lines):.2f}") if own else None
 
 
 def comparisons(groups, way, rival):
@@ -172,7 +172,7 @@ def part_sections(name, lines):
                        (f"Effort {DEFAULT_EFFORT} next to the defaults of the packages:", verdicts),
                        ("Number of tables with a better mean score of Mercer; in brackets its seconds over the package's (geometric mean):",
                         wins(groups)),
-                       ("Planned seconds of training over real ones, without the search:", planned(groups))):
+                       ("Predicted seconds of the whole command over real ones:", planned(groups))):
         if text:
             yield f"{said}\n"
             yield text

@@ -126,33 +126,51 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
     return self->searches ? mrc_effort_of(effort, self->info.rows, self->info.features).final_centers : plain_centers[effort - 1];
 }
 
+/* Predict the seconds of training and calibration. */
+static double predict_training(const mercer_fitting *self, const mercer_plan *plan)
+{
+    double folds = mrc_fit_is_cross_validated(self) ? 2 : 0, slower = mrc_plan_nominal_rate(self->context) / self->rate;
+    return (1 + folds) * plan->seconds * slower;
+}
+
 /* Predict the seconds of search, training and calibration with the current effort. */
-static double predict_seconds(mercer_fitting *self, double rate)
+static double predict_seconds(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
     mercer_plan plan;
     double search =
-        self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / rate : 0;
+        self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
     self->report.points = mrc_fit_points(&self->options, info);
     bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
-    /* Plans of cg assume 12 steps; the eight tables of docs/tables.md took 0.6 to 2.7 times the planned seconds. */
-    double training = known ? 2 * plan.seconds : 0, folds = mrc_fit_is_cross_validated(self) ? 2 : 0;
-    return search + (1 + folds) * training;
+    return search + (known ? predict_training(self, &plan) : 0);
+}
+
+/* The seconds since the fit was opened; 0 for a plan from sizes. */
+static double elapsed(const mercer_fitting *self)
+{
+    return self->opened > 0 ? mrc_seconds() - self->opened : 0;
+}
+
+void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
+{
+    if (self->rate > 0) self->report.predicted_seconds = elapsed(self) + predict_training(self, plan);
 }
 
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->options;
-    double rate = 0, seconds = 0;
+    double seconds = 0;
     self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
+    if (self->outer) return MERCER_OK;
+    MRC_TRY(mrc_plan_measure(self->context, &self->rate));
+    self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->budget > 0)) return MERCER_OK;
     /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->comm) self->deadline = self->opened + share * options->budget;
-    MRC_TRY(mrc_plan_measure(self->context, &rate));
     for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
-        seconds = predict_seconds(self, rate);
-        if (mrc_seconds() - self->opened + seconds <= options->budget) break;
+        seconds = predict_seconds(self);
+        if (elapsed(self) + seconds <= options->budget) break;
     }
     if (self->effort == 0) {
         self->effort = 1;
