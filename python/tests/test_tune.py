@@ -42,8 +42,7 @@ def test_search():
     assert set(search) == REPORT and search["skipped"] is None and search["effort"] == 3 and not search["cut"]
     assert 0 < search["error"] < 0.1 and search["r2"] == 1 - search["error"] and search["ridge"] > 0
     assert search["rows"] > 0 and search["held"] > 0 and search["seconds"] > 0
-    sizes = sorted(search["centers"])
-    assert len(sizes) == 3 and search["centers"][sizes[2]] <= search["centers"][sizes[0]]
+    assert search["centers"] == {600: search["error"]}  # folds: all rows
     stages = {step["stage"] for step in search["steps"]}
     assert {1, 2} < stages <= {1, 2, 3, 4}
     assert all(step["error"] > 0 and step["ridge"] > 0 for step in search["steps"])
@@ -51,6 +50,14 @@ def test_search():
     assert "\nsearch: effort 3, " in model.plan_["text"]
     again = KernelRegressor(random_state=0, n_jobs=2).fit(X[:600], Y[:600])
     assert again.model_.to_bytes() == model.model_.to_bytes()
+
+
+def test_errors_by_number_of_centers():
+    """From 1,200 rows on, errors at three numbers of centers."""
+    A = np.random.default_rng(4).normal(size=(1300, 6))
+    centers = KernelRegressor(**QUICK).fit(A, np.sin(2 * A[:, 0]) + np.abs(A[:, 1])).summary_["search"]["centers"]
+    sizes = sorted(centers)
+    assert len(sizes) == 3 and centers[sizes[2]] <= centers[sizes[0]]
 
 
 def test_efforts():

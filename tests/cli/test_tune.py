@@ -29,7 +29,7 @@ class Search(Case):
 
     def setUp(self):
         super().setUp()
-        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2)):
+        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2), ("many.csv", 1500, 3)):
             rows, targets = samples(n, seed)
             self.table(name, [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
 
@@ -60,10 +60,7 @@ class Tune(Search):
         for step in search["steps"]:
             self.assertEqual(set(step), {"stage", "error", "exponent", "ridge"})
             self.assertGreater(step["ridge"], 0)
-        sizes = [size["centers"] for size in search["sizes"]]
-        self.assertEqual(sizes, sorted(sizes))
-        self.assertEqual(len(sizes), 3)
-        self.assertEqual(search["error"], search["sizes"][-1]["error"])
+        self.assertEqual(search["sizes"], [{"centers": 600, "error": search["error"]}])  # folds: all rows
         self.assertAlmostEqual(told["plan"]["lambda"], 600 * search["ridge"], delta=1e-9 * told["plan"]["lambda"])
         self.assertEqual(told["centers"], 150)
         found = self.score()
@@ -72,7 +69,11 @@ class Tune(Search):
 
     def test_log_and_page(self):
         """The search, a chart of its steps and one of the numbers of centers, in the section Search of the page."""
-        self.train(*QUICK, "--log", "run.jsonl")
+        told = self.train("--x", "many.csv", "--target", "y", "--effort", "1", "--log", "run.jsonl")["search"]
+        sizes = [size["centers"] for size in told["sizes"]]
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertEqual(len(sizes), 3)
+        self.assertEqual(told["error"], told["sizes"][-1]["error"])
         events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
         search = [event for event in events if event["event"] == "search"]
         charts = [event for event in events if event["event"] == "chart" and event.get("section") == "Search"]
