@@ -126,6 +126,18 @@ static void test_classes(void **state)
     mercer_model_free(model);
 }
 
+static void assert_same_files(const char *one, const char *other)
+{
+    FILE *files[] = {fopen(one, "rb"), fopen(other, "rb")};
+    int bytes[2];
+    assert_true(files[0] && files[1]);
+    do {
+        for (int i = 0; i < 2; i++) bytes[i] = fgetc(files[i]);
+        assert_int_equal(bytes[0], bytes[1]);
+    } while (bytes[0] != EOF);
+    for (int i = 0; i < 2; i++) fclose(files[i]);
+}
+
 static void test_file(void **state)
 {
     (void)state;
@@ -143,6 +155,7 @@ static void test_file(void **state)
         if (i == 0) assert_succeeds(context, mercer_model_load(&again, context, path[0]));
     }
     assert_memory_equal(f[0], f[1], sizeof f[0]);
+    assert_same_files(path[0], path[1]);
     assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path[1]));
     assert_non_null(strstr(header, "\"format_version\":\"6\""));
     assert_non_null(strstr(header, "\"members\":\"3\""));
@@ -151,7 +164,8 @@ static void test_file(void **state)
     mercer_model_free(model);
 }
 
-/* Members have the same features and outputs, and are not trained further. */
+/* Members are single models with the same features and outputs, at most MERCER_MEMBERS; they are not trained
+   further. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -171,6 +185,12 @@ static void test_refusals(void **state)
     assert_non_null(mercer_model_member(model, K - 1)); /* as it was */
     assert_null(mercer_model_member(model, K));
     mercer_dataset_free(data);
+    mercer_model_free(other);
+    other = fit_one("laplace", false);
+    assert_fails(context, mrc_model_append(other, model), MERCER_ERROR_ARGUMENT, "at most 8 single models");
+    for (int i = K; i < MERCER_MEMBERS; i++)
+        assert_succeeds(context, mrc_model_append(model, fit_one("laplace", false)));
+    assert_fails(context, mrc_model_append(model, other), MERCER_ERROR_ARGUMENT, "at most 8 single models");
     mercer_model_free(other);
     mercer_model_free(model);
 }
