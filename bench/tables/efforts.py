@@ -1,98 +1,140 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""efforts.py [--efforts LIST] [--packages LIST] [--tables LIST] [--seeds N] [--output FILE]: score and time of `mercer train`.
+"""efforts.py [OPTIONS] --output FILE: score and time of `mercer train` at each effort, next to other packages.
 
-Trains every table of MERCER_DATA/tables with `mercer train` at each effort, and with other packages at their defaults, and scores the test
-rows of the files. The time of Mercer is that of the whole command, file reading included; the time of the others is that of their fit, on
-two threads. Prints a table; FILE gets one JSON line per fit, with machine and commit.
+Fits every table of a folder of MERCER_DATA with Mercer and with other packages, and scores the test rows. FILE gets one JSON line per fit.
+Fits that FILE has are skipped, so that a run can be interrupted and continued. The time of Mercer is that of the whole command; the time of
+a package is that of reading the training rows and of the fit, and `fit_seconds` that of the fit. A fit that fails or exceeds --timeout is
+recorded with the reason. The tables of summarize.py are printed at the end.
 """
 import argparse
 import json
+import math
 import os
 import platform
+import shlex
 import subprocess
 import sys
-import tempfile
-import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
+import fits  # noqa: E402
 import packages  # noqa: E402
+import summarize  # noqa: E402
+from effort_results import key_of, read  # noqa: E402
+from splits import FILES, TABLES, read_lines, split_files  # noqa: E402
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-TABLES = {"housing": "r2", "diamonds": "r2", "kin40k": "r2", "adult": "auc", "bank": "auc", "hr": "auc", "credit": "auc", "letter": "accuracy"}
 
 
-def run_json(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+def numbers(text):
+    return [int(part) for part in text.split(",") if part]
 
 
-def fit_mercer(program, folder, table, effort, seed):
-    path = os.path.join(folder, "tables", table)
-    with tempfile.TemporaryDirectory() as place:
-        model = os.path.join(place, "model.safetensors")
-        start = time.monotonic()
-        train = run_json(program, "train", "--x", f"{path}_train.csv.gz", "--target", "target", "-o", model, "--effort", str(effort),
-                         "--seed", str(seed), "--quiet", "--json")
-        seconds = time.monotonic() - start
-        scores = run_json(program, "eval", "-m", model, "--x", f"{path}_test.csv.gz", "--json")
-    return seconds, scores, {"planned": train["plan"]["seconds"], "search": train["search"]["seconds"], "centers": train["centers"]}
+def names(text):
+    return [part for part in text.split(",") if part]
 
 
-def fit_other(name, folder, table, seed):
-    import pandas
-    from sklearn import metrics
+def jobs_of(options):
+    """Return the jobs of a run, table by table: within a split first Mercer, then the packages."""
+    jobs = []
+    for table in options.tables or TABLES[options.folder]:
+        for split in range(options.splits) if options.splits else [FILES]:
+            for seed in range(options.seeds):
+                job = {"folder": options.folder, "table": table, "split": split, "seed": seed, "threads": options.threads}
+                jobs += [{**job, "package": "mercer", "effort": effort} for effort in options.efforts]
+                jobs += [{**job, "package": name, "trees": multiple} for name in options.packages for multiple in options.trees]
+    return jobs
 
-    train, test = (pandas.read_csv(os.path.join(folder, "tables", f"{table}_{part}.csv.gz")) for part in ("train", "test"))
-    y, wanted = train["target"], test["target"]
-    X, Xt = packages.frames(train, test)
-    words = list(X.select_dtypes("category").columns)
-    regression = TABLES[table] == "r2"
-    if name == "catboost":
-        X, Xt = packages.plain(X), packages.plain(Xt)
-    model = packages.make(name, regression, words, 2, seed, {})
-    start = time.monotonic()
-    model.fit(X, y)
-    seconds = time.monotonic() - start
-    if regression:
-        return seconds, {"r2": metrics.r2_score(wanted, model.predict(Xt))}, {}
-    P = model.predict_proba(Xt)
-    scores = {"accuracy": metrics.accuracy_score(wanted, model.classes_[P.argmax(1)]),
-              "log_loss": metrics.log_loss(wanted, P, labels=list(model.classes_))}
-    if len(model.classes_) == 2:
-        scores["auc"] = metrics.roc_auc_score(wanted == model.classes_[1], P[:, 1])
-    return seconds, scores, {}
+
+def problem_of(found, measure, rows):
+    """Return what is wrong with the scores of a fit, None if nothing is."""
+    if found["test_rows"] != rows:
+        return f"scored {found['test_rows']} of {rows} test rows"
+    if measure not in found:
+        return f"has no {measure}"
+    wrong = [name for name in fits.SCORES if name in found and not math.isfinite(found[name])]
+    return f"{wrong[0]} is not finite" if wrong else None
+
+
+def fit(job, rows, timeout):
+    """Return what a fit measured, or why it failed."""
+    try:
+        found = fits.fit(job, timeout)
+    except fits.Failed as error:
+        return {"failed": str(error)}
+    problem = problem_of(found, TABLES[job["folder"]][job["table"]], rows)
+    return {"failed": problem} if problem else {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def machine_of():
+    """Return the processor's name and the number of its cores."""
+    model = platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), model)
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def commit_of(program):
+    """Return the commit of the repository that holds the program, empty if none does."""
+    command = ["git", "-C", os.path.dirname(os.path.abspath(program)), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def run(jobs, options):
+    """Yield the line of each job. Jobs of the same table and split share files, so they must follow each other."""
+    facts = {"commit": commit_of(options.program), "machine": options.machine or machine_of(), "command": shlex.join(["efforts.py", *sys.argv[1:]])}
+    while jobs:
+        head = jobs[0]["table"], jobs[0]["split"]
+        count = next((i for i, job in enumerate(jobs) if (job["table"], job["split"]) != head), len(jobs))
+        with split_files(options.data, options.folder, *head) as (train, test):
+            rows = len(read_lines(test)[1])
+            for job in jobs[:count]:
+                found = fit({**job, "train": train, "test": test, "program": options.program}, rows, options.timeout)
+                yield {"bench": "efforts", **job, **found, **facts}
+        jobs = jobs[count:]
+
+
+def options_of():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", choices=list(TABLES), default="tables", help="folder of MERCER_DATA")
+    parser.add_argument("--tables", type=names, help="tables of the folder (default: all)")
+    parser.add_argument("--splits", type=int, default=0, help="number of random 80/20 splits (default: the split of the files)")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds on each split")
+    parser.add_argument("--efforts", type=numbers, default=[1, 2, 3, 4, 5], help="efforts of Mercer; '' for none")
+    parser.add_argument("--packages", type=names, default=["catboost", "lightgbm"], help=f"of {', '.join(packages.TREES)}; '' for none")
+    parser.add_argument("--trees", type=numbers, default=[1], help="multiples of a package's default number of trees, as 1,3,10")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds after which a fit has failed")
+    parser.add_argument("--retry", action="store_true", help="repeat the fits that failed")
+    parser.add_argument("--machine", default="", help="name of the machine (default: its processor)")
+    parser.add_argument("--program", default=os.path.join(ROOT, "build", "mercer"))
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="default: MERCER_DATA")
+    parser.add_argument("--output", required=True)
+    options = parser.parse_args()
+    if not options.data:
+        parser.error("MERCER_DATA is not set; set it or use --data")
+    unknown = [name for name in options.tables or () if name not in TABLES[options.folder]]
+    if unknown:
+        parser.error(f"--tables: folder '{options.folder}' has no table '{unknown[0]}'; use some of {', '.join(TABLES[options.folder])}")
+    missing = [name for name in options.packages if name not in packages.TREES or not packages.here(name)]
+    if missing:
+        parser.error(f"--packages: '{missing[0]}' is unknown or not installed; use some of {', '.join(packages.TREES)}")
+    return options
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--efforts", default="1,2,3,4,5")
-    parser.add_argument("--packages", default="catboost,lightgbm")
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--program", default=os.path.join(ROOT, "build", "mercer"))
-    parser.add_argument("--output")
-    options = parser.parse_args()
-    folder = os.environ.get("MERCER_DATA") or sys.exit("MERCER_DATA is not set")
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    efforts = [int(effort) for effort in options.efforts.split(",") if effort]
-    others = [name for name in options.packages.split(",") if name and packages.here(name)]
-    for table in options.tables.split(","):
-        for seed in range(options.seeds):
-            cases = [(f"mercer, effort {effort}", lambda effort=effort: fit_mercer(options.program, folder, table, effort, seed)) for effort in efforts]
-            cases += [(name, lambda name=name: fit_other(name, folder, table, seed)) for name in others]
-            for name, fit in cases:
-                seconds, scores, more = fit()
-                kept = {key: round(scores[key], 5) for key in ("r2", "accuracy", "auc", "log_loss") if isinstance(scores.get(key), float)}
-                entry = {"table": table, "seed": seed, "package": name, "seconds": round(seconds, 2), **kept, **more, "commit": commit,
-                         "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
-                print(f"{table:10} {seed} {name:18} {seconds:7.1f} s  {TABLES[table]} {scores[TABLES[table]]:.4f}", flush=True)
-                if options.output:
-                    with open(options.output, "a", encoding="utf-8") as file:
-                        file.write(json.dumps(entry) + "\n")
+    options = options_of()
+    known = read([options.output]) if os.path.exists(options.output) else []
+    done = {key_of(entry) for entry in known if not (options.retry and "failed" in entry)}
+    jobs = [job for job in jobs_of(options) if key_of(job) not in done]
+    with open(options.output, "a", encoding="utf-8") as file:
+        for entry in run(jobs, options):
+            print(json.dumps(entry), file=file, flush=True)
+            print(summarize.line_of(entry), file=sys.stderr, flush=True)
+    print("\n".join(summarize.sections(read([options.output]))))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

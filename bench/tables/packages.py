@@ -8,6 +8,7 @@ rbf: its default, linear, is ridge regression. Mercer gets the frames.
 import importlib.util
 
 KERNEL_ROWS = 8000
+DATE = r"\d{4}-\d\d-\d\d"
 
 
 def frames(train, test):
@@ -24,6 +25,22 @@ def frames(train, test):
             frame[name] = frame[name].where(frame[name].isna(), frame[name].astype(str)).astype(kinds[name])
         samples.append(frame)
     return samples
+
+
+def dates(frame):
+    """Replace every column of ISO dates by numbers: days since 2000, day of the year and hour."""
+    import pandas
+
+    columns = {}
+    for name in frame:
+        values = frame[name]
+        if pandas.api.types.is_numeric_dtype(values) or not values.dropna().astype(str).str.match(DATE).all():
+            columns[name] = values
+            continue
+        days = (pandas.to_datetime(values) - pandas.Timestamp("2000-01-01")) / pandas.Timedelta(days=1)
+        when = pandas.to_datetime(values).dt
+        columns |= {name: days, f"{name} day of the year": when.day_of_year, f"{name} hour": when.hour}
+    return pandas.DataFrame(columns)
 
 
 def plain(frame):
@@ -84,6 +101,7 @@ SPACES = {**_trees(), "kernelridge": [("alpha", 1e-4, 1e2, True), ("gamma", 1e-3
           "svm": [("C", 1e-1, 1e3, True), ("gamma", 1e-3, 1.0, True)]}
 NEEDS = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "histgb": "sklearn", "kernelridge": "sklearn", "svm": "sklearn"}
 NAMES = [*SPACES, "mercer"]
+TREES = {"lightgbm": ("n_estimators", 100), "xgboost": ("n_estimators", 100), "catboost": ("iterations", 1000), "histgb": ("max_iter", 100)}
 
 
 def here(name):
@@ -99,6 +117,12 @@ def draw(name, rng):
     if name == "kernelridge":
         found["kernel"] = str(rng.choice(["rbf", "laplacian"]))
     return found
+
+
+def trees(name, multiple):
+    """Return the parameter for a multiple of the default number of trees; none for the default itself."""
+    parameter, count = TREES[name]
+    return {parameter: multiple * count} if multiple != 1 else {}
 
 
 def make(name, regression, words, jobs, seed, parameters):

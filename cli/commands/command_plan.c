@@ -151,6 +151,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
     json_object_set_new(object, "members", json_integer(job->fit.members));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "memory", json_integer(job->fit.memory));
+    json_object_set_new(object, "predicted_seconds", cli_json_real(job->fit.predicted_seconds));
     if (shared) json_object_set_new(object, "ranks", ranks_json(&ranks));
     return cli_print_answer(object);
 }

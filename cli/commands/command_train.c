@@ -270,6 +270,7 @@ static int finish(run *r)
     json_object_set_new(object, "data", cli_data_json(&job->info));
     if (job->fit.search_steps != NULL) json_object_set_new(object, "search", cli_search_json(job));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
+    json_object_set_new(object, "predicted_seconds", cli_json_real(job->fit.predicted_seconds));
     return cli_print_answer(object);
 }
 

@@ -352,7 +352,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
                                    cli_ranks() > 1 ? "s" : "")
                       : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
                                    cli_bytes_text(budget, job->fit.memory)));
-    cli_table_row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
+    cli_table_row(table, "time", cli_format("about %s in all", cli_seconds_text(seconds, job->fit.predicted_seconds)));
     cli_table_print(table, file);
 }
 

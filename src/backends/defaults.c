@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
+#include "core/threads/parallel.h"
 #include "core/memory.h"
 #include "core/numbers/half.h"
 
@@ -31,12 +32,23 @@ mercer_status mrc_host_sync(mrc_backend *backend)
     return MERCER_OK;
 }
 
+enum { CLEARED_ROWS = 256 }; /* by a thread at a time */
+
+static void clear_rows(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const mercer_matrix *matrix = argument;
+    size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
+    int64_t end = mrc_min((piece + 1) * CLEARED_ROWS, matrix->rows);
+    /* Row by row: a view may be a part of something wider. */
+    for (int64_t i = piece * CLEARED_ROWS; i < end && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
+}
+
+/* In parallel because the first write to new memory takes longer than the write itself: the system clears pages. */
 static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
 {
-    (void)backend;
-    size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
-    /* Row by row: a view may be a part of something wider. */
-    for (int64_t i = 0; i < matrix->rows && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
+    mercer_matrix copy = *matrix;
+    mrc_parallel_for(backend->context->threads, (matrix->rows + CLEARED_ROWS - 1) / CLEARED_ROWS, clear_rows, &copy);
     return MERCER_OK;
 }
 

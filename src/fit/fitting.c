@@ -166,6 +166,7 @@ mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
     if (self->options.checkpoint && self->train.lambda == 0) self->train.lambda = plan->lambda;
     self->planned = strlen(plan->text);
+    mrc_fit_predict(self, plan);
     mrc_fit_describe_search(self, plan);
     return MERCER_OK;
 }

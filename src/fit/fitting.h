@@ -51,6 +51,7 @@ struct mercer_fitting {
     int effort;                         /* 1 to 5; 0: not chosen yet */
     double opened, deadline;            /* on the clock of mrc_seconds; deadline 0: none */
     bool late;                          /* training was stopped by the deadline */
+    double rate;                        /* measured flops per second in double; 0: not measured yet */
     bool searches;                      /* hyperparameters are searched, or were before the checkpoint */
     mrc_search_state search;            /* owned */
     const mrc_search_task *search_task; /* while it runs */
@@ -183,6 +184,8 @@ mercer_status mrc_fit_train_members(mercer_fitting *self);
 
 /* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
+/* Sets the predicted seconds of a fit whose search has ended, for its plan. */
+void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
 /* Whether the temperature is found by cross-validation. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
 /* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */

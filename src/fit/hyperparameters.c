@@ -123,38 +123,64 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
 int64_t mrc_fit_default_centers(const mercer_fitting *self)
 {
     int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
+    const mrc_effort sizes = mrc_effort_of(effort, self->info.rows, self->info.features);
     /* Three models with half the centers each take about as long as one with all of them. */
     bool halved = effort == MRC_MOST_EFFORT && (self->whole || mrc_fit_member_count(self) > 1);
-    return self->searches ? mrc_effort_of(effort).final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
+    return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
+}
+
+/* Predict the seconds of training and calibration. */
+static double predict_training(const mercer_fitting *self, const mercer_plan *plan)
+{
+    double folds = mrc_fit_is_cross_validated(self) ? 2 : 0, slower = mrc_plan_nominal_rate(self->context) / self->rate;
+    return (1 + folds) * plan->seconds * slower;
+}
+
+/* Predict the seconds of the search of one model. */
+static double predict_search(const mercer_fitting *self)
+{
+    const mercer_dataset_info *info = &self->info;
+    return self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
 }
 
 /* Predict the seconds of search, training and calibration with the current effort. */
-static double predict_seconds(mercer_fitting *self, double rate)
+static double predict_seconds(mercer_fitting *self)
 {
-    const mercer_dataset_info *info = &self->info;
     mercer_plan plan;
-    double search =
-        self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / rate : 0;
-    self->report.points = mrc_fit_points(&self->options, info);
+    self->report.points = mrc_fit_points(&self->options, &self->info);
     bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
-    /* Plans of cg assume 12 steps; the eight tables of docs/tables.md took 0.6 to 2.7 times the planned seconds. */
-    double training = known ? 2 * plan.seconds : 0, folds = mrc_fit_is_cross_validated(self) ? 2 : 0;
-    return (double)mrc_fit_member_count(self) * (search + (1 + folds) * training);
+    double each = predict_search(self) + (known ? predict_training(self, &plan) : 0);
+    return (double)mrc_fit_member_count(self) * each;
+}
+
+/* The seconds since the fit was opened; 0 for a plan from sizes. */
+static double elapsed(const mercer_fitting *self)
+{
+    return self->opened > 0 ? mrc_seconds() - self->opened : 0;
+}
+
+void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
+{
+    double training = self->rate > 0 ? predict_training(self, plan) : 0, others = (double)self->report.members - 1;
+    if (self->rate > 0)
+        self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->options;
-    double rate = 0, seconds = 0;
+    double seconds = 0;
     self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
+    if (self->outer || self->whole) return MERCER_OK;
+    MRC_TRY(mrc_plan_measure(self->context, &self->rate));
+    self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->budget > 0)) return MERCER_OK;
     /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->comm) self->deadline = self->opened + share * options->budget;
-    MRC_TRY(mrc_plan_measure(self->context, &rate));
     for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
-        seconds = predict_seconds(self, rate);
-        if (mrc_seconds() - self->opened + seconds <= options->budget) break;
+        seconds = predict_seconds(self);
+        if (elapsed(self) + seconds <= options->budget) break;
     }
     if (self->effort == 0) {
         self->effort = 1;
@@ -307,12 +333,11 @@ void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan)
                  report->search_seconds, report->search_cut ? " (ended by the budget)" : "");
     mrc_plan_say(plan, "search: kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance\n",
                  report->kernel, report->search_ridge, report->search_error);
-    mrc_plan_say(plan, "search: error with %lld, %lld, %lld centers: %.4g, %.4g, %.4g",
-                 (long long)report->search_centers[0], (long long)report->search_centers[1],
-                 (long long)report->search_centers[2], report->search_center_errors[0], report->search_center_errors[1],
-                 report->search_center_errors[2]);
+    for (int i = 0; i < MRC_SEARCH_SIZES && report->search_centers[0] > 0; i++)
+        mrc_plan_say(plan, "%s%lld centers: %.4g", i == 0 ? "search: held-out error with " : ", ",
+                     (long long)report->search_centers[i], report->search_center_errors[i]);
     if (isfinite(report->search_more_centers))
         mrc_plan_say(plan, "; twice the centers would remove about %.1f %% of the error",
                      100 * report->search_more_centers);
-    mrc_plan_say(plan, "\n");
+    if (report->search_centers[0] > 0) mrc_plan_say(plan, "\n");
 }

@@ -72,7 +72,7 @@ static mercer_status take_centers(ridge_search *self)
     for (int f = 0; f < folds; f++) from += rows->folds[f].count;
     MRC_TRY(mrc_scope_view(self->scope, &self->z, mrc_min(from, most), rows->x.cols, rows->x.dtype,
                            "centers of small fits"));
-    mrc_small_gather_centers(rows, &rows->x, &self->z);
+    mrc_small_gather_centers(rows, &self->z);
     return MERCER_OK;
 }
 
@@ -98,11 +98,11 @@ static mercer_status find_scale(ridge_search *self)
 static mercer_status compare(ridge_search *self, double *out)
 {
     mercer_context *context = self->fitting->context;
-    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
+    const mercer_kernel *kernel = &self->fitting->kernel;
     double errors[RIDGES], least = (double)INFINITY;
     for (int r = 0; r < RIDGES; r++) self->ridges[r] = relative_ridges[r] * self->scale;
-    MRC_TRY(mrc_small_fits_create(&fits, context, &self->rows, self->z.rows, self->ridges, RIDGES));
-    MRC_TRY(mrc_small_fits_try(fits, &self->fitting->kernel, &self->rows.x, &self->z, errors));
+    MRC_TRY(self->rows.held_out ? mrc_small_fits(context, &self->rows, kernel, &self->z, self->ridges, RIDGES, errors)
+                                : mrc_cross_validate(context, &self->rows, kernel, self->ridges, RIDGES, errors));
     for (int r = 0; r < RIDGES; r++) least = fmin(least, errors[r]);
     for (int r = 0; r < RIDGES && isfinite(least); r++)
         if (errors[r] <= (1 + SLACK) * least) *out = relative_ridges[r];

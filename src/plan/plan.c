@@ -51,6 +51,12 @@ static double effort_of(const mrc_plan_request *request, const mrc_capabilities 
 static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9, 75e9};
 _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate for every instruction set");
 
+double mrc_plan_nominal_rate(const mercer_context *context)
+{
+    mrc_capabilities machine = context->backend->ops->capabilities(context->backend);
+    return machine.rate_double > 0 ? machine.rate_double : per_thread[context->isa] * context->threads / 2;
+}
+
 static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;

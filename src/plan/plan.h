@@ -62,6 +62,8 @@ const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mer
 /* Returns the given option that leaves only the ridge to be searched, or NULL. */
 const char *mrc_plan_fixed(const mercer_fit_options *options);
 
+/* The flops per second in double that plans assume. */
+double mrc_plan_nominal_rate(const mercer_context *context);
 /* plan_rates.c: measures flops per second in double on this machine, in a few milliseconds. */
 mercer_status mrc_plan_measure(mercer_context *context, double *flops_per_second);
 

@@ -21,8 +21,10 @@ typedef struct mrc_descent_rows {
     const int64_t *order;  /* rows, those of unit u at start[u] .. start[u + 1] - 1 */
     const int64_t *start;  /* (units + 1) */
     int64_t units;
-    int64_t
-        early; /* with times, the number of units that training rows are drawn from: those before the others; else 0 */
+    /* With times: a draw takes its training rows from the units before one of the cuts, its held-out rows from the
+       others. */
+    const int64_t *cuts;
+    int64_t cut_count; /* 0: without times */
 } mrc_descent_rows;
 
 typedef struct mrc_descent {

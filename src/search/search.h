@@ -96,8 +96,10 @@ typedef struct mrc_effort {
     int64_t final_centers;          /* of the model, unless given */
 } mrc_effort;
 enum { MRC_DEFAULT_EFFORT = 3, MRC_MOST_EFFORT = 5 };
-/* Returns what an effort of 1 to 5 means. */
-mrc_effort mrc_effort_of(int effort);
+/* Without a given kernel, tables of more features than this have no map and no descent in norm 2. */
+enum { MRC_MAP_FEATURES = 40 };
+/* Returns the sizes of an effort of 1 to 5 for a table. */
+mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features);
 /* Estimates the flops of a search of n rows, d features and c outputs, in double. */
 double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c);
 

@@ -6,7 +6,7 @@
  *
  * Among ridges that few rows cannot tell apart the largest is the safest: s = min(1 %, 4 / held-out rows).
  *
- * Cost: n p^2 flops and p^3 / 3 for each ridge and fold.
+ * Cost: that of small_fits.h.
  */
 #include "search/search_parts.h"
 
@@ -15,14 +15,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { RIDGES = 7 };
+enum { RIDGES = 7, FOLD_RIDGES = 4 }; /* folds need no smaller ridges: descents are fits of as many rows */
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0
 
 /* Small fits of a candidate to at most `rows` training rows. */
 typedef struct scorer {
     mrc_small_rows rows;
-    mercer_matrix z;
     double ridges[MRC_RIDGES];
     int count;
 } scorer;
@@ -59,16 +58,18 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Score all ridges with p centers. */
-static mercer_status score(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
+/* Score all ridges with p centers; folds with all rows. */
+static mercer_status score(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel, int64_t p,
                            double *errors)
 {
-    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
-    MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(mrc_scope_view(&scope, &with->z, p, with->rows.x.cols, MERCER_F32, "centers of small fits"));
-    mrc_small_gather_centers(&with->rows, &with->rows.x, &with->z);
-    MRC_TRY(mrc_small_fits_create(&fits, self->task->context, &with->rows, p, with->ridges, with->count));
-    return mrc_small_fits_try(fits, kernel, &with->rows.x, &with->z, errors);
+    mercer_context *context = self->task->context;
+    mercer_matrix z;
+    MRC_SCOPE(scope, context);
+    if (!with->rows.held_out)
+        return mrc_cross_validate(context, &with->rows, kernel, with->ridges, with->count, errors);
+    MRC_TRY(mrc_scope_view(&scope, &z, p, with->rows.x.cols, MERCER_F32, "centers of small fits"));
+    mrc_small_gather_centers(&with->rows, &z);
+    return mrc_small_fits(context, &with->rows, kernel, &z, with->ridges, with->count, errors);
 }
 
 static int64_t training_rows(const mrc_small_rows *rows)
@@ -78,8 +79,7 @@ static int64_t training_rows(const mrc_small_rows *rows)
     return n;
 }
 
-/* Return the number of centers of small fits. Folds of few rows use all rows as centers: with nearly as many centers as
-   training rows of a fold, errors are larger than those of the final model. */
+/* Return the number of centers of small fits. */
 static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wanted)
 {
     int64_t n = training_rows(&with->rows);
@@ -102,12 +102,13 @@ static int64_t scored_rows(const mrc_small_rows *rows)
     return rows->held_out ? rows->folds[rows->count - 1].count : training_rows(rows);
 }
 
-/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and choose one at each; the last one stays. */
+/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and choose one at each; the last one stays. Folds
+   have one size. */
 static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
                                  mrc_search_result *out)
 {
     double errors[MRC_RIDGES];
-    for (int s = 0; s < MRC_SEARCH_SIZES; s++) {
+    for (int s = with->rows.held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
         int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
         if (size < 1) continue;
         MRC_TRY(score(self, with, kernel, size, errors));
@@ -124,7 +125,7 @@ mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidat
     double errors[MRC_RIDGES];
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(open_scorer(self, &scope, candidate, self->effort.score_rows, &with));
-    with.count = self->task->ridge >= 0 ? 1 : 3;
+    with.count = self->task->ridge >= 0 || !self->split.held_out ? 1 : 3;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
     int64_t p = size_for(self, &with, self->effort.score_size / 2);
@@ -142,9 +143,10 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     scorer with;
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
-    with.count = self->task->ridge >= 0 ? 1 : RIDGES;
+    with.count = self->task->ridge >= 0 ? 1 : self->split.held_out ? RIDGES : FOLD_RIDGES;
     for (int r = 0; r < with.count; r++)
-        with.ridges[r] = with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, 1 - 0.5 * r));
+        with.ridges[r] =
+            with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, (self->split.held_out ? 1 : 0.5) - 0.5 * r));
     result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
     return score_sizes(self, &with, &best->kernel, size_for(self, &with, self->effort.score_size), result);
 }

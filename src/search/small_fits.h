@@ -5,10 +5,12 @@
  *   alpha = (K'K + l w K(Z, Z))^-1 K'Y        K = K(X, Z),  w the total weight of the rows X,  l the ridge per unit
  *                                             of weight
  *
- * All in double, from points in float or double. Cost: n p^2 flops for K'K, p^3 / 3 for each ridge and fold. If Z = X,
- * K is a factor of both sides:
+ * All in double, from points in float or double. Cost: n p^2 flops for K'K, p^3 / 3 for each ridge. If Z = X, K is a
+ * factor of both sides:
  *
- *   alpha = (K + l n I)^-1 Y                  p^3 / 3 for each ridge, and no K'K
+ *   alpha = (K + l w I)^-1 Y                  p^3 / 3 for each ridge, and no K'K
+ *
+ * Few rows are cross-validated with all of them as centers (cross_validation.c).
  */
 #ifndef MRC_SEARCH_SMALL_FITS_H
 #define MRC_SEARCH_SMALL_FITS_H
@@ -33,23 +35,19 @@ typedef struct mrc_small_rows {
 } mrc_small_rows;
 
 /* Copies the first rows of the training folds, taken from the folds in turn, into z: random rows, by the order of the
-   split. x holds the rows of all folds, in the type of z. */
-void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *x, const mercer_matrix *z);
-
-typedef struct mrc_small_fits mrc_small_fits;
-
-/* Allocates for p centers, which must be rows by mrc_small_gather_centers. rows, ridges (count) are borrowed. */
-mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *context, const mrc_small_rows *rows,
-                                    int64_t p, const double *ridges, int count);
-void mrc_small_fits_free(mrc_small_fits *self);
-MRC_RELEASE(mrc_release_small_fits, mrc_small_fits, mrc_small_fits_free)
+   split. */
+void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *z);
 
 /* Jitter added before a Cholesky factorization, relative to the mean of the diagonal. */
 #define MRC_SMALL_JITTER 1e-10
 
-/* Sets errors (count): mean squared error of the scored rows for each ridge; infinity if the equations could not be
-   solved. x (rows, d), z (p, d) of one type. */
-mercer_status mrc_small_fits_try(mrc_small_fits *self, const mercer_kernel *kernel, const mercer_matrix *x,
-                                 const mercer_matrix *z, double *errors);
+/* Sets errors (count): mean squared error of the last fold for each ridge; infinity if the equations could not be
+   solved. z (p, d): centers by mrc_small_gather_centers, of the type of the rows. */
+mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
+                             const mercer_matrix *z, const double *ridges, int count, double *errors);
+/* Sets errors (count): mean squared error of all folds, each under the fit to all rows of the others. The folds follow
+   one another from row 0 to the last. */
+mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
+                                 const double *ridges, int count, double *errors);
 
 #endif

@@ -109,7 +109,7 @@ static void test_preconditioner(void **state)
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
                 plan.public_plan.bytes > preconditioner);
     assert_null(strstr(plan.public_plan.text, "polynomial"));
-    options.memory = GIB; /* the factor takes 0.75 GiB of it */
+    options.memory = GIB / 2; /* the factor takes 0.37 GiB of it */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0);
     options.memory = 8 * GIB;

@@ -73,9 +73,9 @@ static void check_followed(const job *self, const char *what)
 static void test_followed(void **state)
 {
     (void)state;
-    task t = task_open(context, "laplace:bandwidth=3", (sizes){2000, 1600, 5, 2}, 1, MERCER_F32);
+    task t = task_open(context, "laplace:bandwidth=3", (sizes){2600, 2400, 5, 2}, 1, MERCER_F32);
     int refined = 0, iterated = 0, halves = 0;
-    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 16 : 8) << 20) {
+    for (int64_t memory = 36 << 20; memory < 84 << 20; memory += (SANITIZED ? 16 : 8) << 20) {
         job self;
         mercer_train_options options = options_for(NULL);
         mercer_plan early = {.struct_size = sizeof early};
@@ -236,13 +236,14 @@ static void test_wide_bandwidth(void **state)
 }
 
 /*
- * Products in float tell such a kernel function's samples apart by rounding alone: conjugate gradients break down, named
- * with an error, chosen by auto with another solver in their place; a training that goes on takes that one at once.
+ * K(Z, Z) of a linear kernel has rank 5, and conjugate gradients without a ridge amplify rounding in all other
+ * directions until they break down: an error if the solver was named; with auto another solver continues, and a
+ * resumed training starts with that one.
  */
 static void test_replaced(void **state)
 {
     (void)state;
-    task t = task_open(context, "matern32:bandwidth=1e8", (sizes){1700, 1600, 5, 10}, 1, MERCER_F32);
+    task t = task_open(context, "linear", (sizes){1700, 1600, 5, 10}, 1, MERCER_F32);
     folder_open();
     const char *path = in_folder("state");
     for (int named = 0; named < (SANITIZED ? 1 : 2); named++) {

@@ -43,12 +43,13 @@ static mercer_kernel kernel_of(const char *text)
 /* Weights fitted to the rows that are not held out, with the ridge lambda itself. */
 static dense fit_to(dense k, dense zz, const bool *held, double lambda)
 {
-    dense a = dense_copy(zz), b = dense_new(P, C);
-    for (int64_t i = 0; i < P * P; i++) a.a[i] *= lambda;
+    int64_t p = zz.rows;
+    dense a = dense_copy(zz), b = dense_new(p, C);
+    for (int64_t i = 0; i < p * p; i++) a.a[i] *= lambda;
     for (int i = 0; i < N; i++) {
         if (held[i]) continue;
-        for (int j = 0; j < P; j++) {
-            for (int m = 0; m < P; m++) AT(a, j, m) += W[i] * AT(k, i, j) * AT(k, i, m);
+        for (int j = 0; j < p; j++) {
+            for (int m = 0; m < p; m++) AT(a, j, m) += W[i] * AT(k, i, j) * AT(k, i, m);
             for (int l = 0; l < C; l++) AT(b, j, l) += W[i] * AT(k, i, j) * Y[i][l];
         }
     }
@@ -64,14 +65,15 @@ static double error_on(dense k, dense alpha, const bool *held)
     for (int i = 0; i < N; i++)
         for (int l = 0; l < C && held[i]; l++) {
             double f = 0;
-            for (int j = 0; j < P; j++) f += AT(k, i, j) * AT(alpha, j, l);
+            for (int j = 0; j < alpha.rows; j++) f += AT(k, i, j) * AT(alpha, j, l);
             sum += W[i] * (f - Y[i][l]) * (f - Y[i][l]);
         }
     return sum;
 }
 
-/* The error over folds of 10 rows from fold `first` on, each held out once. The ridge is per unit of training weight. */
-static double score(dense k, dense zz, double ridge, int first)
+/* The error over folds of 10 rows from fold `first` on, each held out once. The ridge is per unit of training weight:
+   of the fit, or of a mean fit. */
+static double score(dense k, dense zz, double ridge, int first, bool mean)
 {
     double sum = 0, scored = 0, total = 0;
     for (int i = 0; i < N; i++) total += W[i];
@@ -80,7 +82,7 @@ static double score(dense k, dense zz, double ridge, int first)
         double own = 0;
         for (int i = 0; i < N; i++) held[i] = i / 10 == f;
         for (int i = 0; i < N; i++) own += held[i] ? W[i] : 0;
-        dense alpha = fit_to(k, zz, held, ridge * (total - own));
+        dense alpha = fit_to(k, zz, held, ridge * (mean ? total * (1 - 10.0 / N) : total - own));
         sum += error_on(k, alpha, held);
         scored += own;
         free(alpha.a);
@@ -98,25 +100,55 @@ static void test_errors(void **state)
     (void)state;
     static const double ridges[] = {1e-3, 1e-2, 0.3};
     mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=2");
-    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C), z = matrix_of(X, P, D);
-    dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
+    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C);
     for (int held_out = 0; held_out < 2; held_out++) {
+        mercer_matrix z = matrix_of(X, held_out ? P : N, D);
+        dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
         mrc_small_rows rows = {.x = x, .y = y, .weights = W, .count = 4, .held_out = held_out};
-        mrc_small_fits *fits = NULL;
         double errors[3];
         for (int f = 0; f < 4; f++) rows.folds[f] = (mrc_span){10 * f, 10};
-        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, ridges, 3));
-        for (int again = 0; again < 2; again++) { /* the sums of folds are restored after each call */
-            assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors));
-            for (int r = 0; r < 3; r++) {
-                double wanted = score(k, zz, ridges[r], held_out ? 3 : 0);
-                assert_that(fabs(errors[r] - wanted) < 1e-6 * wanted, "held out %d, ridge %g: %.12g, one by one %.12g",
-                            held_out, ridges[r], errors[r], wanted);
+        assert_succeeds(context, held_out ? mrc_small_fits(context, &rows, &kernel, &z, ridges, 3, errors)
+                                          : mrc_cross_validate(context, &rows, &kernel, ridges, 3, errors));
+        for (int r = 0; r < 3; r++) {
+            double wanted = score(k, zz, ridges[r], held_out ? 3 : 0, !held_out);
+            assert_that(fabs(errors[r] - wanted) < 1e-6 * wanted, "held out %d, ridge %g: %.12g, one by one %.12g",
+                        held_out, ridges[r], errors[r], wanted);
+        }
+        free(k.a), free(zz.a);
+    }
+}
+
+/* Folds of different sizes, one of them empty, and rows of weight 0, which count for nothing: the errors are those
+   without these rows, up to the jitter. */
+static void test_folds(void **state)
+{
+    (void)state;
+    enum { KEPT = 33 };
+    static const double ridges[] = {1e-2};
+    static double points[N][D], targets[N][C], weights[N];
+    static const int64_t counts[2][4] = {{9, 0, 20, 4}, {12, 0, 24, 4}};
+    double errors[2];
+    mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=2");
+    for (int all = 0; all < 2; all++) {
+        mrc_small_rows rows = {.x = matrix_of(points, all ? N : KEPT, D),
+                               .y = matrix_of(targets, all ? N : KEPT, C),
+                               .weights = weights,
+                               .count = 4};
+        int64_t n = 0, from = 0;
+        for (int f = 0; f < 4; f++) {
+            rows.folds[f] = (mrc_span){n, counts[all][f]};
+            for (int64_t i = 0; i < counts[all][f]; i++, n++) {
+                bool kept = i < counts[0][f];
+                memcpy(points[n], X[kept ? from : N - 1 - n % 7], sizeof points[n]);
+                memcpy(targets[n], Y[kept ? from : N - 1 - n % 7], sizeof targets[n]);
+                weights[n] = kept ? W[from] : 0;
+                from += kept;
             }
         }
-        mrc_small_fits_free(fits);
+        assert_succeeds(context, mrc_cross_validate(context, &rows, &kernel, ridges, 1, &errors[all]));
     }
-    free(k.a), free(zz.a);
+    assert_that(fabs(errors[0] - errors[1]) < 1e-6 * errors[0], "%.12g, with rows of weight 0 %.12g", errors[0],
+                errors[1]);
 }
 
 /* Points in float: kernel values are off by 1e-7 each, 12 of them, times a condition of 1e3 over the ridge's share. */
@@ -132,11 +164,8 @@ static void test_float(void **state)
         mercer_matrix x = mercer_matrix_view(wide ? (void *)X : (void *)single, N, D, wide ? MERCER_F64 : MERCER_F32);
         mercer_matrix z = x;
         mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .weights = W, .count = 2, .held_out = true};
-        mrc_small_fits *fits = NULL;
         z.rows = P, rows.folds[0] = (mrc_span){0, 30}, rows.folds[1] = (mrc_span){30, 10};
-        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, ridges, 1));
-        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, &errors[wide]));
-        mrc_small_fits_free(fits);
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, &z, ridges, 1, &errors[wide]));
     }
     assert_that(fabs(errors[0] - errors[1]) < 1e-3 * errors[1], "in float %g, in double %g", errors[0], errors[1]);
 }
@@ -150,7 +179,7 @@ static void test_centers(void **state)
     mercer_matrix x = matrix_of(X, N, D), z = matrix_of(centers, 7, D);
     mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .count = 3, .held_out = true};
     rows.folds[0] = (mrc_span){2, 11}, rows.folds[1] = (mrc_span){15, 2}, rows.folds[2] = (mrc_span){30, 10};
-    mrc_small_gather_centers(&rows, &x, &z);
+    mrc_small_gather_centers(&rows, &z);
     for (int i = 0; i < 7; i++) assert_memory_equal(centers[i], X[wanted[i]], sizeof centers[i]);
 }
 
@@ -171,11 +200,8 @@ static void test_whole(void **state)
         mrc_small_rows rows = {
             .x = x, .y = matrix_of(Y, N, C), .weights = whole ? NULL : ones, .count = 3, .held_out = true};
         rows.folds[0] = (mrc_span){0, 16}, rows.folds[1] = (mrc_span){20, 14}, rows.folds[2] = (mrc_span){34, 6};
-        mrc_small_fits *fits = NULL;
-        mrc_small_gather_centers(&rows, &x, &z);
-        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, FITTED, ridges, 3));
-        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors[whole]));
-        mrc_small_fits_free(fits);
+        mrc_small_gather_centers(&rows, &z);
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, &z, ridges, 3, errors[whole]));
     }
     for (int r = 0; r < 3; r++)
         assert_that(fabs(errors[0][r] - errors[1][r]) < 1e-6 * errors[0][r], "ridge %g: %.12g, %.12g", ridges[r],
@@ -184,7 +210,8 @@ static void test_whole(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_float),
-                                       cmocka_unit_test(test_centers), cmocka_unit_test(test_whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_folds),
+                                       cmocka_unit_test(test_float), cmocka_unit_test(test_centers),
+                                       cmocka_unit_test(test_whole)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -11,12 +11,17 @@
  * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
  * approximated (normal_preconditioner.c, which has both).
  *
- * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
- * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
- * below |Y|^2 in sum.
+ * Factors are in float if products are and the backend has such factors: half the time and memory, and the jitter delta
+ * is far above their rounding. K_ZZ v is then formed with K_ZZ itself, because L L' - delta I would be off by eps times
+ * its norm.
+ *
+ * delta = max(sqrt(eps), p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in every
+ * direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger delta costs steps: with
+ * 8 p eps kin40k (p = 6,000) takes 30 steps to a loss of .00240, with p eps 20 to .00236.
  *
  * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
- * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
+ * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2), in float
+ * 4 p^2 (12 p^2); four
  * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
  *
  * Vectors and sums are divided among ranks as the centers are; nothing but the factors' own products needs them
@@ -77,7 +82,7 @@ mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact)
 void mrc_normal_destroy(mrc_normal *self)
 {
     if (!self->backend) return;
-    mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->all, &self->sum,
+    mercer_matrix *all[] = {&self->l, &self->ridged, &self->kernel, &self->both, &self->all, &self->sum,
                             &self->v, &self->h,      &self->f,    &self->y,   &self->g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
     mrc_preconditioner_destroy(&self->preconditioner);

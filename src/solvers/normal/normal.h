@@ -12,8 +12,9 @@ typedef struct mrc_normal {
     mrc_centers *centers;
     mrc_backend *backend;
     int64_t p, c;
-    mercer_matrix l;                   /* (p, p) L L' = K(Z,Z) + shift I */
+    mercer_matrix l;                   /* (p, p) L L' = K(Z,Z) + shift I; f32 or f64 */
     mercer_matrix ridged;              /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    mercer_matrix kernel;              /* (p, p) K(Z,Z), if the factors are f32 and lambda > 0; else empty */
     mrc_preconditioner preconditioner; /* instead of both, if the exact solver says so */
     double shift;                      /* delta: small, for the preconditioner only */
     double rounding;                   /* rho */

@@ -5,7 +5,7 @@
  * preconditioner has of it. The factors are the same on every rank, for p that fit one; of the other every rank has a
  * share.
  *
- *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double
+ *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 4 or 8 p^2 bytes
  *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
  * The second wants a spectrum that falls slowly behind its first q values, as those of Laplace kernels do: MNIST, p =
@@ -81,7 +81,7 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
                                    double *mean)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix probes = mrc_shaped(block, self->p, PROBES);
+    mercer_matrix probes = mrc_shaped(block, self->p, PROBES); /* of the type of the factor */
     mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
     mrc_rng rng = {0, 0x73686966u};
     for (int64_t j = 0; j < PROBES; j++) {
@@ -102,7 +102,7 @@ static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double
     double sums[SHIFT_SAMPLES], *signs, seen, trace;
     mercer_matrix block;
     MRC_SCOPE(scope, self->centers->context);
-    MRC_TRY(mrc_scope_matrix(&scope, self->backend, &block, self->p, SHIFT_SAMPLES, MERCER_F64, "a sample's block"));
+    MRC_TRY(mrc_scope_matrix(&scope, self->backend, &block, self->p, SHIFT_SAMPLES, self->l.dtype, "a sample's block"));
     MRC_TRY(mrc_scope_alloc(&scope, &signs, self->p, sizeof *signs, "random signs"));
     MRC_TRY(measure_samples(self, z, &block, sums, &seen));
     MRC_TRY(measure_trace(self, &block, sums, signs, &trace));
@@ -118,12 +118,13 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
 {
     double lambda = self->exact->lambda, t;
     mrc_spd job = {.points = z, .what = "K(Z, Z)"};
+    if (self->kernel.data) job.points = NULL, job.matrix = &self->kernel;
     MRC_TRY(find_shift(self, z, &t));
     mrc_log(self->centers->context, MERCER_LOG_DEBUG, "conjugate gradients: shift %.3e of the preconditioner",
             t / mean);
     if (lambda > 0) {
         job.shift = lambda * (double)self->p / self->mass + t;
-        MRC_TRY(mrc_matrix_create(self->backend, &self->ridged, self->p, self->p, MERCER_F64, "the preconditioner"));
+        MRC_TRY(mrc_matrix_create(self->backend, &self->ridged, self->p, self->p, self->l.dtype, "the preconditioner"));
         return mrc_spd_factor(self->centers, &job, &self->ridged, &relative, NULL);
     }
     if (t <= self->shift) return MERCER_OK;
@@ -171,17 +172,32 @@ static mercer_status make_preconditioner(mrc_normal *self)
     return find_rounding(self, self->preconditioner.mean);
 }
 
+/* Factors in float need all of a vector in float, which ranks do not have. */
+static mercer_dtype factor_type(const mrc_normal *self)
+{
+    bool single = self->centers->real == MERCER_F32 && self->centers->comm->ranks == 1 &&
+                  self->backend->ops->capabilities(self->backend).float_factors;
+    return single ? MERCER_F32 : MERCER_F64;
+}
+
 static mercer_status factor(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = self->backend;
     double eps = centers->real == MERCER_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    double least = fmin(fmax(sqrt(eps), 8 * (double)self->p * eps), 0.01), relative = least, mean = 0;
+    double least = fmin(fmax(sqrt(eps), (double)self->p * eps), 0.01), relative = least, mean = 0;
     mercer_matrix z;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_centers_gather_all(centers, &scope, &z));
     mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
-    MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, MERCER_F64, "the factor of K(Z, Z)"));
+    mercer_dtype type = factor_type(self);
+    MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, type, "the factor of K(Z, Z)"));
+    if (type == MERCER_F32 && self->exact->lambda > 0) {
+        MRC_TRY(mrc_matrix_create(backend, &self->kernel, self->p, self->p, type, "K(Z, Z)"));
+        mrc_centers_tell(centers, "kernel matrix of centers", -1);
+        MRC_TRY(mrc_points_eval(centers, &z, &z, &self->kernel));
+        job.points = NULL, job.matrix = &self->kernel;
+    }
     MRC_TRY(mrc_spd_factor(centers, &job, &self->l, &relative, &mean));
     if (relative > least) self->exact->jitter = relative;
     self->shift = relative * mean;
@@ -234,11 +250,19 @@ static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, cons
         MRC_TRY(mrc_preconditioner_apply(&self->preconditioner, &v));
         return widen_field(self, &v, z);
     }
+    const mercer_matrix *second = self->exact->lambda > 0 ? &self->ridged : &self->l;
+    if (self->l.dtype == MERCER_F32) {
+        mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
+        MRC_TRY(round_field(self, r, z, &v));
+        MRC_TRY(mrc_spd_solve(self->centers, &self->l, &v));
+        MRC_TRY(mrc_spd_solve(self->centers, second, &v));
+        return widen_field(self, &v, z);
+    }
     bool ranks = self->centers->comm->ranks > 1;
     mercer_matrix all = ranks ? whole_vector(self, 0) : *z;
     MRC_TRY(mrc_centers_range(self->centers, r, 0, self->p, &all));
     MRC_TRY(mrc_spd_solve(self->centers, &self->l, &all));
-    MRC_TRY(mrc_spd_solve(self->centers, self->exact->lambda > 0 ? &self->ridged : &self->l, &all));
+    MRC_TRY(mrc_spd_solve(self->centers, second, &all));
     if (!ranks) return MERCER_OK;
     mercer_matrix own = own_rows(self, &all);
     return self->backend->ops->copy(self->backend, z, &own);
@@ -254,10 +278,12 @@ mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, 
 
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out)
 {
-    if (self->exact->preconditioner_sizes.basis > 0) {
+    if (self->exact->preconditioner_sizes.basis > 0 || self->kernel.data) {
         mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c), h = mrc_shaped(&self->h, self->h.rows, self->c);
         MRC_TRY(round_field(self, x, out, &v));
-        MRC_TRY(mrc_preconditioner_times(&self->preconditioner, &v, &h));
+        /* K is symmetric, and a product with K' reads it as it is stored. */
+        MRC_TRY(self->kernel.data ? mrc_counted_gemm(self->centers, true, false, 1, &self->kernel, &v, 0, &h)
+                                  : mrc_preconditioner_times(&self->preconditioner, &v, &h));
         return widen_field(self, &h, out);
     }
     mercer_matrix all = *x, half = mrc_shaped(&self->both, self->both.rows, self->c), product = *out;
@@ -280,11 +306,18 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, products = lambda > 0 ? 2 : 0;
     double second = p * ((lambda > 0 ? p : 0.0) + 2.0), sample = p * (SHIFT_SAMPLES + 1.0);
-    once->held.whole = 8 * (p * p + fmax(second, sample));
+    bool single = problem->float_factors && problem->real_size == 4 && problem->ranks <= 1;
+    double size = single ? 4 : 8, kernel = single && lambda > 0 ? p * p : 0;
+    once->held.whole = size * (kernel + p * p + fmax(second, sample));
     if (problem->ranks > 1) once->held.whole += 16 * p * c + p * d * (double)problem->point_size;
-    once->doubles = once->alike = (lambda > 0 ? 2 : 1) * (2 * p * p * mrc_problem_features(problem) + p * p * p / 3);
+    double pairs = 2 * p * p * mrc_problem_features(problem), factors = (lambda > 0 ? 2 : 1) * p * p * p / 3;
+    if (single)
+        once->flops = pairs + factors;
+    else
+        once->doubles = (lambda > 0 ? 2 : 1) * pairs + factors;
+    once->alike = once->flops + once->doubles;
     each->waiting = each->alike = 4 * p * p * c;
-    each->read = 4 * 8 * p * p;
+    each->read = 4 * size * p * p;
     mrc_cost_rows(each, problem, (1 + products) * p * c * 8, 1 + products);
     mrc_cost_sums(each, problem, 8 * c, lambda > 0 ? 7 : 6);
 }

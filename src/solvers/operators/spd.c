@@ -2,11 +2,11 @@
 /*
  * Cholesky factors with a fallback.
  *
- *   L L' = A + (shift + jitter) I        A (p, p) f64, symmetric positive semi-definite up to rounding
- *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4
+ *   L L' = A + (shift + jitter) I        A (p, p) symmetric positive semi-definite up to rounding, in the type of L
+ *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4; in float up to 1
  *   or (L L')^-1 in its place, of several matrices at once where none of them needs a jitter
  *
- * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each try; 8 p^2 bytes, which the caller gives.
+ * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each try; p^2 numbers, which the caller gives.
  *
  * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal, so an eigenvalue below that may come
  * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p is
@@ -28,6 +28,8 @@
 #include <math.h>
 
 static const double LARGEST_JITTER = 1e-4, ROUNDING_HARM = 0.1;
+/* Factors in float serve preconditioners, which may be far off. */
+static const double LARGEST_FLOAT_JITTER = 1;
 
 static mercer_matrix diagonal_of(const mercer_matrix *a)
 {
@@ -59,7 +61,7 @@ static mercer_status factorise(mrc_centers *centers, const mrc_spd *job, const m
     return MERCER_OK;
 }
 
-/* A + (shift + relative mean) I into l; *mean: mean diagonal of A. ones (p, 1). */
+/* Form A + (shift + relative mean) I in l; *mean: mean diagonal of A. ones (p, 1) of the type of l. */
 static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, const mercer_matrix *ones,
                           double relative, double *mean)
 {
@@ -78,7 +80,9 @@ static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer
 static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                  const mercer_matrix *ones, double *pivots, double *relative, double *mean)
 {
-    double first = 16 * DBL_EPSILON * (double)l->rows, least;
+    bool single = l->dtype == MERCER_F32;
+    double first = 16 * (single ? (double)FLT_EPSILON : DBL_EPSILON) * (double)l->rows, least;
+    double largest = single ? LARGEST_FLOAT_JITTER : LARGEST_JITTER;
     *mean = 0;
     for (double rho = *relative;;) {
         if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
@@ -88,23 +92,25 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
         if (is_sound(least, l->rows, *mean)) {
             if (rho > *relative)
                 mrc_log(centers->context, MERCER_LOG_WARNING,
-                        "%s is singular in double precision: %.1e of its mean diagonal was added", job->what, rho);
+                        "%s is singular in %s precision: %.1e of its mean diagonal was added", job->what,
+                        single ? "single" : "double", rho);
             *relative = rho;
             return MERCER_OK;
         }
         rho = rho > 0 ? 10 * rho : first;
-        if (rho > LARGEST_JITTER || !isfinite(*mean))
+        if (rho > largest || !isfinite(*mean))
             return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
                             "%s is not positive definite, not even with %.0e of its mean diagonal (%g) added",
-                            job->what, LARGEST_JITTER, *mean);
+                            job->what, largest, *mean);
     }
 }
 
-/* A column of rows ones, and room for as many numbers of the host. */
-static mercer_status make_ones(mrc_scope *scope, mrc_backend *backend, int64_t rows, mercer_matrix *ones,
+/* Allocate a column of ones, of the length and type of a matrix, and as many doubles in host memory. */
+static mercer_status make_ones(mrc_scope *scope, mrc_backend *backend, const mercer_matrix *like, mercer_matrix *ones,
                                double **pivots)
 {
-    MRC_TRY(mrc_scope_matrix(scope, backend, ones, rows, 1, MERCER_F64, "a column of ones"));
+    int64_t rows = like->rows;
+    MRC_TRY(mrc_scope_matrix(scope, backend, ones, rows, 1, like->dtype, "a column of ones"));
     MRC_TRY(mrc_scope_alloc(scope, pivots, rows, sizeof **pivots, "pivots"));
     for (int64_t i = 0; i < rows; i++) (*pivots)[i] = 1;
     mercer_matrix host = mrc_view(*pivots, rows, 1, MERCER_F64);
@@ -117,7 +123,7 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
     mercer_matrix ones;
     double unused, *pivots;
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(make_ones(&scope, centers->backend, l->rows, &ones, &pivots));
+    MRC_TRY(make_ones(&scope, centers->backend, l, &ones, &pivots));
     return try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
 }
 
@@ -214,7 +220,7 @@ mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const merc
     mercer_matrix ones, all = factors[0].l;
     double *means, *least, *unused, n = (double)all.rows;
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(make_ones(&scope, centers->backend, all.rows, &ones, &unused));
+    MRC_TRY(make_ones(&scope, centers->backend, &all, &ones, &unused));
     MRC_TRY(mrc_scope_alloc(&scope, &means, 2 * count, sizeof *means, "pivots"));
     least = means + count;
     for (int64_t i = 0; i < count; i++) {

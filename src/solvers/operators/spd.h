@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cholesky factors in double of p x p matrices that may be numerically singular: a jitter is added only if needed. */
+/* Cholesky factors of p x p matrices that may be numerically singular: a jitter is added only if needed. */
 #ifndef MRC_SOLVERS_OPERATORS_SPD_H
 #define MRC_SOLVERS_OPERATORS_SPD_H
 
 #include "solvers/operators/center_shards.h"
 
-/* What is factored: K(points, points) if points are given, else the matrix (p, p) f64; plus shift on the diagonal. */
+/* What is factored: K(points, points) if points are given, else the matrix (p, p) of the type of L; plus shift on the
+   diagonal. */
 typedef struct mrc_spd {
     const mercer_matrix *points;
     const mercer_matrix *matrix;
@@ -15,9 +16,9 @@ typedef struct mrc_spd {
 } mrc_spd;
 
 /*
- * L L' = A + shift I + relative mean I, L (p, p) f64 lower, mean: the mean diagonal of A, which *mean gets if not NULL.
- * *relative, in: tried first (0: none), out: what it took. It is raised to 16 eps p and then by 10; beyond 1e-4 the
- * call fails with MERCER_ERROR_NUMERIC.
+ * L L' = A + shift I + relative mean I, L (p, p) lower, f64 or, if the backend has float factors, f32; mean: the mean
+ * diagonal of A, which *mean gets if not NULL. *relative, in: tried first (0: none), out: what it took. It is raised to
+ * 16 eps p and then by 10; beyond 1e-4, or 1 in f32, the call fails with MERCER_ERROR_NUMERIC.
  */
 mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *relative,
                              double *mean);
@@ -47,7 +48,7 @@ double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 /* True if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */
 bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_norm, double b_norm);
 
-/* B (p, c) f64 becomes (L L')^-1 B. */
+/* B (p, c) of the type of L becomes (L L')^-1 B. */
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
 
 /*

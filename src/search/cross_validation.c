@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The cross-validated error of kernel ridge regression, all folds from one factor. K is that of all n rows, rows and
+ * columns times the roots of the weights, Y likewise; w is the weight of all rows but a mean fold, I_v the columns of
+ * the identity at the rows of fold v:
+ *
+ *   L L' = K + (l w + 1e-10 tr(K) / n) I      F_v = L^-1 I_v      t = L^-1 Y      Y_v - f_v = (F_v' F_v)^-1 F_v' t
+ *
+ * F_v' F_v is the block of the inverse at v, from which the residual of a fit without these rows follows (the
+ * leave-one-out identity, for blocks). Rows of F_v before fold v are 0. Cost: 2 n^3 / 3 flops and n^3 / (2 folds) for
+ * each ridge; one fit per fold would take a third of folds n^3. Memory: 2 n^2 doubles and (n + n_v) n_v.
+ */
+#include "search/small_fits.h"
+
+#include "core/matrix.h"
+
+#include <math.h>
+
+typedef struct validation {
+    mrc_backend *backend;
+    const mrc_small_rows *rows;
+    mercer_matrix k, factor;   /* (n, n) */
+    mercer_matrix y, t;        /* (n, c) */
+    mercer_matrix part, block; /* (n, most), (most, most): F_v, F_v' F_v of the largest fold */
+    mercer_matrix residual;    /* (most, c) */
+    mercer_matrix ones;        /* (n, 1) */
+    double *numbers;           /* (n, c or more) */
+} validation;
+
+static mercer_status open_matrices(validation *self, mrc_scope *scope)
+{
+    static const char what[] = "cross-validation";
+    int64_t n = self->rows->x.rows, c = self->rows->y.cols, most = 1;
+    for (int f = 0; f < self->rows->count; f++) most = mrc_max(most, self->rows->folds[f].count);
+    const struct {
+        mercer_matrix *matrix;
+        int64_t rows, cols;
+    } all[] = {{&self->k, n, n},       {&self->factor, n, n},      {&self->y, n, c},           {&self->t, n, c},
+               {&self->part, n, most}, {&self->block, most, most}, {&self->residual, most, c}, {&self->ones, n, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        MRC_TRY(mrc_scope_reserve(scope, self->backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(n, c), sizeof *self->numbers, what));
+    for (int64_t i = 0; i < n; i++) self->numbers[i] = 1;
+    mercer_matrix ones = mrc_view(self->numbers, n, 1, MERCER_F64);
+    return self->backend->ops->copy(self->backend, &self->ones, &ones);
+}
+
+/* Set K and Y; *mass: total weight. */
+static mercer_status evaluate(const validation *self, const mercer_kernel *kernel, double *mass)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_small_rows *rows = self->rows;
+    mrc_pair pair = {.kernel = kernel, .x = &rows->x, .z = &rows->x};
+    *mass = (double)rows->x.rows;
+    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &self->k));
+    MRC_TRY(backend->ops->copy(backend, &self->y, &rows->y));
+    if (!rows->weights) return MERCER_OK;
+    *mass = 0;
+    for (int64_t i = 0; i < rows->x.rows; i++) {
+        *mass += rows->weights[i];
+        self->numbers[i] = sqrt(rows->weights[i]);
+    }
+    MRC_TRY(backend->ops->scale_rows(backend, &self->k, self->numbers));
+    MRC_TRY(backend->ops->scale_columns(backend, &self->k, self->numbers));
+    return backend->ops->scale_rows(backend, &self->y, self->numbers);
+}
+
+/* Factorize, and set t. */
+static mercer_status fit(const validation *self, double penalty)
+{
+    mrc_backend *backend = self->backend;
+    int64_t n = self->k.rows;
+    double trace = 0;
+    mercer_matrix from = mrc_columns(&self->k, 0, 1), to = mrc_columns(&self->factor, 0, 1),
+                  seen = mrc_view(self->numbers, n, 1, MERCER_F64);
+    from.ld = to.ld = n + 1; /* their diagonals */
+    MRC_TRY(backend->ops->copy(backend, &seen, &from));
+    for (int64_t i = 0; i < n; i++) trace += self->numbers[i];
+    MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
+    MRC_TRY(backend->ops->axpby(backend, penalty + MRC_SMALL_JITTER * trace / (double)n, &self->ones, 1, &to));
+    MRC_TRY(backend->ops->cholesky(backend, &self->factor));
+    MRC_TRY(backend->ops->copy(backend, &self->t, &self->y));
+    return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
+}
+
+/* Add the squared residuals of a fold. */
+static mercer_status add_fold(const validation *self, mrc_span fold, double *sum)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_backend_ops *ops = backend->ops;
+    int64_t a = fold.first, k = fold.count, rest = self->k.rows - a, c = self->y.cols;
+    mercer_matrix part = mrc_block(&self->part, 0, 0, rest, k), square = mrc_rows(&part, 0, k),
+                  block = mrc_block(&self->block, 0, 0, k, k), residual = mrc_rows(&self->residual, 0, k),
+                  t = mrc_rows(&self->t, a, rest), factor = mrc_block(&self->factor, a, a, rest, rest);
+    mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = &part, .b = &t, .c = &residual};
+    MRC_TRY(ops->clear(backend, &part));
+    MRC_TRY(mrc_set_identity(backend, &square));
+    MRC_TRY(ops->triangular_solve(backend, &factor, false, &part));
+    MRC_TRY(ops->gram(backend, 1, &part, 0, &block));
+    MRC_TRY(ops->gemm(backend, &product));
+    MRC_TRY(ops->cholesky(backend, &block));
+    MRC_TRY(ops->triangular_solve(backend, &block, false, &residual));
+    MRC_TRY(ops->triangular_solve(backend, &block, true, &residual));
+    MRC_TRY(ops->column_dots(backend, &residual, &residual, self->numbers));
+    for (int64_t l = 0; l < c; l++) *sum += self->numbers[l];
+    return MERCER_OK;
+}
+
+static mercer_status score(const validation *self, double penalty, double *sum)
+{
+    *sum = 0;
+    MRC_TRY(fit(self, penalty));
+    for (int f = 0; f < self->rows->count; f++)
+        if (self->rows->folds[f].count > 0) MRC_TRY(add_fold(self, self->rows->folds[f], sum));
+    return MERCER_OK;
+}
+
+mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
+                                 const double *ridges, int count, double *errors)
+{
+    validation self = {.backend = context->backend, .rows = rows};
+    double mass, share = 1 - 1 / (double)rows->count;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(open_matrices(&self, &scope));
+    MRC_TRY(evaluate(&self, kernel, &mass));
+    for (int r = 0; r < count; r++) {
+        mercer_status status = score(&self, ridges[r] * mass * share, &errors[r]);
+        if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
+        errors[r] = status == MERCER_OK ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
+    }
+    return MERCER_OK;
+}
