@@ -99,6 +99,21 @@ char *cli_targets_text(const mercer_model *model)
     return text;
 }
 
+json_t *cli_members_json(const mercer_model *model)
+{
+    json_t *list = mercer_model_member(model, 1) != NULL ? json_array() : NULL;
+    const mercer_model *member;
+    for (int64_t i = 0; list != NULL && (member = mercer_model_member(model, i)) != NULL; i++) {
+        char kernel[MERCER_KERNEL_TEXT] = "";
+        const mercer_preprocess *preprocess = mercer_model_preprocess(member);
+        mercer_kernel_print(NULL, kernel, sizeof kernel, NULL, mercer_model_kernel(member));
+        json_array_append_new(list, json_pack("{ss ss sI}", "kernel", kernel, "preprocess",
+                                              preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none",
+                                              "centers", (json_int_t)mercer_model_size(member)));
+    }
+    return list;
+}
+
 mercer_dtype cli_result_type(const mercer_model *model)
 {
     int values = mercer_model_labels(model, NULL) == NULL;

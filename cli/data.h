@@ -40,6 +40,8 @@ json_t *cli_data_json(const mercer_dataset_info *info); /* rows, features, outpu
 char *cli_data_text(const mercer_dataset_info *info);   /* "60,000 x 784 u8, 10 classes (idx)" */
 /* "offset 199.98, scale 1.22", of at most five outputs; NULL if the model has no units of its targets. */
 char *cli_targets_text(const mercer_model *model);
+/* Kernel, preprocessing and centers of each member of a mean of models; NULL: a single model. */
+json_t *cli_members_json(const mercer_model *model);
 /* The type of predictions: that of the weights; f64 for values with an offset, whose digits float might not have. */
 mercer_dtype cli_result_type(const mercer_model *model);
 /* "age, 72 whole numbers: regression (--task classification to change)"; NULL if nothing was decided. */

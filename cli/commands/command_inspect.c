@@ -78,22 +78,6 @@ static json_t *names_json(const char *const *names, int64_t count)
     return list;
 }
 
-/* The models that are averaged; NULL: it is one alone. */
-static json_t *members_json(const contents *c)
-{
-    json_t *list = mercer_model_member(c->model, 1) != NULL ? json_array() : NULL;
-    const mercer_model *member;
-    for (int64_t i = 0; list != NULL && (member = mercer_model_member(c->model, i)) != NULL; i++) {
-        char kernel[TEXT] = "";
-        const mercer_preprocess *preprocess = mercer_model_preprocess(member);
-        mercer_kernel_print(NULL, kernel, TEXT, NULL, mercer_model_kernel(member));
-        json_array_append_new(list, json_pack("{ss ss sI}", "kernel", kernel, "preprocess",
-                                              preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none",
-                                              "centers", (json_int_t)mercer_model_size(member)));
-    }
-    return list;
-}
-
 static int is_diagonal(const contents *c)
 {
     return c->metric.rows == 1;
@@ -113,7 +97,7 @@ static json_t *to_json(const contents *c)
     json_object_set_new(object, "feature_names", names_json(c->features, c->feature_count));
     json_object_set_new(object, "target_names", names_json(c->target_names, c->target_count));
     if (c->schema != NULL) json_object_set_new(object, "schema", json_loads(c->schema, 0, NULL));
-    json_t *members = members_json(c);
+    json_t *members = cli_members_json(c->model);
     if (members != NULL) json_object_set_new(object, "members", members);
     if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
     if (c->metric.rows > 0)
@@ -163,7 +147,7 @@ static void print_table(const contents *c)
         cli_table_row(table, "metric",
                       cli_format("%s, %s features to %s directions", is_diagonal(c) ? "diagonal" : "full",
                                  cli_count_text(count, c->inputs), cli_count_text(more, c->metric.cols)));
-    json_auto_t *members = members_json(c);
+    json_auto_t *members = cli_members_json(c->model);
     for (size_t i = 1; i < json_array_size(members); i++) {
         const json_t *member = json_array_get(members, i);
         cli_table_row(table, i == 1 ? "averaged with" : "",

@@ -148,6 +148,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
     json_t *object = cli_plan_json(plan);
     json_object_set_new(object, "fits", json_true());
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
+    json_object_set_new(object, "members", json_integer(job->fit.members));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "memory", json_integer(job->fit.memory));
     json_object_set_new(object, "predicted_seconds", cli_json_real(job->fit.predicted_seconds));

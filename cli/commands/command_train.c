@@ -152,7 +152,8 @@ static void say_search(const run *r, const mercer_plan *plan)
     const char *line = plan->text;
     for (size_t length; *line != '\0'; line += length + (line[length] == '\n')) {
         length = strcspn(line, "\n");
-        if (strncmp(line, "search: ", 8) == 0) cli_say(r->v, "%.*s", (int)length, line);
+        if (strncmp(line, "search: ", 8) == 0 || strncmp(line, "mean of ", 8) == 0)
+            cli_say(r->v, "%.*s", (int)length, line);
     }
 }
 
@@ -228,7 +229,9 @@ static void log_comparison(const run *r)
 static json_t *summary_json(const run *r, const cli_metrics *metrics, double seconds)
 {
     json_t *object = cli_summary_json(&r->report, metrics, seconds);
+    json_t *members = cli_members_json(r->job.fit.model);
     json_object_set_new(object, "timeline", cli_timeline_json(&r->job.timeline));
+    if (members != NULL) json_object_set_new(object, "members", members);
     return object;
 }
 

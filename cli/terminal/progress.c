@@ -189,6 +189,8 @@ int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total
     if (strcmp(phase, "search") == 0)
         snprintf(text, sizeof text, "search, step %" PRId64 " of %" PRId64 ", held-out R2 %.3f", done, total,
                  1 - error);
+    else if (strcmp(phase, "members") == 0)
+        snprintf(text, sizeof text, "model %" PRId64 " of %" PRId64, done + 1, total);
     else
         snprintf(text, sizeof text, "%s%s", strcmp(phase, "centers") == 0 ? "choosing " : "", phase);
     cli_bar_draw(bar, total > 0 ? (double)done / (double)total : -1, text, 0);
@@ -341,6 +343,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     cli_table_row(table, "centers",
                   cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
                              cli_dtype_name(centers)));
+    if (job->fit.members > 1) cli_table_row(table, "models", cli_format("mean of %" PRId64, job->fit.members));
     cli_table_row(table, "solver", solver_text(plan));
     cli_table_row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
     cli_table_row(table, "memory",

@@ -590,6 +590,7 @@ struct mercer_fit_report {
     double search_center_errors[3];    /* their held-out errors */
     double search_more_centers;        /* predicted share of the error that twice the centers would remove, or NaN */
     double predicted_seconds;          /* predicted wall-clock time of the fit, by the measured speed of the machine */
+    int64_t members; /* models whose predictions are averaged; numbers above are of the first, but for validation */
 };
 
 /*

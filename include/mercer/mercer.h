@@ -348,9 +348,10 @@ typedef struct mercer_model mercer_model;
 /* Models that a model may be the mean of, at most. */
 enum { MERCER_MEMBERS = 8 };
 
-/* Called with the progress of the phases "search", "centers" and "calibration"; error: of the search, its held-out
-   squared error over the variance of the targets, else 0. A non-zero result stops the fit, which ends with the model so
-   far, or with MERCER_ERROR_CALLBACK if there is none. */
+/* Called with the progress of the phases "search", "centers", "members" and "calibration". done: of members, the number
+   from 0 of the model of a mean that is fitted. error: of the search, its held-out squared error over the variance of
+   the targets, else 0. A non-zero result stops the fit, which ends with the model so far, or with MERCER_ERROR_CALLBACK
+   if there is none. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
 /*
@@ -423,7 +424,7 @@ typedef struct mercer_fit_options {
        warning. ON: also for other samples. OFF: only the ridge; train->lambda = -1 is the only way to none. */
     mercer_switch tune;
     /* Effort of search and training, 1 (quick) to 5 (thorough); 0: 3. It sets sizes and numbers of steps, never a time,
-       so that equal efforts give equal models. */
+       so that equal efforts give equal models. After a search efforts 4 and 5 fit the mean of three models. */
     int effort;
     /* Seconds of wall-clock time for the whole fit; 0: no limit. The largest effort up to `effort` (0: 5) that is
        predicted to fit is taken, and search and training end at the deadline with the best model so far. */

@@ -282,7 +282,7 @@ class Model:
 
     @property
     def members(self) -> int:
-        """Number of models that it is the mean of: 1, unless it was averaged by an earlier version of Mercer."""
+        """Number of models that it is the mean of: 3 after a search with effort 4 or 5, usually 1."""
         count = 0
         while L.lib.mercer_model_member(self.handle, count):
             count += 1

@@ -277,6 +277,7 @@ def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
         **(numbers if done else dict.fromkeys(numbers, math.nan)), "seconds": report.search_seconds,
         "rows": report.search_rows, "held": report.search_held, "cut": bool(report.search_cut),
         "centers": {p: error for p, error in sizes if p > 0}, "twice_the_centers": report.search_more_centers,
+        "members": report.members,
         "steps": [{**dict(zip(names, step)), "stage": int(step[0])} for step in steps.tolist()],
     }
 

@@ -289,7 +289,7 @@ OPTIONS = [
     Option("tune", ["--tune", "on"], {"tune": True}, {"tune": L.ON}),
     both("effort", 1),
     both("effort", 5),
-    Option("budget", ["--budget", "30s"], {"budget": 30.0}, {"budget": 30.0}),  # enough for effort 5
+    Option("budget", ["--budget", "1h"], {"budget": 3600.0}, {"budget": 3600.0}),  # enough for effort 5
     Option("budget", ["--budget", "0.001s"], {"budget": 0.001}, {"budget": 0.001}),
     Option("learn_features", ["--learn-features", "on"], {"learn_features": True}, {"learn_features": L.ON}),
     Option("metric", ["--metric", "file:metric.npy"], {"metric": "ones"}, {"metric": "ones"}, only="numbers"),

@@ -37,6 +37,7 @@ LEARNED = (
     {"learn_features": L.ON, "effort": 1, "kernel": b"gaussian"},
     {"lambda": 0.01},
 )
+MEAN = ({"effort": 4, "n_centers": 50}, ["--effort", 4, "--centers", 50], {"effort": 4, "centers": 50}, {})
 # A budget that is large enough changes nothing.
 BUDGETED = ({"effort": 1, "budget": 3600.0}, ["--effort", 1, "--budget", "1h"], {"effort": 1, "budget": 3600.0}, {})
 GIVEN = (
@@ -61,10 +62,10 @@ CASES = [
     pytest.param(dtype, classes, how, id=f"{name}-{dtype}-{'classes' if classes else 'values'}")
     for name, how in {
         "plain": PLAIN, "default": DEFAULT, "tuned": TUNED, "learned": LEARNED, "budgeted": BUDGETED, "given": GIVEN,
-        "held": HELD, "chosen": CHOSEN,
+        "held": HELD, "chosen": CHOSEN, "mean": MEAN,
     }.items()
     for dtype, classes in (("f4", False), ("f8", True), ("u1", True), ("f8", False))
-    if name not in ("default", "tuned", "learned", "budgeted") or dtype == "f4" or classes
+    if name not in ("default", "tuned", "learned", "budgeted", "mean") or dtype == "f4" or classes
 ]
 
 

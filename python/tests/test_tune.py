@@ -20,7 +20,7 @@ Y = np.sin(2 * X[:, 0]) + np.abs(X[:, 1])
 LABELS = np.where(Y > 0.8, "high", "low")
 QUICK = {"effort": 1, "random_state": 0}
 REPORT = {
-    "skipped", "effort", "error", "r2", "ridge", "seconds", "rows", "held", "cut", "centers", "twice_the_centers", "steps",
+    "skipped", "effort", "error", "r2", "ridge", "seconds", "rows", "held", "cut", "centers", "twice_the_centers", "members", "steps",
 }  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def test_efforts():
     """Each effort takes at least as many steps as the one before; None is the default."""
     steps = [search_of(effort=effort)["steps"] for effort in (1, 2, 5)]
     assert len(steps[0]) < len(steps[1]) <= len(steps[2])
+    assert [search_of(effort=effort)["members"] for effort in (2, 4)] == [1, 3]
     assert fitted(effort=None).model_.to_bytes() == fitted(effort=3).model_.to_bytes()
     assert search_of(effort=np.int64(1))["effort"] == 1
 

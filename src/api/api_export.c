@@ -51,8 +51,8 @@ mercer_status mercer_model_export(mercer_model *model, const char *path, const m
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "name '%.80s' cannot begin the name of a function: letters, digits and _, at most 63",
                         ours.name);
-    for (const mercer_model *member = model; member; member = member->next)
-        if (mrc_kernel_is_callback(&member->kernel))
+    for (int64_t m = 0; m < model->member_count; m++)
+        if (mrc_kernel_is_callback(&model->members[m]->kernel))
             return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                             "format %s cannot express a kernel given by a callback; use one that has a name",
                             formats[format].name);

@@ -105,8 +105,7 @@ mercer_matrix mercer_model_weights(const mercer_model *model)
 
 const mercer_model *mercer_model_member(const mercer_model *model, int64_t number)
 {
-    for (; model && number > 0; number--) model = model->next;
-    return number == 0 ? model : NULL;
+    return model && number >= 0 && number < model->member_count ? model->members[number] : NULL;
 }
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */

@@ -256,9 +256,11 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    if (model->next)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "model is the mean of %lld models, which cannot be trained",
-                        (long long)mrc_model_members(model));
+    if (model->member_count > 1)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "model is the mean of %lld models, which cannot be trained further; fit a model with an effort "
+                        "of at most 3",
+                        (long long)model->member_count);
     mercer_train_options chosen;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));

@@ -22,8 +22,9 @@ static void put_head(mrc_c99_job *job)
                     "/*\n * A kernel model, written by Mercer %s: %s%s, %lld centers.\n *\n"
                     " *   int %s_predict(const %s *x, double *f);                     x (%lld), f (%lld)\n"
                     " *   int %s_predict_rows(long rows, const %s *x, double *f);     the same of many rows\n",
-                    mercer_version(), kernel, model->next ? " and others, their mean" : "", (long long)model->total,
-                    name, sample, (long long)mrc_model_features(model), (long long)model->weights.cols, name, sample);
+                    mercer_version(), kernel, job->members > 1 ? " and others, their mean" : "",
+                    (long long)model->total, name, sample, (long long)mrc_model_features(model),
+                    (long long)model->weights.cols, name, sample);
     if (job->classes)
         mrc_output_text(&job->out,
                         " *   int %s_classify(const %s *x);                               the number of a class\n"
@@ -147,7 +148,7 @@ static void put_classes(mrc_c99_job *job)
 {
     const mercer_model *model = job->model;
     char list[256], scores[80];
-    snprintf(scores, sizeof scores, "%s%s", model->next ? "mean" : job->name, model->next ? "" : "_predict");
+    snprintf(scores, sizeof scores, "%s%s", job->members > 1 ? "mean" : job->name, job->members > 1 ? "" : "_predict");
     snprintf(list, sizeof list, "\nextern const char *const %s_labels[];\nconst char *const %s_labels", job->name,
              job->name);
     mrc_c99_texts(job, list, model->labels, model->label_count);
@@ -191,10 +192,11 @@ static mercer_status put_members(mrc_c99_job *job)
                                          "EXP",      "LOG",         "LOG1P",       "SQRT", "CAP",  "POWER",
                                          "MRC_HD",   "UK_PANEL_FN", "EXACT_SQUARE"};
     const mrc_c99_job whole = *job;
-    for (const mercer_model *member = whole.model; member; member = member->next) {
+    for (int64_t m = 0; m < job->members; m++) {
+        const mercer_model *member = whole.model->members[m];
         char kernel[512] = "";
         mrc_kernel_print(member->context, &member->kernel, kernel, sizeof kernel, NULL);
-        job->model = member, job->member++;
+        job->model = member, job->member = (int)m;
         MRC_TRY(mrc_c99_decide(job));
         mrc_output_text(&job->out, "/* ---- Member %d: %s, %lld centers ---- */\n\n", job->member, kernel,
                         (long long)member->total);
@@ -215,9 +217,9 @@ static bool needs_rounding(const mrc_c99_job *job)
 {
     bool scores = job->members > 1 && job->classes && job->model->weights.dtype == MERCER_F32;
     bool found = job->schema || scores;
-    for (const mercer_model *member = job->model; member && !found; member = member->next) {
+    for (int64_t m = 0; m < job->members && !found; m++) {
         mrc_c99_job of = *job;
-        of.model = member;
+        of.model = job->model->members[m];
         found = mrc_c99_rounds_sums(&of);
     }
     return found;
@@ -241,7 +243,8 @@ static mercer_status put_file(mrc_c99_job *job)
 /* What the file takes to be the same of all members: how they are computed follows from their types. */
 static mercer_status check_members(const mercer_model *model)
 {
-    for (const mercer_model *member = model; model->next && member; member = member->next) {
+    for (int64_t m = 0; model->member_count > 1 && m < model->member_count; m++) {
+        const mercer_model *member = model->members[m];
         bool bytes = member->centers.dtype == MERCER_U8, single = member->weights.dtype == MERCER_F32;
         if (bytes != (model->centers.dtype == MERCER_U8) || member->weights.dtype != model->weights.dtype)
             return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
@@ -255,15 +258,13 @@ static mercer_status check_members(const mercer_model *model)
 
 mercer_status mrc_export_c99(const mercer_model *model, const char *path, const char *name)
 {
-    mrc_c99_job job = {.model = model, .name = name, .members = mrc_model_members(model), .member = -1};
+    mrc_c99_job job = {.model = model, .name = name, .members = model->member_count, .member = -1};
     MRC_OWNED(mrc_release_schema) mrc_schema *schema = NULL;
     MRC_TRY(check_members(model));
-    for (const mercer_model *member = model->next; member; member = member->next) {
-        job.model = member;
+    for (int64_t m = model->member_count - 1; m >= 0; m--) {
+        job.model = model->members[m];
         MRC_TRY(mrc_c99_decide(&job));
     }
-    job.model = model;
-    MRC_TRY(mrc_c99_decide(&job));
     if (model->schema) MRC_TRY(mrc_schema_read(&schema, model->context, model->schema));
     job.schema = schema;
     MRC_TRY(mrc_output_open(&job.out, model->context, path));

@@ -345,16 +345,16 @@ static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int 
 static mercer_status make(mrc_onnx *g, const mercer_model *model)
 {
     bool wide = false;
-    for (const mercer_model *member = model; member; member = member->next)
-        wide |= member->centers.dtype == MERCER_F64 || member->weights.dtype == MERCER_F64;
+    for (int64_t m = 0; m < model->member_count; m++)
+        wide |= model->members[m]->centers.dtype == MERCER_F64 || model->members[m]->weights.dtype == MERCER_F64;
     mrc_onnx_type real = wide ? MRC_ONNX_DOUBLE : MRC_ONNX_FLOAT;
     int x = mrc_onnx_input(g, "x", real, mrc_model_features(model)), f = -1, sum = -1;
     x = mrc_onnx_cast(g, x, MRC_ONNX_DOUBLE);
-    for (const mercer_model *member = model; member; member = member->next) {
-        MRC_TRY(predict(g, member, x, &f));
-        sum = sum < 0 ? f : node(g, "Add", sum, f);
+    for (int64_t m = 0; m < model->member_count; m++) {
+        MRC_TRY(predict(g, model->members[m], x, &f));
+        sum = m == 0 ? f : node(g, "Add", sum, f);
     }
-    add_outputs(g, model, model->next ? with(g, "Div", sum, (double)mrc_model_members(model)) : sum, real);
+    add_outputs(g, model, model->member_count > 1 ? with(g, "Div", sum, (double)model->member_count) : sum, real);
     return g->status;
 }
 

@@ -400,5 +400,6 @@ static mercer_status gradient_alone(mercer_model *model, const mercer_matrix *gr
 
 mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
 {
-    return model->next ? mrc_model_mean(model, gradient_alone, gradients, X) : gradient_alone(model, gradients, X);
+    return model->member_count > 1 ? mrc_model_mean(model, gradient_alone, gradients, X)
+                                   : gradient_alone(model, gradients, X);
 }

@@ -19,6 +19,7 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "data/equal_rows.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -185,10 +186,9 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
-/* Train a model on other rows, with the hyperparameters of a fit. */
-static mercer_status train_like(folds *self, mercer_dataset *data, mercer_model **out)
+/* Train a model on other rows, with the hyperparameters of a fit or of one of its members. */
+static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
-    const mercer_fitting *outer = self->fitting;
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
     mercer_train_options train = outer->train;
     mercer_fit_options options = outer->options;
@@ -197,12 +197,26 @@ static mercer_status train_like(folds *self, mercer_dataset *data, mercer_model 
     options.calibrate = options.intervals = MERCER_OFF, options.model = NULL, options.checkpoint = NULL;
     options.class_weight = options.calibrate_to = NULL; /* the samples have them */
     options.budget = 0;
+    options.progress = self->fitting->options.progress, options.progress_user = self->fitting->options.progress_user;
     bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
     if (!augmented) options.centers = mrc_min(options.centers, data->rows); /* a fold has fewer rows */
     MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &options, &train));
     inner->outer = outer;
     MRC_TRY(mrc_fitting_run(inner));
     return mercer_fitting_take_model(inner, out);
+}
+
+/* Train a model of each member and make their mean. */
+static mercer_status train_all_like(folds *self, mercer_dataset *data, mercer_model **out)
+{
+    MRC_TRY(train_like(self, self->fitting, data, out));
+    for (int64_t m = 1; m < self->fitting->report.members; m++) {
+        MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
+        MRC_TRY(train_like(self, self->fitting->members[m], data, &model));
+        MRC_TRY(mrc_model_append(*out, model));
+        model = NULL;
+    }
+    return MERCER_OK;
 }
 
 /* Score the fold's samples by a fit to all others. rows: buffer for their numbers. */
@@ -215,7 +229,7 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
     mercer_matrix x = mrc_rows(&sorted->x, begin, end - begin), f = mrc_rows(scores, begin, end - begin);
     MRC_TRY(mrc_dataset_take(&others, self->fitting->data, rows, n - (end - begin)));
-    MRC_TRY(train_like(self, others, &model));
+    MRC_TRY(train_all_like(self, others, &model));
     return end > begin ? mercer_model_predict(model, &f, &x) : MERCER_OK;
 }
 

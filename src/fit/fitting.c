@@ -54,8 +54,8 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the fitting"));
     self->context = context;
     self->opened = mrc_seconds();
-    self->options = *options;
-    self->train = *train;
+    self->given_options = self->options = *options;
+    self->given_train = self->train = *train;
     self->train.seed = options->seed;
     mrc_fit_read_ridge(self);
     self->report.temperature = (double)NAN;
@@ -260,6 +260,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     MRC_TRY(forget_calibration(self));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
     if (self->late && self->training.stopped == MERCER_STOP_CALLBACK) self->training.stopped = MERCER_STOP_BUDGET;
+    if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     tell_again(self, self->model->plan); /* which the report points to */
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_calibrate(self));
     return write_note(self);
@@ -308,6 +309,7 @@ void mercer_fitting_free(mercer_fitting *self)
     mrc_units_clear(&self->units, context);
     mrc_free(context, self->class_factors);
     mrc_search_state_free(&self->search, context);
+    for (int64_t m = 1; m < MERCER_MEMBERS; m++) mercer_fitting_free(self->members[m]);
     mercer_preprocess_free(self->found.preprocess);
     MRC_FREE_ALL(context, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights);

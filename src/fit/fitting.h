@@ -9,6 +9,7 @@
  *   ridge.c        the ridge, where nothing else is searched for
  *   pick.c         how many centers, and which
  *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
+ *   fit_members.c  the other models of a mean
  *   calibrate.c    the temperature of probabilities; intervals.c: scores of rows held back, for intervals
  *   fitting.c      the steps in their order
  *
@@ -27,11 +28,11 @@
 
 struct mercer_fitting {
     mercer_context *context;
-    mercer_fit_options options; /* as given */
-    mercer_train_options train; /* the trainer's, but for memory and validation set */
-    bool on_device;             /* training is done in the memory of a device */
-    int64_t memory;             /* bytes in host memory for everything */
-    int64_t device_each;        /* for training on each of several ranks' devices; 0: they are not, or it is one */
+    mercer_fit_options given_options, options; /* as given; with what is chosen */
+    mercer_train_options given_train, train;   /* the same for the trainer, without memory and validation set */
+    bool on_device;                            /* training is done in the memory of a device */
+    int64_t memory;                            /* bytes in host memory for everything */
+    int64_t device_each; /* for training on each of several ranks' devices; 0: they are not, or it is one */
 
     double *class_factors;                 /* (classes) weights of classes, owned; NULL: none */
     int64_t given_rows;                    /* rows of the data, before any are merged or held out */
@@ -56,8 +57,11 @@ struct mercer_fitting {
     const mrc_search_task *search_task; /* while it runs */
     double search_saved;                /* time of its last checkpoint */
     mrc_search_result found;
-    mercer_matrix journal;       /* view of the search's journal */
-    const mercer_fitting *outer; /* fit whose kernel and preprocessing this one takes over; NULL: none */
+    mercer_matrix journal;                   /* view of the search's journal */
+    const mercer_fitting *outer;             /* fit whose kernel and preprocessing this one takes over; NULL: none */
+    const mercer_fitting *whole;             /* fit of a mean of which this one trains a member; NULL: none */
+    int64_t number;                          /* of that member */
+    mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
     mercer_matrix centers; /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
@@ -134,7 +138,7 @@ mercer_status mrc_fit_search(mercer_fitting *self);
 void mrc_fit_choose_size(mercer_fitting *self);
 /* Number of centers by the effort. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
-/* Adds the search to the text of a plan. */
+/* Adds the search to the text of a plan, and the time of the other members of a mean to its seconds. */
 void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan);
 
 /* search_state.c: continues the search of a checkpoint, if options.checkpoint is set, and saves it as training does. */
@@ -172,6 +176,11 @@ mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* The same for one of several: that it does not fit is no failure. */
 bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
+
+/* fit_members.c: returns the number of models that the effort asks for. */
+int64_t mrc_fit_member_count(const mercer_fitting *self);
+/* Trains the members after the first, as many as the deadline allows, and adds them to the model. */
+mercer_status mrc_fit_train_members(mercer_fitting *self);
 
 /* calibrate.c: the temperature and the intervals of the trained model. */
 mercer_status mrc_fit_calibrate(mercer_fitting *self);

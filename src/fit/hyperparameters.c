@@ -80,7 +80,7 @@ static void warn_about_defaults(const mercer_fitting *self)
     const char *fixed = mrc_plan_fixed(options);
     bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
     bool complete = self->train.lambda > 0 && fixed && (options->kernel || options->kernel_function);
-    if (!searched || complete || options->model || options->checkpoint || self->outer) return;
+    if (!searched || complete || options->model || options->checkpoint || self->outer || self->whole) return;
     const char *option = options->tune == MERCER_OFF ? "tune"
                          : fixed                     ? fixed
                          : options->augment          ? "augment"
@@ -123,7 +123,10 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
 int64_t mrc_fit_default_centers(const mercer_fitting *self)
 {
     int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
-    return self->searches ? mrc_effort_of(effort, self->info.rows, self->info.features).final_centers : plain_centers[effort - 1];
+    const mrc_effort sizes = mrc_effort_of(effort, self->info.rows, self->info.features);
+    /* Three models with half the centers each take about as long as one with all of them. */
+    bool halved = effort == MRC_MOST_EFFORT && (self->whole || mrc_fit_member_count(self) > 1);
+    return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
 }
 
 /* Predict the seconds of training and calibration. */
@@ -133,16 +136,21 @@ static double predict_training(const mercer_fitting *self, const mercer_plan *pl
     return (1 + folds) * plan->seconds * slower;
 }
 
+/* Predict the seconds of the search of one model. */
+static double predict_search(const mercer_fitting *self)
+{
+    const mercer_dataset_info *info = &self->info;
+    return self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
+}
+
 /* Predict the seconds of search, training and calibration with the current effort. */
 static double predict_seconds(mercer_fitting *self)
 {
-    const mercer_dataset_info *info = &self->info;
     mercer_plan plan;
-    double search =
-        self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
-    self->report.points = mrc_fit_points(&self->options, info);
+    self->report.points = mrc_fit_points(&self->options, &self->info);
     bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
-    return search + (known ? predict_training(self, &plan) : 0);
+    double each = predict_search(self) + (known ? predict_training(self, &plan) : 0);
+    return (double)mrc_fit_member_count(self) * each;
 }
 
 /* The seconds since the fit was opened; 0 for a plan from sizes. */
@@ -153,7 +161,9 @@ static double elapsed(const mercer_fitting *self)
 
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
 {
-    if (self->rate > 0) self->report.predicted_seconds = elapsed(self) + predict_training(self, plan);
+    double training = self->rate > 0 ? predict_training(self, plan) : 0, others = (double)self->report.members - 1;
+    if (self->rate > 0)
+        self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
@@ -161,7 +171,7 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     const mercer_fit_options *options = &self->options;
     double seconds = 0;
     self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
-    if (self->outer) return MERCER_OK;
+    if (self->outer || self->whole) return MERCER_OK;
     MRC_TRY(mrc_plan_measure(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->budget > 0)) return MERCER_OK;
@@ -240,8 +250,8 @@ mercer_status mrc_fit_search(mercer_fitting *self)
                             .effort = self->effort,
                             .memory = self->memory,
                             .seed = options->seed,
-                            /* the rest is for training */
-                            .deadline = self->deadline > 0 ? self->opened + options->budget / 2 : 0,
+                            /* the rest is for training; later members begin only if there is time */
+                            .deadline = self->deadline > 0 && !self->whole ? self->opened + options->budget / 2 : 0,
                             .progress = options->progress,
                             .progress_user = options->progress_user,
                             .state = &self->search};
@@ -266,7 +276,7 @@ static bool is_size_open(const mercer_fitting *self)
 /* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
 static int64_t size_by_gain(const mercer_fitting *self)
 {
-    int64_t most = mrc_min(mrc_effort_of(self->effort, self->info.rows, self->info.features).final_centers, self->info.rows);
+    int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
     double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
     return gain >= GAIN || most == self->info.rows ? most : most / 2;
 }
@@ -281,6 +291,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
 {
     mercer_train_options *train = &self->train;
     mercer_plan plan;
+    self->report.members = mrc_fit_member_count(self);
     self->report.search_more_centers = (double)NAN;
     if (!self->searches) return;
     bool open = is_size_open(self);
@@ -308,6 +319,11 @@ void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan)
     if (report->search_skipped) {
         mrc_plan_say(plan, "no search: %s\n", report->search_skipped);
         return;
+    }
+    if (report->members > 1) {
+        plan->seconds *= (double)report->members;
+        mrc_plan_say(plan, "mean of %lld models with different seeds; solver, sizes and search are the first's\n",
+                     (long long)report->members);
     }
     if (!report->search_steps) {
         if (!self->model) mrc_plan_say(plan, "search: before training, effort %d\n", self->effort);

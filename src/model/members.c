@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A mean of models. Members stand in a list behind the first, which is the model of the caller: names, schema,
- * calibration and units are the first's alone, units those of every member.
+ * A mean of models. Member 0 is the model of the caller. Names, schema and calibration are its own; units of the
+ * targets are the same for all members.
  *
  *   f(x) = (1 / k) sum_m f_m(x)         f_m in the units of the targets; gradients alike
  *
- * Sums are in double, in the order of the list. Members are computed one after the other on all rows: room is two
+ * Sums are in double, in the order of the members. Members are computed one after the other on all rows: room is two
  * results in double, and the caller's is written when all are done.
  */
 #include "model/model.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
-
-int64_t mrc_model_members(const mercer_model *model)
-{
-    int64_t count = 0;
-    for (; model; model = model->next) count++;
-    return count;
-}
 
 mercer_status mrc_model_append(mercer_model *model, mercer_model *member)
 {
@@ -27,8 +20,10 @@ mercer_status mrc_model_append(mercer_model *model, mercer_model *member)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "members of a model belong to one process and context");
     if (mrc_model_features(model) != mrc_model_features(member) || model->weights.cols != member->weights.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "members of a model have the same features and outputs");
-    while (model->next) model = model->next;
-    model->next = member;
+    if (member->member_count > 1 || model->member_count == MERCER_MEMBERS)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "a model is the mean of at most %d single models",
+                        MERCER_MEMBERS);
+    model->members[model->member_count++] = member;
     return MERCER_OK;
 }
 
@@ -40,12 +35,11 @@ mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const me
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_view(&scope, &sum, out->rows, out->cols, MERCER_F64, "predictions of members"));
     MRC_TRY(mrc_scope_view(&scope, &one, out->rows, out->cols, MERCER_F64, "predictions of members"));
-    double share = 1 / (double)mrc_model_members(model), *total = sum.data;
+    double share = 1 / (double)model->member_count, *total = sum.data;
     const double *own = one.data;
-    for (mercer_model *member = model; member; member = member->next) {
-        MRC_TRY(call(member, &one, X));
-        for (int64_t i = 0; i < out->rows * out->cols; i++)
-            total[i] = (member == model ? 0 : total[i]) + share * own[i];
+    for (int64_t m = 0; m < model->member_count; m++) {
+        MRC_TRY(call(model->members[m], &one, X));
+        for (int64_t i = 0; i < out->rows * out->cols; i++) total[i] = (m == 0 ? 0 : total[i]) + share * own[i];
     }
     return backend->ops->copy(backend, out, &sum);
 }

@@ -24,13 +24,20 @@ static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int
     return mrc_alloc_zero(model->context, &model->origin, d, sizeof *model->origin, "the origin");
 }
 
+mercer_status mrc_model_open(mercer_model **out, mercer_context *context)
+{
+    MRC_TRY(mrc_alloc_zero(context, out, 1, sizeof **out, "the model"));
+    (*out)->context = context;
+    (*out)->members[0] = *out, (*out)->member_count = 1;
+    return MERCER_OK;
+}
+
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof *model, "the model"));
-    model->context = context;
+    MRC_TRY(mrc_model_open(&model, context));
     model->kernel = *kernel;
     model->comm = comm;
     model->total = total;
@@ -47,7 +54,7 @@ void mercer_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
-    mercer_model_free(model->next);
+    for (int64_t m = 1; m < model->member_count; m++) mercer_model_free(model->members[m]);
     mrc_model_unplace(model);
     if (model->map.data) {
         mrc_unmap(&model->map);

@@ -67,24 +67,22 @@ struct mercer_model {
     mrc_calibration calibration;
     mrc_placed placed; /* owned; see mrc_model_place */
     mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */
-    /* Owned; the next of the models whose predictions are averaged with this one's (members.c); NULL: none. */
-    mercer_model *next;
-    bool inside; /* a member that was read: its tensors lie in the mapping of another of the list */
-    /* Borrowed: tensors that its file gets besides, as long as they are set; readers of models pass over them. */
-    const struct mrc_tensor *beside;
-    int64_t beside_count;
+    /* Models whose predictions are averaged (members.c): the model itself, then others, which it owns. */
+    mercer_model *members[MERCER_MEMBERS];
+    int64_t member_count; /* 1 of most models */
+    bool inside;          /* its tensors lie in the mapping of the model that owns it */
 };
 
+/* Makes a model without tensors, its own only member. */
+mercer_status mrc_model_open(mercer_model **out, mercer_context *context);
 /* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for
    the caller to fill. */
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
 
-/* How many models a model is the mean of, itself the first: 1 of most. */
-int64_t mrc_model_members(const mercer_model *model);
-/* Takes `member` over, which has no names of its own, as the last of them; not after a failure. */
+/* Adds `member`, a single model, and takes ownership of it unless that fails. */
 mercer_status mrc_model_append(mercer_model *model, mercer_model *member);
-/* out = the mean of what `call` makes of the members, each without those behind it. */
+/* Computes out = the mean of the results of `call` for each member alone. */
 typedef mercer_status (*mrc_member_call)(mercer_model *member, const mercer_matrix *out, const mercer_matrix *X);
 mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const mercer_matrix *out,
                              const mercer_matrix *X);

@@ -25,8 +25,7 @@ typedef struct member_texts {
 typedef struct contents {
     mrc_tensor *tensors; /* (OWN_TENSORS + members POINT_TENSORS + extras) */
     int64_t count;
-    member_texts *members; /* (member_count) */
-    int64_t member_count;
+    member_texts *members;  /* (member_count of the model) */
     mrc_metadata *metadata; /* (OWN_TEXTS + members POINT_TEXTS) */
     int64_t entries;
     char member_digits[24];
@@ -55,8 +54,9 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
 
 static bool is_centers(const mercer_model *model, const void *data)
 {
-    while (model && model->centers.data != data) model = model->next;
-    return model != NULL;
+    for (int64_t m = 0; m < model->member_count; m++)
+        if (model->members[m]->centers.data == data) return true;
+    return false;
 }
 
 /* The last gate: whatever made the numbers, or changed them since, a file never holds NaN or infinity. State of
@@ -188,7 +188,7 @@ static const char *format_version(const mercer_model *model)
 {
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
     if (model->schema && model->reads_notations) return MRC_MODEL_FORMAT_NOTATIONS;
-    if (model->next) return MRC_MODEL_FORMAT_MEMBERS;
+    if (model->member_count > 1) return MRC_MODEL_FORMAT_MEMBERS;
     if (model->schema) return model->fills_gaps ? MRC_MODEL_FORMAT_GAPS : MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
@@ -238,13 +238,13 @@ static mercer_status describe(const mercer_model *model, contents *out)
         {"interval_rows", known->scores ? out->interval_rows : NULL},
         {"schema", model->schema},
         {"note", model->note},
-        {"members", model->next ? out->member_digits : NULL},
+        {"members", model->member_count > 1 ? out->member_digits : NULL},
     };
     add_texts(out, format, sizeof format / sizeof *format);
     MRC_TRY(describe_member(model, &out->members[0], out));
     add_texts(out, rest, sizeof rest / sizeof *rest);
-    for (int64_t i = 1; i < out->member_count; i++)
-        MRC_TRY(describe_member(model = model->next, &out->members[i], out));
+    for (int64_t i = 1; i < model->member_count; i++)
+        MRC_TRY(describe_member(model->members[i], &out->members[i], out));
     return MERCER_OK;
 }
 
@@ -253,7 +253,7 @@ static mercer_status describe(const mercer_model *model, contents *out)
 static mercer_status make_room(const mercer_model *model, int64_t extras, contents *out)
 {
     mercer_context *context = model->context;
-    int64_t count = out->member_count = mrc_model_members(model);
+    int64_t count = model->member_count;
     snprintf(out->member_digits, sizeof out->member_digits, "%lld", (long long)count);
     MRC_TRY(mrc_alloc(context, &out->tensors, OWN_TENSORS + count * POINT_TENSORS + extras, sizeof(mrc_tensor),
                       "the tensor list"));
@@ -263,26 +263,20 @@ static mercer_status make_room(const mercer_model *model, int64_t extras, conten
     return MERCER_OK;
 }
 
-static void add_tensors(contents *out, const mrc_tensor *more, int64_t count)
-{
-    if (count > 0) memcpy(out->tensors + out->count, more, (size_t)count * sizeof *more);
-    out->count += count;
-}
-
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    MRC_TRY(make_room(model, extras + model->beside_count, out));
-    const mercer_model *member = model;
-    for (int64_t i = 0; i < out->member_count; i++, member = member->next) {
+    MRC_TRY(make_room(model, extras, out));
+    for (int64_t i = 0; i < model->member_count; i++) {
+        const mercer_model *member = model->members[i];
         MRC_TRY(check_model(member, options));
         collect_points(member, options, &out->members[i], out);
         if (i == 0) collect_common(model, out);
         collect_preprocess(member, &out->members[i], out);
     }
     MRC_TRY(check_numbers(model, out));
-    add_tensors(out, extra, extras);
-    add_tensors(out, model->beside, model->beside_count);
+    if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
+    out->count += extras;
     MRC_TRY(collect_texts(model, out));
     return describe(model, out);
 }

@@ -348,10 +348,9 @@ static mercer_status read_schema(const model_reader *self)
 static mercer_status read_member(mercer_model *first, const model_reader *of, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;
-    mercer_context *context = of->context;
-    MRC_TRY(mrc_alloc_zero(context, &member, 1, sizeof *member, "the model"));
-    member->context = context, member->inside = true;
-    model_reader self = {.context = context, .path = of->path, .file = of->file, .model = member};
+    MRC_TRY(mrc_model_open(&member, of->context));
+    member->inside = true;
+    model_reader self = {.context = of->context, .path = of->path, .file = of->file, .model = member};
     mrc_member_prefix(number, self.prefix);
     MRC_TRY(read_kernel(&self, "kernel", &member->kernel));
     MRC_TRY(read_tensors(&self));
@@ -417,8 +416,7 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_co
     *out = NULL;
     /* Of ranks each needs its own rows alone. */
     MRC_TRY((comm ? mrc_tensor_file_open : mrc_tensor_file_read)(&file, context, path));
-    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof *model, "the model"));
-    model->context = context;
+    MRC_TRY(mrc_model_open(&model, context));
     model->comm = comm;
     model_reader self = {.context = context, .path = path, .file = file, .model = model};
     mercer_status status = read_parts(&self);

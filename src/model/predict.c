@@ -296,7 +296,7 @@ static mercer_status predict_alone(mercer_model *model, const mercer_matrix *F, 
 
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
-    return model->next ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
+    return model->member_count > 1 ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
 }
 
 /* All outputs through `take`, of a mean of models in double. */
@@ -304,7 +304,7 @@ static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;
     MRC_SCOPE(scope, self->model->context);
-    if (!self->model->next) return run(self);
+    if (self->model->member_count == 1) return run(self);
     MRC_TRY(mrc_scope_view(&scope, &f, self->X->rows, self->model->weights.cols, MERCER_F64, "predictions"));
     MRC_TRY(mrc_model_mean(self->model, predict_alone, &f, self->X));
     self->take(self, &f, 0);

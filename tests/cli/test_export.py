@@ -84,7 +84,7 @@ class Exports(Case):
         self.good("train", "--x", x, "--y", y, "--centers", "260", "-q", "-o", "m.safetensors", *options)
 
     def train_mean(self, data, members, *options):
-        """The mean of models that are trained one by one: training makes no means, but files of 0.2 may be some."""
+        """The mean of models that are trained one by one and differ more than those of a fit."""
         self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
         for number, own in enumerate(members):
             centers = [] if "--centers" in own else ["--centers", "100"]
@@ -223,6 +223,16 @@ class C99(Exports):
                 self.same(values, x=x)
         self.train_mean(["--x", "x.npy", "--y", "y.npy"], MEMBERS, "--target-transform", "none")
         self.bad(1, "a mean in float, without units", "export", "m.safetensors", "-o", "m.c")
+
+    def test_fitted_means(self):
+        """Of fits with effort 4: values, and classes with probabilities of the mean."""
+        self.train("--effort", "4")
+        self.same()
+        rows, labels = blobs(330, d=4)
+        self.write("t.csv", "a,b,c,d,class\n" + "".join(",".join("%.4f" % v for v in row) + ",k%d\n" % k for row, k in zip(rows, labels)))
+        told = self.answer("train", "--x", "t.csv", "--effort", "4", "--calibrate", "on", "--centers", "60", "-q", "-o", "m.safetensors")
+        self.assertEqual([member["centers"] for member in told["members"]], [60] * 3)
+        self.same_classes([struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row])
 
     @unittest.skipUnless(XXHASH, "no libxxhash")
     def test_mean_of_classes(self):
@@ -375,6 +385,11 @@ class Onnx(Exports):
     @unittest.skipUnless(XXHASH, "no libxxhash")
     def test_means(self):
         self.train_mean(["--x", "x.npy", "--y", "y.npy"], MEMBERS)
+        self.agrees(device="reference")
+
+    def test_fitted_mean(self):
+        self.train("--effort", "4")
+        self.assertEqual(len(self.answer("inspect", "m.safetensors")["members"]), 3)
         self.agrees(device="reference")
 
     def test_classes(self):

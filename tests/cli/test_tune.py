@@ -316,6 +316,21 @@ class Resumed(Search):
             self.assertEqual(self.read("m.safetensors"), whole)
             os.remove(self.path("m.safetensors"))
 
+    def test_interrupted_while_a_member_is_fitted(self):
+        """The checkpoint has the first model of the mean; the others are trained again."""
+        self.good("train", *self.long, "-o", "whole.safetensors", "-q")
+        train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
+        process = self.until_checkpoint(*train)
+        while process.poll() is None and self.in_search():
+            time.sleep(0.01)
+        time.sleep(0.5)  # a member's search takes seconds
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, errors)
+        self.assertFalse(os.path.exists(self.path("m.safetensors")))
+        self.assertEqual(len(self.answer("resume", "run", "--threads", "1")["members"]), 3)
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
     def test_interrupted_without_a_folder(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             train = [PROGRAM, "train", *self.long[:4], "--effort", "5", "-o", "m.safetensors", "-q"]

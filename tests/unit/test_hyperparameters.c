@@ -345,7 +345,7 @@ static void test_validation_is_not_seen(void **state)
 static void test_efforts(void **state)
 {
     (void)state;
-    static const int64_t searched[] = {6000, 1500, 3000, 6000, 10000, 16000},
+    static const int64_t searched[] = {6000, 1500, 3000, 6000, 10000, 8000},
                          plain[] = {10000, 2500, 5000, 10000, 20000, 40000};
     static const mercer_dataset_info info = {.struct_size = sizeof info,
                                              .rows = 1000000,
@@ -365,6 +365,8 @@ static void test_efforts(void **state)
             assert_succeeds(context, mercer_fit_plan(context, &plan, &info, &options, &report));
             assert_int_equal(report.centers, tune ? searched[effort] : plain[effort]);
             assert_int_equal(report.effort, effort > 0 ? effort : 3);
+            assert_int_equal(report.members, tune && effort >= 4 ? 3 : 1);
+            assert_true((strstr(plan.text, "\nmean of 3 models") != NULL) == (tune && effort >= 4));
         }
 }
 
@@ -405,7 +407,9 @@ static void test_large_budget(void **state)
             mercer_clear_warnings(context);
             mercer_model *model = fit(context, data, &options, &report);
             assert_int_equal(report.effort, effort > 0 ? effort : 5);
-            assert_true(!report.search_cut && !mercer_warning(context, 0, NULL));
+            assert_false(report.search_cut);
+            const char *field = "";
+            for (int i = 0; mercer_warning(context, i, &field); i++) assert_string_not_equal(field, "budget");
             if (budget)
                 assert_same_model(model);
             else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Means of models: predictions, probabilities and gradients are those of the members; their file; operations that
-   refuse them. Fits do not make members: the tests append models that were fitted one by one. */
+   refuse them. First of models that the tests append, then of fits with effort 4. */
 #include "support/datasets.h"
 #include "support/dense.h"
 
@@ -126,6 +126,18 @@ static void test_classes(void **state)
     mercer_model_free(model);
 }
 
+static void assert_same_files(const char *one, const char *other)
+{
+    FILE *files[] = {fopen(one, "rb"), fopen(other, "rb")};
+    int bytes[2];
+    assert_true(files[0] && files[1]);
+    do {
+        for (int i = 0; i < 2; i++) bytes[i] = fgetc(files[i]);
+        assert_int_equal(bytes[0], bytes[1]);
+    } while (bytes[0] != EOF);
+    for (int i = 0; i < 2; i++) fclose(files[i]);
+}
+
 static void test_file(void **state)
 {
     (void)state;
@@ -143,6 +155,7 @@ static void test_file(void **state)
         if (i == 0) assert_succeeds(context, mercer_model_load(&again, context, path[0]));
     }
     assert_memory_equal(f[0], f[1], sizeof f[0]);
+    assert_same_files(path[0], path[1]);
     assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path[1]));
     assert_non_null(strstr(header, "\"format_version\":\"6\""));
     assert_non_null(strstr(header, "\"members\":\"3\""));
@@ -151,7 +164,8 @@ static void test_file(void **state)
     mercer_model_free(model);
 }
 
-/* Members have the same features and outputs, and are not trained further. */
+/* Members are single models with the same features and outputs, at most MERCER_MEMBERS; they are not trained
+   further. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -172,12 +186,148 @@ static void test_refusals(void **state)
     assert_null(mercer_model_member(model, K));
     mercer_dataset_free(data);
     mercer_model_free(other);
+    other = fit_one("laplace", false);
+    assert_fails(context, mrc_model_append(other, model), MERCER_ERROR_ARGUMENT, "at most 8 single models");
+    for (int i = K; i < MERCER_MEMBERS; i++)
+        assert_succeeds(context, mrc_model_append(model, fit_one("laplace", false)));
+    assert_fails(context, mrc_model_append(model, other), MERCER_ERROR_ARGUMENT, "at most 8 single models");
+    mercer_model_free(other);
     mercer_model_free(model);
+}
+
+/* ---- Fits -------------------------------------------------------------------------------------------------------- */
+
+enum { TRAINED = 180, CENTERS = 25 };
+
+static char stop_phase[16];
+static int64_t stop_at = -1; /* number of the member */
+
+static int watch(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    (void)user, (void)error;
+    assert_true(strcmp(phase, "members") != 0 || (done >= 1 && done < total && total == K));
+    return strcmp(phase, stop_phase) == 0 && done == stop_at;
+}
+
+typedef struct fitted {
+    mercer_model *model;
+    mercer_fit_report report;
+    mercer_report training;
+} fitted;
+
+typedef struct fit_case {
+    const char *from, *to; /* checkpoints */
+    int effort, threads;   /* 0: 4, 1 */
+    bool classes, validated;
+    double budget;
+} fit_case;
+
+/* Saves the model as `path` and keeps nothing, or returns it if path is NULL. */
+static fitted fit_mean(fit_case of, const char *path)
+{
+    fitted out = {.report = {.struct_size = sizeof out.report}, .training = {.struct_size = sizeof out.training}};
+    mercer_context *own = NULL;
+    mercer_context_options settings = MERCER_INIT(mercer_context_options);
+    settings.threads = of.threads > 0 ? of.threads : 1;
+    if (path) assert_succeeds(NULL, mercer_context_create(&own, &settings));
+    mercer_context *by = path ? own : context;
+    mercer_dataset *data[2] = {NULL};
+    for (int i = 0; i < 2; i++) {
+        int64_t rows = i == 0 ? TRAINED : ROWS - TRAINED, first = i == 0 ? 0 : TRAINED;
+        mercer_matrix x = matrix_of(x_all[first], rows, D), y = matrix_of(y_all + first, rows, 1);
+        mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x};
+        if (of.classes)
+            arrays.labels = labels_all + first, arrays.classes = 2;
+        else
+            arrays.Y = &y;
+        assert_succeeds(by, mercer_dataset_from_arrays(&data[i], by, &arrays));
+    }
+    mercer_train_options train = MERCER_INIT(mercer_train_options);
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    train.checkpoint = of.to, options.checkpoint = of.from, options.train = &train;
+    options.memory = INT64_C(1) << 30, options.centers = CENTERS, options.seed = 5, options.budget = of.budget;
+    options.effort = of.effort > 0 ? of.effort : 4, options.progress = watch;
+    options.calibrate = of.classes ? MERCER_ON : MERCER_OFF;
+    options.validation = of.validated ? data[1] : NULL;
+    out.report.training = &out.training;
+    assert_succeeds(by, mercer_fit(&out.model, by, data[0], &options, &out.report));
+    if (path) {
+        assert_succeeds(by, mercer_model_save(out.model, path, NULL));
+        mercer_model_free(out.model), out.model = NULL;
+    }
+    for (int i = 0; i < 2; i++) mercer_dataset_free(data[i]);
+    mercer_context_free(own);
+    return out;
+}
+
+static const char *path_of(char path[256], const char *name)
+{
+    snprintf(path, 256, "%s", in_folder(name));
+    return path;
+}
+
+/* The members have searches and centers of their own; validation, intervals and exports are of their mean. */
+static void test_fitted(void **state)
+{
+    (void)state;
+    fitted found = fit_mean((fit_case){.validated = true}, NULL);
+    double f[ROWS - TRAINED], error = 0, radius = 0;
+    mercer_matrix X = matrix_of(x_all[TRAINED], ROWS - TRAINED, D), F = matrix_of(f, ROWS - TRAINED, 1);
+    char text[2][MERCER_KERNEL_TEXT];
+    assert_int_equal(found.report.members, K);
+    compare(found.model, mercer_model_predict, 1);
+    for (int m = 0; m < K; m++) {
+        const mercer_model *member = mercer_model_member(found.model, m);
+        mercer_matrix centers = mercer_model_centers(member), first = mercer_model_centers(found.model);
+        mercer_kernel_print(context, text[m > 0], MERCER_KERNEL_TEXT, NULL, mercer_model_kernel(member));
+        assert_int_equal(centers.rows, CENTERS);
+        if (m == 0) continue;
+        assert_string_not_equal(text[0], text[1]);
+        assert_memory_not_equal(centers.data, first.data, (size_t)(CENTERS * D) * sizeof(double));
+    }
+    assert_succeeds(context, mercer_model_predict(found.model, &F, &X));
+    for (int i = 0; i < ROWS - TRAINED; i++)
+        error += (f[i] - y_all[TRAINED + i]) * (f[i] - y_all[TRAINED + i]) / (ROWS - TRAINED);
+    /* Both sum the same squares in double, in different orders. */
+    assert_true(fabs(found.training.validation_loss - error) <= 1e-13 * error * ROWS);
+    assert_succeeds(context, mercer_model_interval(found.model, &radius, 0.98));
+    for (int i = 0; i < ROWS - TRAINED; i++) error = fmax(i > 0 ? error : 0, fabs(f[i] - y_all[TRAINED + i]));
+    assert_true(radius == error); /* the 60th of 60 errors, as 0.98 (60 + 1) > 59 */
+    assert_succeeds(context, mercer_model_export(found.model, in_folder("mean.c"), NULL));
+    assert_succeeds(context, mercer_model_export(found.model, in_folder("mean.onnx"), NULL));
+    mercer_model_free(found.model);
+}
+
+/* The number of threads, a checkpoint and a budget that is long enough change no byte. */
+static void test_same_bytes(void **state)
+{
+    (void)state;
+    char whole[256], other[256], checkpoint[256];
+    path_of(whole, "whole.safetensors"), path_of(other, "other.safetensors"), path_of(checkpoint, "checkpoint");
+    for (int classes = 0; classes < 2; classes++) { /* which are calibrated by cross-validation */
+        assert_int_equal(fit_mean((fit_case){.classes = classes}, whole).report.members, K);
+        fit_mean((fit_case){.classes = classes, .threads = 2, .effort = 4, .budget = 1e6, .to = checkpoint}, other);
+        assert_same_files(whole, other);
+    }
+    /* Stopped while a member is fitted, a fit ends with the mean so far. The checkpoint has the first member. */
+    fit_mean((fit_case){0}, whole);
+    snprintf(stop_phase, sizeof stop_phase, "members");
+    for (stop_at = 1; stop_at < K; stop_at++) {
+        fitted found = fit_mean((fit_case){.to = checkpoint}, other);
+        assert_int_equal(found.training.stopped, MERCER_STOP_CALLBACK);
+        assert_int_equal(found.report.members, stop_at);
+        stop_phase[0] = 0;
+        assert_int_equal(fit_mean((fit_case){.from = checkpoint, .to = checkpoint}, other).report.members, K);
+        assert_same_files(whole, other);
+        snprintf(stop_phase, sizeof stop_phase, "members");
+    }
+    stop_phase[0] = 0;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_means), cmocka_unit_test(test_classes),
-                                       cmocka_unit_test(test_file), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_means),  cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_file),   cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_fitted), cmocka_unit_test(test_same_bytes)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
