@@ -69,7 +69,7 @@ mercer_status mrc_plan_measure(mercer_context *context, double *flops_per_second
 
 /* Everything has been checked; the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
-                    const mercer_network *network);
+                    const mercer_network *network, bool float_factors);
 
 /* The bytes that each rank may use where it computes if the options do not say how many: the smallest share of what
    is free on a rank's device, where those that are on the same one have a part each. 0 where matrices live in host

@@ -68,7 +68,7 @@ static double rank_flops(const mrc_cost *cost, int ranks)
 }
 
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
-                    const mercer_network *network)
+                    const mercer_network *network, bool float_factors)
 {
     double latency = network->latency > 0 ? network->latency : LATENCY, speed = network->bytes_per_second;
     mrc_comm comm = {.ranks = network->ranks, .shards = network->shards};
@@ -79,6 +79,7 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
                            .c = shape->outputs,
                            .real_size = mrc_dtype_size(shape->weights),
                            .point_size = mrc_dtype_size(shape->points),
+                           .float_factors = float_factors,
                            .shards = shards,
                            .ranks = network->ranks,
                            .nodes = mean_nodes(shards, network->ranks)};

@@ -388,7 +388,8 @@ mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)
 mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out)
 {
     MRC_SCOPE(scope, task->context);
-    mrc_searcher self = {.task = task, .result = out, .scope = &scope, .effort = mrc_effort_of(task->effort, task->data->rows, task->data->features)};
+    mrc_effort effort = mrc_effort_of(task->effort, task->data->rows, task->data->features);
+    mrc_searcher self = {.task = task, .result = out, .scope = &scope, .effort = effort};
     mrc_candidate best;
     *out = (mrc_search_result){0};
     mercer_status status = open_rows(&self);

@@ -214,9 +214,9 @@ static void test_exact_solvers(void **state)
 static void test_without_factor(void **state)
 {
     (void)state;
-    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 1600, .p = 1500, .d = 4, .c = 2}, 1, MERCER_F32);
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 2600, .p = 2400, .d = 4, .c = 2}, 1, MERCER_F32);
     mercer_train_options options = options_for("cg");
-    options.epochs = 4, options.memory = 36 << 20;
+    options.epochs = 4, options.memory = 44 << 20;
     run_result once = run_until(&self, options, 2, false, 0, false);
     assert_non_null(strstr(once.report.plan->text, "polynomial"));
     assert_that(once.report.peak_bytes <= options.memory, "%lld bytes", (long long)once.report.peak_bytes);

@@ -416,7 +416,7 @@ static void check_ranks(const char *solver, const char *projector, mercer_dtype 
     mrc_cost_sums(&validation, &problem, 2048 * c * e, 2);
     mrc_cost_sums(&validation, &problem, 904 * c * e, 1);
     mercer_rank_plan out;
-    mrc_plan_ranks(&out, &plan, &shape, &network);
+    mrc_plan_ranks(&out, &plan, &shape, &network, false);
     assert_true(out.struct_size == sizeof out && out.ranks == 3 && out.shards == 8);
     double sent = cost.batches * cost.batch.sent + cost.projections * cost.projection.sent + validation.sent;
     double rounds = cost.batches * cost.batch.rounds + cost.projections * cost.projection.rounds + validation.rounds;
@@ -442,10 +442,10 @@ static void check_ranks(const char *solver, const char *projector, mercer_dtype 
     check_near(out.checkpoint_bytes, model + cost.set_up.state, 1e-6);
     network.latency = 0; /* 20 microseconds */
     mercer_rank_plan slower;
-    mrc_plan_ranks(&slower, &plan, &shape, &network);
+    mrc_plan_ranks(&slower, &plan, &shape, &network, false);
     check_near(slower.batch_seconds - out.batch_seconds, cost.batch.rounds * 17e-6, 1e-12);
     plan.seconds = 0; /* of no known rate: flops are told */
-    mrc_plan_ranks(&slower, &plan, &shape, &network);
+    mrc_plan_ranks(&slower, &plan, &shape, &network, false);
     check_near(slower.compute_seconds, computing, 1e-9 * computing);
 }
 

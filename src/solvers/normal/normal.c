@@ -57,7 +57,8 @@ static mercer_status allocate(mrc_normal *self)
     int64_t c = self->c, batch = self->exact->kernel_blocks->most_rows;
     MRC_TRY(mrc_field_create(centers, &self->both, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
     if (centers->comm->ranks > 1 && self->exact->preconditioner_sizes.basis == 0)
-        MRC_TRY(mrc_matrix_create(backend, &self->all, 2 * self->p, c, MERCER_F64, "vectors of conjugate gradients"));
+        MRC_TRY(mrc_matrix_create(backend, &self->all, 2 * self->p, c, mrc_normal_factor_type(self),
+                                  "vectors of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->sum, 2 * c, MERCER_F64, "sums of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->v, 2 * c, real, "directions of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->h, 2 * c, real, "products of conjugate gradients"));

@@ -22,7 +22,7 @@ typedef struct mrc_normal {
     bool from_zero;                    /* it began with alpha = 0: r = b */
     double mass;                       /* sum of the sample weights */
     mercer_matrix both;                /* field (rows, 2c) f64 scratch */
-    mercer_matrix all;     /* (2p, c) f64: vectors of all ranks, for products with factors; empty with one rank */
+    mercer_matrix all;     /* (2p, c) of the type of the factors: vectors of all ranks, for products with factors; empty with one rank */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
     mercer_matrix v, h;    /* fields (rows, 2c) real: what goes into the products and comes out */
     mercer_matrix f, y, g; /* (batch, c), (batch, c), (batch, 2c) real */
@@ -49,6 +49,8 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
                                const mercer_matrix *work);
 /* The preconditioner, for the total weight that is known by now (normal_preconditioner.c). */
 mercer_status mrc_normal_factor(mrc_normal *self);
+/* The type of the factors: float if products are and the backend has such factors. */
+mercer_dtype mrc_normal_factor_type(const mrc_normal *self);
 /* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
 /* out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 that undo it. */

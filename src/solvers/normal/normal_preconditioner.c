@@ -172,12 +172,10 @@ static mercer_status make_preconditioner(mrc_normal *self)
     return find_rounding(self, self->preconditioner.mean);
 }
 
-/* Factors in float need all of a vector in float, which ranks do not have. */
-static mercer_dtype factor_type(const mrc_normal *self)
+mercer_dtype mrc_normal_factor_type(const mrc_normal *self)
 {
-    bool single = self->centers->real == MERCER_F32 && self->centers->comm->ranks == 1 &&
-                  self->backend->ops->capabilities(self->backend).float_factors;
-    return single ? MERCER_F32 : MERCER_F64;
+    bool floats = self->backend->ops->capabilities(self->backend).float_factors;
+    return self->centers->real == MERCER_F32 && floats ? MERCER_F32 : MERCER_F64;
 }
 
 static mercer_status factor(mrc_normal *self)
@@ -190,7 +188,7 @@ static mercer_status factor(mrc_normal *self)
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_centers_gather_all(centers, &scope, &z));
     mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
-    mercer_dtype type = factor_type(self);
+    mercer_dtype type = mrc_normal_factor_type(self);
     MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, type, "the factor of K(Z, Z)"));
     if (type == MERCER_F32 && self->exact->lambda > 0) {
         MRC_TRY(mrc_matrix_create(backend, &self->kernel, self->p, self->p, type, "K(Z, Z)"));
@@ -241,6 +239,44 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
     return mrc_rows(all, self->centers->first, self->centers->z.rows);
 }
 
+/* Applies a function of vectors (p, c) of all ranks to a field v; it works on `all` and leaves its result there. */
+typedef mercer_status (*whole_function)(mrc_normal *self, mercer_matrix *all);
+static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole_function apply)
+{
+    if (self->centers->comm->ranks == 1) {
+        mercer_matrix all = *v;
+        MRC_TRY(apply(self, &all));
+        return all.data == v->data ? MERCER_OK : self->backend->ops->copy(self->backend, v, &all);
+    }
+    mercer_matrix all = whole_vector(self, 0);
+    MRC_TRY(mrc_centers_range(self->centers, v, 0, self->p, &all));
+    MRC_TRY(apply(self, &all));
+    mercer_matrix own = own_rows(self, &all);
+    return self->backend->ops->copy(self->backend, v, &own);
+}
+
+/* The second factor: of K(Z,Z) + (tau + shift) I, or the first one again. */
+static const mercer_matrix *second_factor(const mrc_normal *self)
+{
+    return self->exact->lambda > 0 ? &self->ridged : &self->l;
+}
+
+static mercer_status solve_whole(mrc_normal *self, mercer_matrix *all)
+{
+    MRC_TRY(mrc_spd_solve(self->centers, &self->l, all));
+    return mrc_spd_solve(self->centers, second_factor(self), all);
+}
+
+/* K is symmetric, and a product with K' reads it as it is stored. */
+static mercer_status multiply_whole(mrc_normal *self, mercer_matrix *all)
+{
+    bool ranks = self->centers->comm->ranks > 1;
+    mercer_matrix product = ranks ? whole_vector(self, 1) : mrc_shaped(&self->h, self->h.rows, self->c);
+    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->kernel, all, 0, &product));
+    *all = product;
+    return MERCER_OK;
+}
+
 static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     if (self->exact->preconditioner_sizes.basis > 0) {
@@ -250,22 +286,14 @@ static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, cons
         MRC_TRY(mrc_preconditioner_apply(&self->preconditioner, &v));
         return widen_field(self, &v, z);
     }
-    const mercer_matrix *second = self->exact->lambda > 0 ? &self->ridged : &self->l;
-    if (self->l.dtype == MERCER_F32) {
-        mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
-        MRC_TRY(round_field(self, r, z, &v));
-        MRC_TRY(mrc_spd_solve(self->centers, &self->l, &v));
-        MRC_TRY(mrc_spd_solve(self->centers, second, &v));
-        return widen_field(self, &v, z);
+    if (self->l.dtype == MERCER_F64) {
+        MRC_TRY(self->backend->ops->copy(self->backend, z, r));
+        return apply_whole(self, z, solve_whole);
     }
-    bool ranks = self->centers->comm->ranks > 1;
-    mercer_matrix all = ranks ? whole_vector(self, 0) : *z;
-    MRC_TRY(mrc_centers_range(self->centers, r, 0, self->p, &all));
-    MRC_TRY(mrc_spd_solve(self->centers, &self->l, &all));
-    MRC_TRY(mrc_spd_solve(self->centers, second, &all));
-    if (!ranks) return MERCER_OK;
-    mercer_matrix own = own_rows(self, &all);
-    return self->backend->ops->copy(self->backend, z, &own);
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
+    MRC_TRY(round_field(self, r, z, &v));
+    MRC_TRY(apply_whole(self, &v, solve_whole));
+    return widen_field(self, &v, z);
 }
 
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
@@ -278,12 +306,15 @@ mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, 
 
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out)
 {
-    if (self->exact->preconditioner_sizes.basis > 0 || self->kernel.data) {
-        mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c), h = mrc_shaped(&self->h, self->h.rows, self->c);
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c), h = mrc_shaped(&self->h, self->h.rows, self->c);
+    if (self->kernel.data) {
         MRC_TRY(round_field(self, x, out, &v));
-        /* K is symmetric, and a product with K' reads it as it is stored. */
-        MRC_TRY(self->kernel.data ? mrc_counted_gemm(self->centers, true, false, 1, &self->kernel, &v, 0, &h)
-                                  : mrc_preconditioner_times(&self->preconditioner, &v, &h));
+        MRC_TRY(apply_whole(self, &v, multiply_whole));
+        return widen_field(self, &v, out);
+    }
+    if (self->exact->preconditioner_sizes.basis > 0) {
+        MRC_TRY(round_field(self, x, out, &v));
+        MRC_TRY(mrc_preconditioner_times(&self->preconditioner, &v, &h));
         return widen_field(self, &h, out);
     }
     mercer_matrix all = *x, half = mrc_shaped(&self->both, self->both.rows, self->c), product = *out;
@@ -306,10 +337,10 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, products = lambda > 0 ? 2 : 0;
     double second = p * ((lambda > 0 ? p : 0.0) + 2.0), sample = p * (SHIFT_SAMPLES + 1.0);
-    bool single = problem->float_factors && problem->real_size == 4 && problem->ranks <= 1;
+    bool single = problem->float_factors && problem->real_size == 4;
     double size = single ? 4 : 8, kernel = single && lambda > 0 ? p * p : 0;
     once->held.whole = size * (kernel + p * p + fmax(second, sample));
-    if (problem->ranks > 1) once->held.whole += 16 * p * c + p * d * (double)problem->point_size;
+    if (problem->ranks > 1) once->held.whole += 2 * size * p * c + p * d * (double)problem->point_size;
     double pairs = 2 * p * p * mrc_problem_features(problem), factors = (lambda > 0 ? 2 : 1) * p * p * p / 3;
     if (single)
         once->flops = pairs + factors;
@@ -318,7 +349,7 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
     once->alike = once->flops + once->doubles;
     each->waiting = each->alike = 4 * p * p * c;
     each->read = 4 * size * p * p;
-    mrc_cost_rows(each, problem, (1 + products) * p * c * 8, 1 + products);
+    mrc_cost_rows(each, problem, (1 + products) * p * c * size, 1 + products);
     mrc_cost_sums(each, problem, 8 * c, lambda > 0 ? 7 : 6);
 }
 
