@@ -15,7 +15,7 @@
  * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
  * ten, in 60 steps.
  *
- * Few rows share their noise between draws, so the error has a prior: E (1 + P / n) for n units, with
+ * Few rows share their noise between draws, so the error has a prior: E (1 + P / n) for n different rows, with
  *
  *   P = 2.5 sum_k (s_k - mean s)^2 + 50 sum_ij (B_ij - b I_ij)^2 / b^2        s = log c,  b = tr(B) / features
  *
@@ -252,7 +252,7 @@ static void add_prior(const mrc_descent *task, const mrc_descent_state *state, d
 {
     int64_t k = task->rows->x.cols, d = task->features;
     const double *values = state->values, *map = values + k;
-    double share = state->error / (double)task->rows->units, mean = 0, diagonal = 0;
+    double share = state->error / (double)task->rows->different, mean = 0, diagonal = 0;
     if (task->kind == MRC_LEARN_SCALE) return;
     for (int64_t j = 0; j < k; j++) mean += values[j] / (double)k;
     for (int64_t j = 0; j < k; j++) slope[j] += PRIOR_SCALE * share * (values[j] - mean);

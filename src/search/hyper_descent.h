@@ -21,6 +21,7 @@ typedef struct mrc_descent_rows {
     const int64_t *order;  /* rows, those of unit u at start[u] .. start[u + 1] - 1 */
     const int64_t *start;  /* (units + 1) */
     int64_t units;
+    int64_t different; /* number of different rows, or of groups */
     /* With times: a draw takes its training rows from the units before one of the cuts, its held-out rows from the
        others. */
     const int64_t *cuts;

@@ -50,13 +50,14 @@ static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
 static mercer_status order_rows(mrc_searcher *self)
 {
     const mercer_dataset *data = self->task->data;
-    int64_t n = self->pool, *unit, *order, *start, *cuts, units = n;
+    int64_t n = self->pool, *unit, *order, *start, *cuts, units = n, different;
     MRC_TRY(mrc_scope_alloc(self->scope, &unit, 4 * n + 2, sizeof *unit, "row numbers"));
     order = unit + n, start = order + n, cuts = start + n + 1;
     mrc_keyed *sorted;
     MRC_TRY(mrc_scope_alloc(self->scope, &sorted, n, sizeof *sorted, "keys of rows"));
     bool times = data->key_kind == MRC_KEYS_TIMES;
-    if (!times) MRC_TRY(mrc_row_units(data, self->split.rows, n, unit, &units));
+    MRC_TRY(mrc_row_units(data, self->split.rows, n, unit, &different));
+    if (!times) units = different;
     double *first = NULL;
     if (times) MRC_TRY(mrc_scope_alloc(self->scope, &first, data->rows, sizeof *first, "times of rows"));
     if (times) MRC_TRY(mrc_first_times(data, first));
@@ -77,6 +78,7 @@ static mercer_status order_rows(mrc_searcher *self)
                                     .order = order,
                                     .start = start,
                                     .units = units,
+                                    .different = different,
                                     .cuts = cuts,
                                     .cut_count = times ? find_cuts(sorted, n, cuts) : 0};
     return MERCER_OK;
@@ -128,7 +130,7 @@ mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1)
     bool given = self->task->preprocess && self->task->preprocess->map;
     int64_t k = mrc_searcher_features(self);
     if (given) return MRC_LEARN_SCALE;
-    return norm_1 || k > MRC_MAP_FEATURES || self->rows.units < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
+    return norm_1 || k > MRC_MAP_FEATURES || self->rows.different < MAP_ROWS * k ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
 }
 
 static int watch(void *user, int step, double error)

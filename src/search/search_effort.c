@@ -11,7 +11,7 @@
  */
 #include "search/search.h"
 
-static const mrc_effort efforts[MRC_MOST_EFFORT] = {{12, 20, 512, 128, 8192, 4096, 512, 1500},
+static const mrc_effort efforts[MRC_MOST_EFFORT] = {{16, 32, 512, 128, 8192, 4096, 512, 1500},
                                                     {24, 48, 768, 192, 16384, 8192, 1024, 3000},
                                                     {30, 80, 1024, 256, 32768, 8192, 1024, 6000},
                                                     {50, 120, 1536, 384, 65536, 16384, 1536, 10000},

@@ -367,7 +367,7 @@ static void test_noise(void **state)
 /* The same bits for any number of threads, and after a stop in each stage. */
 static void test_same_bits(void **state)
 {
-    static const int stops[] = {1, 11, 12, 13, 24, 25, 39};
+    static const int stops[] = {1, 15, 16, 17, 32, 33, 63};
     search one, other;
     mercer_context *second;
     mercer_context_options options = {.struct_size = sizeof options, .threads = 3};
@@ -477,7 +477,8 @@ static void test_large_unit(void **state)
                              .y = mrc_view(planted_y, MANY, 1, MERCER_F64),
                              .order = order,
                              .start = start,
-                             .units = UNITS};
+                             .units = UNITS,
+                             .different = UNITS};
     for (uint64_t seed = 0; seed < 12; seed++) {
         double memory[4][FEATURES + 2] = {{0}};
         mrc_descent_state at = {
@@ -523,7 +524,8 @@ static void test_slopes(void **state)
                              .y = mrc_view(wanted, MANY, 1, MERCER_F64),
                              .order = order,
                              .start = start,
-                             .units = MANY};
+                             .units = MANY,
+                             .different = MANY};
     for (int k = 0; k < 3; k++) {
         double values[MOST] = {0}, slope[MOST], other[MOST], up, down;
         mrc_descent task = {.context = context,
