@@ -7,9 +7,9 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
-#include "core/threads/parallel.h"
 #include "core/memory.h"
 #include "core/numbers/half.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <string.h>

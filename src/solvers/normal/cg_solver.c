@@ -16,7 +16,7 @@
 #include <math.h>
 
 enum {
-    STEPS = 30, /* at most: they stop by themselves */
+    STEPS = 30,         /* at most: they stop by themselves */
     SHARED_SAMPLES = 4, /* p / s from which on shards do without the exact factor: below it is small */
     FEWEST_SAMPLE = 500,
     LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */

@@ -84,7 +84,7 @@ void mrc_normal_destroy(mrc_normal *self)
 {
     if (!self->backend) return;
     mercer_matrix *all[] = {&self->l, &self->ridged, &self->kernel, &self->both, &self->all, &self->sum,
-                            &self->v, &self->h,      &self->f,    &self->y,   &self->g};
+                            &self->v, &self->h,      &self->f,      &self->y,    &self->g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
     mrc_preconditioner_destroy(&self->preconditioner);
     mrc_free(self->centers->context, self->scale);

@@ -22,7 +22,7 @@ typedef struct mrc_normal {
     bool from_zero;                    /* it began with alpha = 0: r = b */
     double mass;                       /* sum of the sample weights */
     mercer_matrix both;                /* field (rows, 2c) f64 scratch */
-    mercer_matrix all;     /* (2p, c) of the type of the factors: vectors of all ranks, for products with factors; empty with one rank */
+    mercer_matrix all;     /* (2p, c) of the type of the factors: vectors of all ranks; empty with one rank */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
     mercer_matrix v, h;    /* fields (rows, 2c) real: what goes into the products and comes out */
     mercer_matrix f, y, g; /* (batch, c), (batch, c), (batch, 2c) real */
