@@ -24,14 +24,13 @@ PARTS = {("tables", True): "Split of the files", ("tables", False): "Random spli
          ("large", False): "Large tables, random splits"}
 HEAD = """## Error against time
 
-Efforts of `mercer train` next to CatBoost and LightGBM with multiples of their default number of trees: error on test rows
-against wall time. Mercer's time is that of the whole command; that of a package is for reading the training rows and for
+Efforts of `mercer train` next to CatBoost and LightGBM with their defaults: error on test rows against wall time. Mercer's time is that of the whole command; that of a package is for reading the training rows and for
 the fit. Text columns are categories for the packages, and dates are numbers. The raw lines are in `bench/results`.
 
 ```sh
-{command} --seeds 3 --trees 1,3,10 --output {output}              # the split of the files
-{command} --splits 10 --efforts 3 --output {output}               # ten random splits
-{command} --folder large --efforts 3 --seeds 3 --output {output}
+{command} --seeds 1 --efforts 1,3 --output {output}
+{command} --seeds 3 --efforts 3 --packages '' --output {output}
+{command} --seeds 1 --efforts 5 --packages '' --tables hr,adult --output {output}
 bench/tables/summarize.py --svg docs/efforts.svg --docs docs/tables.md {output}
 ```
 """.replace("{command}", "bench/tables/efforts.py").replace("{output}", "bench/results/efforts.jsonl")
