@@ -59,8 +59,8 @@ struct mercer_fitting {
     mrc_search_result found;
     mercer_matrix journal;                   /* view of the search's journal */
     const mercer_fitting *outer;             /* fit whose kernel and preprocessing this one takes over; NULL: none */
-    const mercer_fitting *whole;             /* fit of a mean of which this one trains a member; NULL: none */
-    int64_t number;                          /* of that member */
+    const mercer_fitting *whole;             /* fit that this one trains a member for; NULL: none */
+    int64_t number;                          /* of the member that this fit trains */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
     mercer_matrix centers; /* owned until the model has its copy; of several ranks: the own share */

@@ -82,7 +82,7 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
 
 /* Adds `member`, a single model, and takes ownership of it unless that fails. */
 mercer_status mrc_model_append(mercer_model *model, mercer_model *member);
-/* Computes out = the mean of the results of `call` for each member alone. */
+/* Calls `call` for each member and writes the mean of the results to out. */
 typedef mercer_status (*mrc_member_call)(mercer_model *member, const mercer_matrix *out, const mercer_matrix *X);
 mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const mercer_matrix *out,
                              const mercer_matrix *X);

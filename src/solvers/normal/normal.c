@@ -20,9 +20,9 @@
  * 8 p eps kin40k (p = 6,000) takes 30 steps to a loss of .00240, with p eps 20 to .00236.
  *
  * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
- * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2), in float
- * 4 p^2 (12 p^2); four
- * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
+ * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (lambda > 0: 16 p^2),
+ * in float 4 p^2 (12 p^2); four matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a
+ * batch.
  *
  * Vectors and sums are divided among ranks as the centers are; nothing but the factors' own products needs them
  * whole.
