@@ -96,3 +96,22 @@ def test_option(name, interface, base, folders):
 
 def test_reasons_are_needed():
     assert set(UNSEEN) <= set(NAMES)
+
+
+@pytest.mark.parametrize("solver, warns", [("paper", True), ("gd", True), ("ep3", False), ("ep4", False)])
+def test_unconverged_training_warns(folders, solver, warns):
+    """A training that ends far from its optimum is warned about; with a small ridge, 10 epochs of ep3 were too few."""
+    rows = paths.table("heavy")
+    option = next(option for option in paths.OPTIONS if option.c == {"train.solver": solver.encode()})
+    found = paths.of_python(rows, option, folders[VALUES])
+    named = [text for text in found.warnings if f"solver {solver} ended far from the optimum" in text]
+    assert bool(named) == warns, (found.error, found.warnings)
+    if not warns:
+        assert found.error <= paths.of_python(rows, paths.NOTHING, folders[VALUES]).error + 0.03
+
+
+def test_ridge_far_from_the_best_warns(folders):
+    option = paths.Option("ridge", python={"ridge": 0.02})
+    found = paths.of_python(paths.table("heavy"), option, folders[VALUES])
+    assert any(text.startswith("ridge 0.02 is given") for text in found.warnings), found.warnings
+    assert not paths.of_python(paths.table("numbers"), option, folders[VALUES]).warnings

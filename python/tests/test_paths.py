@@ -114,16 +114,17 @@ def complaint(name, interface, option):
     if found.refusal is not None:
         return None if paths.says(found, option) else f"is refused without its name: {found.refusal}"
     named = paths.says(found, option)
-    if not found.error < found.constant and not (option.weaker and named):  # NaN too
+    weaker = option.weaker or name == option.weaker_on
+    if not found.error < found.constant and not (weaker and named):  # NaN too
         return f"error {found.error:.4f}, worse than a constant prediction ({found.constant:.4f}); warnings: {found.warnings}"
     if found.coverage is not None and not found.coverage >= COVERAGE:
         return f"its 90 % intervals hold {found.coverage:.3f} of the test targets; warnings: {found.warnings}"
     weighted = "class_weight" in option.names() and "calibrate_to" not in option.names()
-    if found.log_loss is not None and (weighted or not (option.weaker or named)) and (interface == "python" or _calibrates(option)):
+    if found.log_loss is not None and (weighted or not (weaker or named)) and (interface == "python" or _calibrates(option)):
         least = calibrated(name, interface).log_loss
         if not found.log_loss <= RATIO * least + LOG_LOSS_SLACK:
             return f"log loss {found.log_loss:.4f}, the default's is {least:.4f}; warnings: {found.warnings}"
-    if option.weaker or named:
+    if weaker or named:
         return None
     slack = 0 if name == "heavy" and "log" in _label(option, interface) else rows.slack  # what the transform is for
     if not found.error <= RATIO * base.error + slack:

@@ -23,6 +23,9 @@
    diamonds are below it and have 3,000 of 6,000 centers: AUC falls by at most .0005 on bank and hr. */
 #define GAIN 0.015
 
+/* Ratio of held-out errors from which on a given ridge is warned about. */
+#define RIDGE_LOSS 1.1
+
 /* Centers without a search, by effort. The search's own are in search/search_effort.c. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
 
@@ -218,12 +221,11 @@ static mercer_status take_result(mercer_fitting *self)
     report->points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
     if (!given) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
-    if (given && !(found->error <= 1))
-        mrc_warn(
-            self->context, "lambda",
-            "ridge %g is given, and the best held-out error with it, %.3g, is above that of a constant prediction; "
-            "leave the ridge to the search",
-            self->no_ridge ? 0 : self->train.lambda, found->error);
+    if (given && !(found->error <= RIDGE_LOSS * found->better_error))
+        mrc_warn(self->context, "lambda",
+                 "ridge %g is given: the held-out error with it is %.3g of the variance, and %.3g with a ridge of %.3g",
+                 self->no_ridge ? 0 : self->train.lambda, found->error, found->better_error,
+                 found->better_ridge * mrc_fit_count_samples(self->data));
     report->search_error = found->error, report->search_ridge = found->ridge;
     report->search_rows = found->rows, report->search_held = found->held, report->search_cut = found->cut;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++)

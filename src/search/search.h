@@ -60,6 +60,7 @@ typedef struct mrc_search_result {
     mercer_preprocess *preprocess;     /* fitted, with the metric; owned */
     double ridge;                      /* per unit of weight */
     double error;                      /* held-out squared error over the variance of the targets */
+    double better_ridge, better_error; /* if the ridge is given: the best of a few others, and its error */
     int64_t rows, held;                /* training rows and held-out rows of the scored fits */
     int64_t centers[MRC_SEARCH_SIZES]; /* sizes that were scored; 0: none */
     double errors[MRC_SEARCH_SIZES];   /* their held-out errors */

@@ -137,9 +137,24 @@ mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidat
     return MERCER_OK;
 }
 
+/* Score a few other ridges than a given one at the largest size. */
+static mercer_status score_other_ridges(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
+                                        mrc_search_result *out)
+{
+    static const double others[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
+    double errors[MRC_RIDGES];
+    with->count = sizeof others / sizeof *others;
+    memcpy(with->ridges, others, sizeof others);
+    MRC_TRY(score(self, with, kernel, p, errors));
+    int r = pick_ridge(errors, with->count, scored_rows(&with->rows));
+    out->better_ridge = others[r], out->better_error = errors[r];
+    return MERCER_OK;
+}
+
 mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_result *result = self->result;
+    int64_t p;
     scorer with;
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
@@ -148,7 +163,9 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
         with.ridges[r] =
             with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, (self->split.held_out ? 1 : 0.5) - 0.5 * r));
     result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
-    return score_sizes(self, &with, &best->kernel, size_for(self, &with, self->effort.score_size), result);
+    p = size_for(self, &with, self->effort.score_size);
+    MRC_TRY(score_sizes(self, &with, &best->kernel, p, result));
+    return with.count > 1 ? MERCER_OK : score_other_ridges(self, &with, &best->kernel, p, result);
 }
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */

@@ -46,6 +46,8 @@ static mercer_train_options base_of(const char *solver, const char *projector)
 {
     mercer_train_options options = options_for(solver);
     options.memory = (int64_t)1 << 30, options.projector = projector;
+    /* By default so few samples converge, and further steps change nothing. */
+    if (mercer_solver_kind_of(solver) >= MERCER_SOLVER_BATCHES) options.epochs = 10;
     if (!projector) return options;
     options.epochs = 2, options.batch = 13, options.projector_nystrom = 8, options.projector_eigenpairs = 3;
     options.projector_passes = 4, options.projector_block = strcmp(projector, "bgs") == 0 ? 4 : 0;

@@ -28,6 +28,8 @@
 enum {
     EPOCHS_DEFAULT = 6,
     EPOCHS_CACHED = 10,
+    EPOCHS_MOST = 100,
+    CACHED_VALUES = 1000000000,
     EPOCHS_PRINTED = 50,
     SAMPLE_PRINTED = 5000,
     PAIRS_PRINTED = 10, /* s / q */
@@ -222,12 +224,21 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
     return MERCER_OK;
 }
 
+/* An epoch over a small cache takes milliseconds, and 10 epochs are too few for a small ridge: 500 rows with a ridge of
+   1e-6 per row have a test error 35 % above that of the exact solution after 10, and 6 % after 100. So as many epochs as
+   read CACHED_VALUES values of K(X,Z), which takes about a second. */
+static int64_t cached_epochs(const mrc_planner *self)
+{
+    int64_t values = mrc_max(1, self->problem.n * self->problem.p);
+    return mrc_max(EPOCHS_CACHED, mrc_min(EPOCHS_MOST, CACHED_VALUES / values));
+}
+
 void mrc_iteration_settle(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
     bool printed = self->plan->solver->preset.rule == MRC_STEP_PRINTED;
     bool cheap = plan->cache_data || self->caching.anew;
-    if (cheap && self->options->epochs == 0 && !printed) plan->epochs = EPOCHS_CACHED;
+    if (cheap && self->options->epochs == 0 && !printed) plan->epochs = cached_epochs(self);
     mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s%s\n", (long long)plan->epochs, plan->step_factor,
                  printed ? ", beta = max K(x,x) and steps as printed" : "", plan->average ? ", averaging" : "",
                  plan->decay ? ", step decay" : "",
