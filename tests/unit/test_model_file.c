@@ -178,7 +178,7 @@ static void test_bad_preprocess(void **state)
     assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "minmax", &wide));
     assert_fails(context, mercer_model_set_preprocess(model, preprocess), MERCER_ERROR_SHAPE, "6 features");
     assert_null(mercer_model_preprocess(model));
-    /* Overflow of the preprocessed values is found before anything is written. */
+    /* An overflow in the first block of preprocessed values is found before anything is written. */
     assert_succeeds(context, mercer_preprocess_fit_matrix(&huge, context, "scale:factor=1e60", &x));
     assert_succeeds(context, mercer_model_set_preprocess(model, huge));
     memset(f.data, 0x3c, M * C * sizeof(float)), memset(labels, 0x3c, sizeof labels);
