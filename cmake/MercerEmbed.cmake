@@ -1,37 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sources whose functions exported C files are made of, as text in the library. Run by cmake -P with FILES (paths
-# relative to ROOT, with | between them), ROOT and OUTPUT; included, it defines mercer_embed_sources.
+# The text of src/export/c99_runtime.h in the library, with the headers of this project in the place of their #include
+# lines. Run by cmake -P with FILE (relative to ROOT), ROOT, NAME of the array and OUTPUT; included, it defines
+# mercer_embed_text.
 if(CMAKE_SCRIPT_MODE_FILE)
-  set(text "/* Made by cmake/MercerEmbed.cmake. */\n#include \"export/source_text.h\"\n\n")
-  set(list "")
-  string(REPLACE "|" ";" FILES "${FILES}")
-  set(number 0)
-  foreach(path ${FILES})
-    file(READ "${ROOT}/${path}" bytes HEX)
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-    string(APPEND text "static const unsigned char text_${number}[] = {${bytes}0};\n")
-    get_filename_component(name "${path}" NAME)
-    string(APPEND list "    {\"${name}\", (const char *)text_${number}},\n")
-    math(EXPR number "${number} + 1")
-  endforeach()
-  string(APPEND text "\nconst mrc_source_text mrc_source_texts[] = {\n${list}    {0, 0},\n};\n")
+  file(READ "${ROOT}/${FILE}" text)
+  while(text MATCHES "#include \"([^\"]+)\"\n")
+    set(line "${CMAKE_MATCH_0}")
+    file(READ "${ROOT}/${CMAKE_MATCH_1}" header)
+    string(REPLACE "${line}" "${header}" text "${text}")
+  endwhile()
   file(WRITE "${OUTPUT}" "${text}")
+  file(READ "${OUTPUT}" bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(WRITE "${OUTPUT}" "/* Made by cmake/MercerEmbed.cmake. */\n"
+    "extern const unsigned char ${NAME}[];\nconst unsigned char ${NAME}[] = {${bytes}0};\n")
   return()
 endif()
 
 set(mercer_embed_script "${CMAKE_CURRENT_LIST_FILE}")
 
-# Adds to the list `sources` a file that is made of the texts of the others, again when one of them changes.
-function(mercer_embed_sources sources)
-  set(output "${PROJECT_BINARY_DIR}/source_texts.c")
-  list(JOIN ARGN "|" files)
-  set(depends "")
-  foreach(path ${ARGN})
-    list(APPEND depends "${PROJECT_SOURCE_DIR}/${path}")
-  endforeach()
+# Adds to the list `sources` a file that defines NAME, the text of FILE (relative to src); it is made again when FILE or
+# one of HEADERS (...) changes.
+function(mercer_embed_text sources name file)
+  set(output "${PROJECT_BINARY_DIR}/${name}.c")
+  set(root "${PROJECT_SOURCE_DIR}/src")
+  list(TRANSFORM ARGN PREPEND "${root}/" OUTPUT_VARIABLE headers)
   add_custom_command(OUTPUT "${output}"
-    COMMAND "${CMAKE_COMMAND}" "-DFILES=${files}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DOUTPUT=${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DFILE=${file}" "-DROOT=${root}" "-DNAME=${name}" "-DOUTPUT=${output}"
       -P "${mercer_embed_script}"
-    DEPENDS ${depends} "${mercer_embed_script}" VERBATIM)
+    DEPENDS "${root}/${file}" ${headers} "${mercer_embed_script}" VERBATIM)
   set(${sources} "${${sources}};${output}" PARENT_SCOPE)
 endfunction()

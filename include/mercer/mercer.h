@@ -447,16 +447,18 @@ MERCER_API void mercer_model_free(mercer_model *model);
 
 /* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
    preprocessing, X is given as it was before it; if it has units of its targets, F is in the units of the targets as
-   they were given. A prediction is finite. Errors: SHAPE, DTYPE, OVERLAP, DATA, NUMERIC (kernel values or predictions
-   overflow), CALLBACK, UNSUPPORTED, COMM. */
+   they were given. A prediction is finite. The content of F is undefined after an error, because rows are computed in
+   blocks. Errors: SHAPE, DTYPE, OVERLAP, DATA, NUMERIC (kernel values or predictions overflow), CALLBACK, UNSUPPORTED,
+   COMM. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
-/* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict. */
+/* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict; the content of
+   labels is then undefined. */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
 /* P = softmax(f(X) / T), (m, c) f32 or f64: probabilities of the classes. T was found in training, on rows held back
    (mercer_fit_options.calibrate); without, it is 0.25: their order is then right, their size is not. Errors: as
-   predict. */
+   predict; the content of P is then undefined. */
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 

@@ -2,10 +2,9 @@
 /*
  * export: models as files of other kinds.
  *
- * c99_file.c writes a C file that predicts by itself, c99_points.c what it computes. Functions are copied from the
- * library's own sources (source_text.h) as far as they are written for one row, and from c99_parts.h; so it has the
- * bits of the library. onnx_graph.c writes a graph of operators, in double, through the encoder of onnx_proto.h. Both
- * are written atomically, through the text or bytes below.
+ * c99_file.c writes a C file that predicts without the library: the text of c99_runtime.h, which tests compile as it
+ * is, and the data of the model (c99_data.c). onnx_graph.c writes a graph of operators, in double, through the encoder
+ * of onnx_proto.h. Both are written atomically, through the text or bytes below.
  */
 #ifndef MRC_EXPORT_EXPORT_H
 #define MRC_EXPORT_EXPORT_H

@@ -3,9 +3,9 @@
  * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
  * its targets (0 and 1 if it has none).
  *
- * X (m, d) passes block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
- * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
- * written if it does; that costs O(m d) beside the O(m p d) of the product.
+ * X (m, d) passes block by block: scratch is a block, whatever m. The result of a row depends on that row only, so
+ * it is the same for any size of blocks. P may overflow the range of float: each block is checked after its
+ * preprocessing and before its product, so F is unchanged only if the first block fails.
  *
  * Units are for the digits that float does not have: an F in double does not make the product double where the model
  * is in float, but keeps what offset and scale add to it.
@@ -148,22 +148,6 @@ static mercer_status check_range(mercer_model *model, const char *name, const me
     return mrc_matrix_check_range(model->context->backend, &model->kernel, name, x, real);
 }
 
-static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X,
-                                        const mercer_matrix *F)
-{
-    bool other = block->memory || block->there.data;
-    for (int64_t first = 0; other && first < X->rows; first += block->rows) {
-        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
-        mercer_matrix x;
-        MRC_TRY(preprocess(model, block, &part, &x));
-        char name[80];
-        snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
-                 mrc_preprocess_name(model->preprocess->kind), (long long)first);
-        MRC_TRY(check_range(model, name, &x, F));
-    }
-    return MERCER_OK;
-}
-
 /* F: the predictions, or NULL if they are of the type of the weights. */
 static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
@@ -183,15 +167,37 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
         mrc_dtype_name(f->dtype));
 }
 
+/* What is done with samples once everything is in its place. */
+typedef struct prediction prediction;
+struct prediction {
+    mercer_model *model;
+    const mercer_matrix *X;
+    const mercer_matrix *F; /* where predictions go; NULL: to `take`, block by block, in the type of the weights */
+    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* outputs f of rows first, ... */
+    int32_t *labels;                                                             /* for take_labels */
+    const mercer_matrix *probabilities;                                          /* for take_probabilities */
+    double *row;                                                                 /* (c), room for it */
+};
+
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-/* Rows of X where the product wants them. The next block may be made ready while a device computes this one. */
-static mercer_status make_ready(mercer_model *model, const input_block *block, const mercer_matrix *X,
-                                mercer_matrix *out)
+static mercer_status check_preprocessed(const prediction *self, const mercer_matrix *x, int64_t first)
 {
+    char name[80];
+    snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
+             mrc_preprocess_name(self->model->preprocess->kind), (long long)first);
+    return check_range(self->model, name, x, self->F);
+}
+
+/* Preprocesses and checks the block that begins at row `first`, and brings it to where the product reads it. A device
+   may still be computing the block before. */
+static mercer_status make_ready(const prediction *self, const input_block *block, int64_t first, mercer_matrix *out)
+{
+    mercer_model *model = self->model;
     mrc_backend *backend = model->context->backend;
-    mercer_matrix x;
-    MRC_TRY(preprocess(model, block, X, &x));
+    mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first)), x;
+    MRC_TRY(preprocess(model, block, &part, &x));
+    if (block->memory || block->there.data) MRC_TRY(check_preprocessed(self, &x, first));
     *out = x;
     return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
@@ -239,35 +245,22 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
-/* What is done with samples once everything is in its place. */
-typedef struct prediction prediction;
-struct prediction {
-    mercer_model *model;
-    const mercer_matrix *X;
-    const mercer_matrix *F; /* where predictions go; NULL: to `take`, block by block, in the type of the weights */
-    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* outputs f of rows first, ... */
-    int32_t *labels;                                                             /* for take_labels */
-    const mercer_matrix *probabilities;                                          /* for take_probabilities */
-    double *row;                                                                 /* (c), room for it */
-};
-
 /* The predictions of all blocks, one after the other, into F or through `take`. */
 static mercer_status visit_blocks(const prediction *self, const input_block *block)
 {
     mercer_model *model = self->model;
-    const mercer_matrix *X = self->X;
     mercer_matrix all = {0}, x = {0};
     MRC_SCOPE(scope, model->context);
     if (!self->F)
         MRC_TRY(mrc_scope_view(&scope, &all, block->rows, model->weights.cols, model->weights.dtype, "predictions"));
-    for (int64_t first = 0; first < X->rows; first += block->rows) {
-        int64_t some = mrc_min(block->rows, X->rows - first), after = mrc_min(block->rows, X->rows - first - some);
-        mercer_matrix part = mrc_rows(X, first, some), next = mrc_rows(X, first + some, after);
+    for (int64_t first = 0, next; first < self->X->rows; first = next) {
+        int64_t some = mrc_min(block->rows, self->X->rows - first);
         mercer_matrix f = self->F ? mrc_rows(self->F, first, some) : mrc_rows(&all, 0, some);
         mercer_matrix product = product_of(block, &f);
-        if (first == 0) MRC_TRY(make_ready(model, block, &part, &x));
+        next = first + some;
+        if (first == 0) MRC_TRY(make_ready(self, block, first, &x));
         MRC_TRY(multiply(model, block, &product, &x));
-        if (after > 0) MRC_TRY(make_ready(model, block, &next, &x));
+        if (next < self->X->rows) MRC_TRY(make_ready(self, block, next, &x));
         MRC_TRY(deliver(model, &f, &product));
         if (!self->F) MRC_TRY(check_predictions(model, &f));
         if (self->take) self->take(self, &f, first);
@@ -281,7 +274,6 @@ static mercer_status run(const prediction *self)
     MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
-    MRC_TRY(check_preprocessed(model, &block, self->X, self->F));
     if (!block.centers) MRC_TRY(mrc_model_place(model));
     bool whole = !block.memory && !block.there.data && !block.product.data; /* no block needs room */
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;

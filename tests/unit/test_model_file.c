@@ -178,7 +178,7 @@ static void test_bad_preprocess(void **state)
     assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "minmax", &wide));
     assert_fails(context, mercer_model_set_preprocess(model, preprocess), MERCER_ERROR_SHAPE, "6 features");
     assert_null(mercer_model_preprocess(model));
-    /* Overflow of the preprocessed values is found before anything is written. */
+    /* An overflow in the first block of preprocessed values is found before anything is written. */
     assert_succeeds(context, mercer_preprocess_fit_matrix(&huge, context, "scale:factor=1e60", &x));
     assert_succeeds(context, mercer_model_set_preprocess(model, huge));
     memset(f.data, 0x3c, M * C * sizeof(float)), memset(labels, 0x3c, sizeof labels);
@@ -189,6 +189,26 @@ static void test_bad_preprocess(void **state)
     mercer_preprocess_free(preprocess), mercer_preprocess_free(huge);
     mercer_model_free(model);
     free(x.data), free(wide.data), free(f.data);
+}
+
+/* An overflow in a later block is an error too, after rows before it were written. */
+static void test_late_overflow(void **state)
+{
+    (void)state;
+    enum { ROWS = 100000 };
+    mercer_preprocess *preprocess;
+    mercer_model *model = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
+    mercer_matrix x = data_matrix(ROWS, D, 0, MERCER_F32), f = data_matrix(ROWS, C, 0, MERCER_F32);
+    int32_t *labels = calloc(ROWS, sizeof *labels);
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "scale:factor=1e30", &x));
+    assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
+    assert_succeeds(context, mercer_model_predict(model, &f, &x));
+    data_store(&x, ROWS - 1, 0, 1e20);
+    assert_fails(context, mercer_model_predict(model, &f, &x), MERCER_ERROR_DATA, "X preprocessed (scale), from row");
+    assert_fails(context, mercer_model_classify(model, labels, &x), MERCER_ERROR_DATA, "X preprocessed (scale)");
+    mercer_preprocess_free(preprocess);
+    mercer_model_free(model);
+    free(x.data), free(f.data), free(labels);
 }
 
 /* ---- Types, memory, overwriting ------------------------------------------------------------------------------ */
@@ -335,12 +355,13 @@ static void test_extra_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),      cmocka_unit_test(test_kernel_bits),
-        cmocka_unit_test(test_labels_and_note),  cmocka_unit_test(test_two_labels),
-        cmocka_unit_test(test_preprocess),       cmocka_unit_test(test_folded),
-        cmocka_unit_test(test_bad_preprocess),   cmocka_unit_test(test_save_options),
-        cmocka_unit_test(test_save_over_itself), cmocka_unit_test(test_train_loaded),
-        cmocka_unit_test(test_header),           cmocka_unit_test(test_extra_tensors),
+        cmocka_unit_test(test_round_trips),     cmocka_unit_test(test_kernel_bits),
+        cmocka_unit_test(test_labels_and_note), cmocka_unit_test(test_two_labels),
+        cmocka_unit_test(test_preprocess),      cmocka_unit_test(test_folded),
+        cmocka_unit_test(test_bad_preprocess),  cmocka_unit_test(test_late_overflow),
+        cmocka_unit_test(test_save_options),    cmocka_unit_test(test_save_over_itself),
+        cmocka_unit_test(test_train_loaded),    cmocka_unit_test(test_header),
+        cmocka_unit_test(test_extra_tensors),
     };
     return cmocka_run_group_tests(tests, open_files, close_files);
 }

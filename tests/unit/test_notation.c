@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "data/schema/date.h"
 #include "data/schema/schema.h"
+#include "data/table/cells/amount.h"
 #include "data/table/notation.h"
 
 #include <math.h>

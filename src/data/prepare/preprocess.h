@@ -13,6 +13,7 @@
 #include "core/context.h"
 #include "data/dataset.h"
 #include "data/prepare/linear_map.h"
+#include "data/prepare/rank_value.h"
 
 #include <stdbool.h>
 
@@ -25,8 +26,6 @@ typedef enum mrc_preprocess_kind {
     MRC_PREPROCESS_RANK, /* normal quantiles */
     MRC_PREPROCESS_BLEND /* weighted sum of STANDARDISE and RANK */
 } mrc_preprocess_kind;
-
-enum { MRC_RANK_KNOTS = 256 };
 
 struct mercer_preprocess {
     mercer_context *context;

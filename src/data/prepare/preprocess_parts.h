@@ -10,9 +10,7 @@ enum {
     MRC_LEVEL_SIGNS = 4 /* how many signs that a value is missing are as large as a level */
 };
 
-/* RANK, BLEND: x by the knots (MRC_RANK_KNOTS) of its feature. */
-double mrc_rank_value(const double *knots, const double *normal, double x);
-/* Its derivative; at a knot, the mean of those on both sides. */
+/* The derivative of mrc_rank_value; at a knot, the mean of those on both sides. */
 double mrc_rank_slope(const double *knots, const double *normal, double x);
 /* One of that kind, fitted. */
 mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);

@@ -25,28 +25,6 @@ enum { MOST_ROWS = 1 << 16, LEAST_ROWS = 1 << 10, MOST_BYTES = 1 << 28 };
 
 /* ---- Applying ------------------------------------------------------------------------------------------------ */
 
-/* Return the number of knots below x; with `equal`, of knots not above x. A fixed number of steps without branches,
-   which a processor cannot predict; MRC_RANK_KNOTS is a power of 2. */
-static int count_below(const double *knots, double x, bool equal)
-{
-    int count = 0;
-    for (int step = MRC_RANK_KNOTS / 2; step > 0; step /= 2) {
-        double knot = knots[count + step - 1];
-        count += step * ((knot < x) | (equal & (knot == x)));
-    }
-    return count + ((knots[count] < x) | (equal & (knots[count] == x)));
-}
-
-double mrc_rank_value(const double *knots, const double *normal, double x)
-{
-    int below = count_below(knots, x, false);
-    if (below == MRC_RANK_KNOTS) return normal[MRC_RANK_KNOTS - 1];
-    if (knots[below] == x) return 0.5 * (normal[below] + normal[count_below(knots, x, true) - 1]);
-    if (below == 0) return normal[0];
-    double share = (x - knots[below - 1]) / (knots[below] - knots[below - 1]);
-    return normal[below - 1] + share * (normal[below] - normal[below - 1]);
-}
-
 /* The slope between knot k - 1 and knot k, which differ; 0 before the first and behind the last. */
 static double slope_before(const double *knots, const double *normal, int k)
 {
@@ -56,7 +34,7 @@ static double slope_before(const double *knots, const double *normal, int k)
 
 double mrc_rank_slope(const double *knots, const double *normal, double x)
 {
-    int below = count_below(knots, x, false), upto = count_below(knots, x, true);
+    int below = mrc_rank_below(knots, x, false), upto = mrc_rank_below(knots, x, true);
     return 0.5 * (slope_before(knots, normal, below) + slope_before(knots, normal, upto));
 }
 

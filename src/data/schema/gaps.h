@@ -16,10 +16,11 @@
 #define MRC_DATA_SCHEMA_GAPS_H
 
 #include "core/context.h"
+#include "data/schema/gaps_fill.h"
 
 #include <stdbool.h>
 
-enum { MRC_GAPS_COLUMNS = 128, MRC_GAPS_ROWS = 16384, MRC_GAPS_LEAST_ROWS = 64, MRC_GAPS_FAR = 10 };
+enum { MRC_GAPS_ROWS = 16384, MRC_GAPS_LEAST_ROWS = 64 };
 
 struct mrc_column;
 
@@ -55,7 +56,5 @@ bool mrc_precision_valid(int64_t count, const double *precision);
 
 /* values (gaps->count) of a row of cells, with those that are missing filled in. False: none is missing. */
 bool mrc_gaps_values(const mrc_gaps *gaps, const float *cells, double *values);
-/* Of z (count) those that are missing, 0 before, by the precision P (count, count). */
-void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, double *z);
 
 #endif

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Usual notations of numbers and dates.
+ * Usual notations of numbers (cells/amount.h) and dates.
  *
- *   number   = [sign] [currency [space]] [sign] digits [[space] (currency | "%")]    at most one sign and one unit
- *   digits   = whole [decimal 0-9...] | decimal 0-9...
- *   whole    = 0-9... without a leading zero, or 1 to 3 digits and groups: group 0-9 0-9 0-9, the same mark in all
- *   decimal  = "." or ",", the same for a whole column
- *   group    = the other of these two, or a space
- *   currency = "$" | "€" | "£" | "¥"
- *   space    = U+0020, U+00A0, U+2009 or U+202F
  *   date     = d, m (1 or 2 digits) and Y (4 digits) in one of the orders of `dates`, then a time as in an ISO date
  *
- * 12% is 12. A column is read in a notation only if all its values fit it, so nothing is decided for a single value.
+ * A column is read in a notation only if all its values fit it, so nothing is decided for a single value.
  */
 #include "data/table/notation.h"
 
 #include "data/schema/date.h"
+#include "data/table/cells/amount.h"
 #include "data/table/number.h"
 
 #include <stdio.h>
@@ -27,104 +21,11 @@ static const char *const dates[DATES] = {"d/m/Y", "m/d/Y", "d-m-Y", "m-d-Y", "d.
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Number of bytes of a space at `at`; 0 if there is none. */
-static int space_bytes(const char *at, const char *end)
-{
-    static const char *const spaces[] = {" ", "\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf"};
-    for (int i = 0; i < 4; i++) {
-        int bytes = (int)strlen(spaces[i]);
-        if (end - at >= bytes && memcmp(at, spaces[i], (size_t)bytes) == 0) return bytes;
-    }
-    return 0;
-}
-
-/* The sign of a unit; the last one is the percent sign. */
-static const char *unit_sign(int unit)
-{
-    static const char *const signs[] = {"", "$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5", "%"};
-    return signs[unit];
-}
-
-/* Passes over a unit and returns its number, 0 if there is none. */
-static int pass_unit(const char **at, const char *end)
-{
-    for (int unit = 1; unit < MRC_UNITS; unit++) {
-        int bytes = (int)strlen(unit_sign(unit));
-        if (end - *at < bytes || memcmp(*at, unit_sign(unit), (size_t)bytes) != 0) continue;
-        *at += bytes;
-        return unit;
-    }
-    return 0;
-}
-
-/* Copies digits and returns where they end. */
-static const char *copy_digits(const char *at, const char *end, char **to)
-{
-    while (at < end && *at >= '0' && *at <= '9') *(*to)++ = *at++;
-    return at;
-}
-
-/* Copies the digits before the decimal mark without their group marks and returns where they end; NULL if they begin
-   with a zero that a number would not have. */
-static const char *copy_whole(const char *at, const char *end, char decimal, char **to)
-{
-    const char *first = at;
-    char group = decimal == '.' ? ',' : '.';
-    at = copy_digits(at, end, to);
-    if (at - first > 1 && *first == '0') return 0;
-    if (at == first || at - first > 3 || *first == '0') return at;
-    const char *mark = at;
-    int bytes = at < end && *at == group ? 1 : space_bytes(at, end);
-    while (bytes > 0 && end - at >= bytes + 3 && memcmp(at, mark, (size_t)bytes) == 0) {
-        char *next = *to;
-        if (copy_digits(at + bytes, at + bytes + 3, &next) != at + bytes + 3) break;
-        *to = next;
-        at += bytes + 3;
-    }
-    return at;
-}
-
-int mrc_amount_text(const char *text, const char *end, char decimal, char *out)
-{
-    while (text < end && (*text == ' ' || *text == '\t')) text++;
-    while (end > text && (end[-1] == ' ' || end[-1] == '\t')) end--;
-    if (end - text >= MRC_AMOUNT_CHARS) return -1;
-    const char *at = text, *first;
-    char *to = out, *sign = out;
-    if (at < end && (*at == '-' || *at == '+')) *to++ = *at++;
-    int unit = pass_unit(&at, end);
-    if (unit > 0) at += space_bytes(at, end);
-    if (unit == MRC_PERCENT) return -1; /* the percent sign follows its number */
-    if (unit > 0 && to == sign && at < end && (*at == '-' || *at == '+')) *to++ = *at++;
-    first = at;
-    at = copy_whole(at, end, decimal, &to);
-    if (!at) return -1;
-    bool any = at > first;
-    if (at < end && *at == decimal) {
-        *to++ = '.';
-        first = at + 1;
-        at = copy_digits(first, end, &to);
-        any = at > first;
-    }
-    if (unit == 0 && any && at < end) {
-        at += space_bytes(at, end);
-        unit = pass_unit(&at, end);
-    }
-    *to = 0;
-    return any && at == end ? unit : -1;
-}
-
-/* Whether a number with the unit `found` fits a column with the unit `wanted`. */
-static bool unit_fits(int found, int wanted)
-{
-    return found == wanted || (found == 0 && wanted != MRC_PERCENT);
-}
-
 bool mrc_read_amount(const mrc_notation *notation, const char *text, const char *end, double *value)
 {
     char plain[MRC_AMOUNT_CHARS];
     int unit = mrc_amount_text(text, end, notation->decimal, plain);
-    return unit >= 0 && unit_fits(unit, notation->unit) &&
+    return unit >= 0 && mrc_unit_fits(unit, notation->unit) &&
            mrc_read_number(plain, plain + strlen(plain), value) == MRC_NUMBER;
 }
 
@@ -132,7 +33,7 @@ bool mrc_read_amount(const mrc_notation *notation, const char *text, const char 
 
 const char *mrc_notation_text(const mrc_notation *notation, char out[MRC_NOTATION_CHARS])
 {
-    const char *digits = notation->decimal == '.' ? "1,234.5" : "1.234,5", *unit = unit_sign(notation->unit);
+    const char *digits = notation->decimal == '.' ? "1,234.5" : "1.234,5", *unit = mrc_unit_sign(notation->unit);
     bool percent = notation->unit == MRC_PERCENT;
     if (notation->date)
         snprintf(out, MRC_NOTATION_CHARS, "%s", notation->date);
@@ -186,7 +87,7 @@ static mrc_readings amounts_of(const char *text, const char *end, char decimal, 
     mrc_readings found = 0;
     int unit = mrc_amount_text(text, end, decimal, plain);
     for (int i = 0; i < MRC_UNITS && unit >= 0; i++)
-        if (unit_fits(unit, i)) found |= 1u << (first + i);
+        if (mrc_unit_fits(unit, i)) found |= 1u << (first + i);
     return found;
 }
 

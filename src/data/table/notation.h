@@ -6,12 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    MRC_AMOUNT_CHARS = 64,   /* buffer for a number as a plain decimal */
-    MRC_NOTATION_CHARS = 16, /* buffer for a notation as text */
-    MRC_UNITS = 6,           /* number of units: none, $, euro, pound, yen, % */
-    MRC_PERCENT = 5          /* the last of them */
-};
+enum { MRC_NOTATION_CHARS = 16 }; /* buffer for a notation as text */
 
 /* How all values of a column are written. All zero: numbers as mrc_read_number reads them, ISO dates. */
 typedef struct mrc_notation {
@@ -25,9 +20,6 @@ static inline bool mrc_notation_is_set(const mrc_notation *notation)
     return notation->date || notation->decimal;
 }
 
-/* Writes a number as a plain decimal (MRC_AMOUNT_CHARS) and returns its unit, 0 if it has none; -1 if the text is not a
-   number with this decimal mark. */
-int mrc_amount_text(const char *text, const char *end, char decimal, char *out);
 /* Reads a number in a notation. A currency sign may be absent, a percent sign may not. */
 bool mrc_read_amount(const mrc_notation *notation, const char *text, const char *end, double *value);
 

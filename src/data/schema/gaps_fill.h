@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The missing numbers of one row, from the others (gaps.h). Exported C files contain this header. */
+#ifndef MRC_DATA_SCHEMA_GAPS_FILL_H
+#define MRC_DATA_SCHEMA_GAPS_FILL_H
+
+#include <math.h>
+#include <stdint.h>
+
+enum { MRC_GAPS_COLUMNS = 128, MRC_GAPS_FAR = 10 };
+
+/* Numbers z of a row, in deviations from their means: those that are missing, 0 until then, become their mean given the
+   others, P_mm z_m = -P_mo z_o, by a Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. Sums over all
+   numbers are four chains, which are added up in order. */
+static inline void mrc_gaps_fill(int64_t count, const double *precision, const int64_t *gaps, int64_t m, double *z)
+{
+    double factor[MRC_GAPS_COLUMNS * (MRC_GAPS_COLUMNS + 1) / 2], v[MRC_GAPS_COLUMNS];
+    for (int64_t a = 0; a < m; a++) {
+        const double *row = precision + gaps[a] * count;
+        double *to = factor + a * (a + 1) / 2, chains[4] = {0};
+        int64_t whole = count - count % 4;
+        for (int64_t k = 0; k < whole; k += 4)
+            for (int64_t c = 0; c < 4; c++) chains[c] += row[k + c] * z[k + c];
+        for (int64_t k = whole; k < count; k++) chains[k - whole] += row[k] * z[k];
+        double sum = -(chains[0] + chains[1] + chains[2] + chains[3]);
+        for (int64_t b = 0; b <= a; b++) {
+            const double *other = factor + b * (b + 1) / 2;
+            double rest = row[gaps[b]];
+            for (int64_t k = 0; k < b; k++) rest -= to[k] * other[k];
+            to[b] = b < a ? rest / other[b] : sqrt(rest);
+        }
+        for (int64_t b = 0; b < a; b++) sum -= to[b] * v[b];
+        v[a] = sum / to[a];
+    }
+    for (int64_t a = m - 1; a >= 0; a--) {
+        for (int64_t b = a + 1; b < m; b++) v[a] -= factor[b * (b + 1) / 2 + a] * v[b];
+        v[a] /= factor[a * (a + 1) / 2 + a];
+        z[gaps[a]] = fmin(fmax(v[a], -MRC_GAPS_FAR), MRC_GAPS_FAR);
+    }
+}
+
+#endif
