@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ridge of a fit whose kernel, bandwidth and preprocessing are known: no search ran because there are few rows, the
- * samples are not a table, the bandwidth was given, or the search is off. Without a ridge such a fit interpolates, and
+ * samples are not a table, or the search is off. Without a ridge such a fit interpolates, and
  * its errors on new rows can be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W

@@ -89,13 +89,13 @@ class Tune(Search):
         self.assertIn(">Search<", page)
 
     def test_default(self):
-        """A table is searched, unless a bandwidth is given, or it has too few rows."""
+        """A table is searched, with a given bandwidth too, unless the search is off or it has too few rows."""
         tuned = ["train", *QUICK, "-o", "m.safetensors"]
         self.assertIn("search: ", self.run_program(*tuned).stderr.decode())
-        self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--bandwidth", "2").stderr.decode())
+        self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--tune", "off").stderr.decode())
         self.assertIn("\nsearch: before training, effort 1", self.good("plan", *QUICK))
         few = ["--x", "t.csv", "--target", "y", "--rows", "40"]
-        for given, why in ((QUICK + ["--bandwidth", "2"], "the bandwidth"), (QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
+        for given, why in ((QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
             self.assertIn("\nno search: " + why, self.good("plan", *given))
 
     def test_what_is_given_stays(self):
@@ -108,6 +108,9 @@ class Tune(Search):
         told = self.train(*QUICK, "--kernel", "laplace-l1")
         self.assertRegex(told["kernel"], "^laplace-l1:")
         self.assertEqual(self.train(*QUICK, "--ridge", "none")["plan"]["lambda"], 0)
+        told = self.train(*QUICK, "--tune", "on", "--bandwidth", "3")
+        self.assertRegex(told["kernel"], ":bandwidth=3,")
+        self.assertIn("search", told)
 
     def test_off(self):
         """Kernel and preprocessing are the defaults; the ridge is still chosen."""
@@ -121,7 +124,6 @@ class Tune(Search):
         digits = ["--synth", "digits", "--rows", "300", "--effort", "1", "--centers", "60", "-o", "m"]
         self.assertNotIn("search", self.answer("train", *digits))
         self.assertIn("search", self.answer("train", *digits, "--tune"))
-        self.bad(2, "--bandwidth: .*tune is on, but bandwidth is given", "train", *QUICK, "--tune", "on", "--bandwidth", "3", "-o", "m")
         self.bad(2, "--tune: 'maybe' is none of", "train", *QUICK, "--tune", "maybe", "-o", "m")
 
     def test_removed(self):
