@@ -53,8 +53,8 @@ def test_search():
 
 
 def test_errors_by_number_of_centers():
-    """From 1,200 rows on, errors at three numbers of centers."""
-    A = np.random.default_rng(4).normal(size=(1300, 6))
+    """From 2,000 rows on, errors at three numbers of centers."""
+    A = np.random.default_rng(4).normal(size=(2000, 6))
     centers = KernelRegressor(**QUICK).fit(A, np.sin(2 * A[:, 0]) + np.abs(A[:, 1])).summary_["search"]["centers"]
     sizes = sorted(centers)
     assert len(sizes) == 3 and centers[sizes[2]] <= centers[sizes[0]]

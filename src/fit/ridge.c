@@ -8,14 +8,14 @@
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean K(z, z); total weight of the training rows
  *
- * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (search/split.c).
+ * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c).
  * More centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is
  * taken.
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *
- * Cost: n p^2 flops and p^3 / 3 for each ridge and fold. Measured on two cores (AVX-512): 0.54 s for 1,100 rows and as
- * many centers, the most that are cross-validated; 0.02 s for 12,000 rows and 200 centers.
+ * Cost: n p^2 flops and p^3 / 3 for each ridge; 2 n^3 / 3 for each ridge where it is cross-validated. Measured with
+ * AVX-512: on one core 0.7 s for 1,900 rows and as many centers; on two 0.02 s for 12,000 rows and 200 centers.
  */
 #include "fit/fitting.h"
 

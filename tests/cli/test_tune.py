@@ -29,7 +29,7 @@ class Search(Case):
 
     def setUp(self):
         super().setUp()
-        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2), ("many.csv", 1500, 3)):
+        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2), ("many.csv", 2000, 3)):
             rows, targets = samples(n, seed)
             self.table(name, [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
 
@@ -173,14 +173,14 @@ class Rows(Search):
         rows = []
         for group in range(70):
             mark, offset = rng.gauss(0, 1), rng.gauss(0, 1)
-            for _ in range(20):
+            for _ in range(30):
                 x = rng.gauss(0, 1)
                 rows.append([x, mark, x + 2 * offset, "g%d" % group])
         self.table("g.csv", ["x", "mark", "y", "group"], rows)
         table = ["--x", "g.csv", "--target", "y", "--effort", "1", "--centers", "200"]
         alone = self.train(*table, "--drop", "group")["search"]
         groups = self.train(*table, "--group-column", "group")["search"]
-        self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 20), (1400, 0))
+        self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 30), (2100, 0))
         self.assertGreater(groups["error"], 3 * alone["error"])
         # 20 groups are too few to search
         self.table("few.csv", ["x", "mark", "y", "group"], [row[:3] + ["g%d" % (i % 20)] for i, row in enumerate(rows)])

@@ -133,7 +133,7 @@ static void test_gradient(void **state)
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 1500, FEATURES = 5, FEW = 900, GROUPS = 60 };
+enum { ROWS = 2100, FEATURES = 5, FEW = 900, GROUPS = 60 };
 static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
@@ -192,7 +192,7 @@ static void test_splits(void **state)
         int64_t rows;
         int folds;
         bool held_out;
-    } cases[] = {{ROWS, 2, true}, {FEW, 5, false}, {240, 10, false}};
+    } cases[] = {{ROWS, 2, true}, {1980, 5, false}, {FEW, 5, false}, {240, 10, false}};
     plant();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (int kind = 0; kind < 3; kind++) {
