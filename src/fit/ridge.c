@@ -14,6 +14,10 @@
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *
+ * Generalized cross-validation is no alternative: it takes equal or grouped rows for independent ones. On six tables
+ * with groups of four similar rows its ridges were up to 10^6 times smaller, and AUC fell by up to .035; without groups
+ * R2 fell by up to .06.
+ *
  * Cost: n p^2 flops and p^3 / 3 for each ridge; 2 n^3 / 3 for each ridge where it is cross-validated. Measured with
  * AVX-512: on one core 0.7 s for 1,900 rows and as many centers; on two 0.02 s for 12,000 rows and 200 centers.
  */
