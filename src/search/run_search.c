@@ -8,9 +8,9 @@
  *      are close, because a map needs more steps than weights do; with folds always the better one
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
- * With a given kernel its norm decides between 1 and 2. A given bandwidth holds the mean of s, or the size of A. Held-out
- * rows are not drawn by the descents; tables of fewer than 2,000 rows have none: descents draw from all rows and stage 5
- * is cross-validated.
+ * With a given kernel its norm decides between 1 and 2. A given bandwidth holds the mean of s, or the size of A.
+ * Held-out rows are not drawn by the descents; tables of fewer than 2,000 rows have none: descents draw from all rows
+ * and stage 5 is cross-validated.
  *
  * With folds the number of steps falls from STEP_ROWS rows on as 1 / rows, so that 1,000 rows take half a second. On
  * samples of 1,000 rows of the eight tables of docs/tables.md that makes errors larger by 1 %. From ALL_STEPS_ROWS rows
