@@ -59,7 +59,7 @@ int cli_check_job(const cli_values *v)
         if (cli_has(v, "budget") && cli_given(v, "budget") && !(cli_number(v, "budget") > 0))
             return cli_error(CLI_USAGE, "--budget: must be above 0");
         read_search_options(v, &options);
-        CLI_TRY(check_last(options.tune == MERCER_ON && options.bandwidth != 0 ? "bandwidth" : "tune", &options));
+        CLI_TRY(check_last("tune", &options));
     }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));

@@ -420,8 +420,8 @@ typedef struct mercer_fit_options {
        same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
     const char *class_weight;
     /* Hyperparameter search (docs/tuning.md): kernel function, weights of the features, bandwidth and ridge, except for
-       those that are given. AUTO: for tables of 50 rows or more; if a bandwidth is given, only the ridge, with a
-       warning. ON: also for other samples. OFF: only the ridge; train->lambda = -1 is the only way to none. */
+       those that are given. AUTO: for tables of 50 rows or more. ON: also for other samples. OFF: only the ridge;
+       train->lambda = -1 is the only way to none. */
     mercer_switch tune;
     /* Effort of search and training, 1 (quick) to 5 (thorough); 0: 3. It sets sizes and numbers of steps, never a time,
        so that equal efforts give equal models. After a search efforts 4 and 5 fit the mean of three models. */

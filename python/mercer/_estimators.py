@@ -45,7 +45,8 @@ PARAMETERS = """Parameters
         "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7"; "auto": searched, without a
         search "laplace".
     bandwidth : float or None
-        In units of preprocessed samples; None: their median distance.
+        In units of preprocessed samples whose features have a mean weight of 1; None: searched, without a search
+        the median distance.
     preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
     n_centers : int, "all" or None
         Number of centers; None: by the effort (at effort 3, 6,000 after a search, otherwise 10,000), at most all samples.
@@ -268,7 +269,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if learn is not None and not isinstance(learn, (bool, np.bool_)):
             raise ValueError(f"learn_features is {learn!r}; it must be a bool")
         if tune == "on" and isinstance(self.kernel, Kernel):
-            raise ValueError("tune: kernel is a Kernel, whose bandwidth is known; a text without one is needed")
+            raise ValueError("tune is on, but kernel is a Kernel, which is not searched; give its text")
         switches = {"auto": None, "on": True, "off": False}
         return {"tune": switches[tune], "learn_features": True if learn else None}
 

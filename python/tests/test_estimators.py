@@ -254,7 +254,6 @@ def test_bad_parameters(parameters, error, waves):
         ({"patience": 3}, "patience needs validation or validation_fraction"),
         ({"polish": 3, "solver": "direct"}, "solver direct "),
         ({"learn_features": True}, "learn_features has no effect with tune off"),
-        ({"tune": True, "bandwidth": 2.0}, "tune is on, but bandwidth is given"),
         ({"centers": np.ones((4, 1))}, "centers: 1 features"),
         ({"ridge": -1.0}, "ridge is -1"),
         ({"batch_size": -5, "solver": "ep4"}, "batch_size is -5"),

@@ -144,8 +144,8 @@ def test_what_is_not_a_switch():
 
 @pytest.mark.parametrize(
     "given, words",
-    [({"tune": "off"}, "tune off"), ({"bandwidth": 2.0}, "bandwidth"), ({"metric": np.ones(6)}, "metric"),
-     ({"kernel": "polynomial:degree=2"}, "polynomial"), ({"kernel": "gaussian:bandwidth=2"}, "kernel")],
+    [({"tune": "off"}, "tune off"), ({"metric": np.ones(6)}, "metric"), ({"kernel": "polynomial:degree=2"}, "polynomial"),
+     ({"kernel": mercer.Kernel("gaussian:bandwidth=2")}, "kernel")],
 )
 def test_what_a_metric_cannot_be_learned_with(given, words):
     A, y = planted(100)

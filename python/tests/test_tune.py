@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from mercer import KernelClassifier, KernelRegressor, Model  # noqa: E402
+from mercer import Kernel, KernelClassifier, KernelRegressor, Model  # noqa: E402
 from mercer._context import MercerWarning  # noqa: E402
 
 RNG = np.random.default_rng(3)
@@ -53,8 +53,8 @@ def test_search():
 
 
 def test_errors_by_number_of_centers():
-    """From 1,200 rows on, errors at three numbers of centers."""
-    A = np.random.default_rng(4).normal(size=(1300, 6))
+    """From 2,000 rows on, errors at three numbers of centers."""
+    A = np.random.default_rng(4).normal(size=(2000, 6))
     centers = KernelRegressor(**QUICK).fit(A, np.sin(2 * A[:, 0]) + np.abs(A[:, 1])).summary_["search"]["centers"]
     sizes = sorted(centers)
     assert len(sizes) == 3 and centers[sizes[2]] <= centers[sizes[0]]
@@ -121,12 +121,11 @@ def test_what_is_not_a_budget(wrong):
 
 
 def test_default():
-    """Tables of 50 rows or more are searched, unless a bandwidth is given."""
-    for given in ({}, {"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}, {"metric": np.ones(6)}):
+    """Tables of 50 rows or more are searched."""
+    for given in ({}, {"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}, {"metric": np.ones(6)}, {"bandwidth": 2.0}):
         search = KernelRegressor(**QUICK, **given).fit(X[:50], Y[:50]).summary_["search"]
         assert search["skipped"] is None and search["steps"]
-    for rows, given, why in [(49, {}, "50 different rows"), (500, {"bandwidth": 2.0}, "bandwidth"), (500, {"tune": "off"}, "off"),
-                             (500, {"tune": False}, "off")]:  # fmt: skip
+    for rows, given, why in [(49, {}, "50 different rows"), (500, {"tune": "off"}, "off"), (500, {"tune": False}, "off")]:
         plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
@@ -145,8 +144,8 @@ def test_equal_rows_are_one():
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"tune": -1}, "tune is -1; .* a time limit is budget"), ({"tune": 60}, "tune is 60; .* a time limit is budget"),
-     ({"tune": "yes"}, "tune is 'yes'"), ({"tune": None}, "tune is None"), ({"tune": True, "bandwidth": 2.0}, "bandwidth"),
-     ({"tune": True, "kernel": "gaussian:bandwidth=2"}, "kernel")],
+     ({"tune": "yes"}, "tune is 'yes'"), ({"tune": None}, "tune is None"),
+     ({"tune": True, "kernel": Kernel("gaussian:bandwidth=2")}, "kernel is a Kernel")],
 )
 def test_refusals(options, words):
     with pytest.raises(ValueError, match=words):

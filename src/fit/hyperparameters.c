@@ -40,7 +40,8 @@ static mercer_status check_learning(const mercer_fit_options *options, mercer_co
     const char *set = options->metric               ? "metric"
                       : options->model              ? "model"
                       : options->tune == MERCER_OFF ? "tune off"
-                                                    : mrc_plan_fixed(options);
+                      : options->kernel_function    ? "kernel_function"
+                                                    : NULL;
     if (set)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: learn_features has no effect with %s; remove one of them", set);
@@ -59,17 +60,17 @@ mercer_status mrc_fit_check_search(const mercer_fit_options *options, mercer_con
     if (options->metric && options->model)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric has no effect with model; remove one of them");
     MRC_TRY(check_learning(options, context));
-    const char *fixed = options->model ? "model" : mrc_plan_fixed(options);
+    const char *fixed = options->model ? "model" : options->kernel_function ? "kernel_function" : NULL;
     if (options->tune != MERCER_ON || !fixed) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, but %s is given; remove one of them", fixed);
 }
 
-/* Whether bandwidth and metric of the kernel can be searched: it is a function of the L1 or L2 distance. */
+/* Whether a metric of the kernel can be searched: it is a function of the L1 or L2 distance. */
 static bool is_searchable(const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
     bool open;
-    return !options->kernel || (mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK && open &&
+    return !options->kernel || (mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
                                 mrc_gradient_slope(NULL, &kernel, &slope) == MERCER_OK);
 }
 
@@ -80,9 +81,10 @@ static void warn_about_defaults(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->options, open = {0};
     mercer_context *context = self->context;
-    const char *fixed = mrc_plan_fixed(options);
+    const char *fixed = options->kernel_function ? "kernel_function" : NULL;
     bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
-    bool complete = self->train.lambda > 0 && fixed && (options->kernel || options->kernel_function);
+    bool known = options->bandwidth > 0 || (options->kernel && strstr(options->kernel, "bandwidth="));
+    bool complete = self->train.lambda > 0 && (fixed || (options->kernel && known));
     if (!searched || complete || options->model || options->checkpoint || self->outer || self->whole) return;
     const char *option = options->tune == MERCER_OFF ? "tune"
                          : fixed                     ? fixed
@@ -111,7 +113,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     const char **why = &self->report.search_skipped;
     bool possible = true;
     *why = self->outer ? "the hyperparameters are known" : mrc_plan_search_skipped(options, &self->info, self->memory);
-    if (!*why && !is_searchable(options)) *why = "the kernel has no bandwidth or no metric to search";
+    if (!*why && !is_searchable(options)) *why = "the kernel has no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
@@ -249,6 +251,7 @@ mercer_status mrc_fit_search(mercer_fitting *self)
     mrc_search_task task = {.context = self->context,
                             .data = self->data,
                             .kernel = names ? &kernel : NULL,
+                            .bandwidth = open ? options->bandwidth : kernel.bandwidth,
                             .norm_2 = means || options->metric,
                             .preprocess = given,
                             .units = &self->units,

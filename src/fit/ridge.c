@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ridge of a fit whose kernel, bandwidth and preprocessing are known: no search ran because there are few rows, the
- * samples are not a table, the bandwidth was given, or the search is off. Without a ridge such a fit interpolates, and
+ * samples are not a table, or the search is off. Without a ridge such a fit interpolates, and
  * its errors on new rows can be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean K(z, z); total weight of the training rows
  *
- * The small fits have at most 8,192 rows and 1,024 centers; below 1,200 rows E is cross-validated (search/split.c).
+ * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c).
  * More centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is
  * taken.
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *
- * Cost: n p^2 flops and p^3 / 3 for each ridge and fold. Measured on two cores (AVX-512): 0.54 s for 1,100 rows and as
- * many centers, the most that are cross-validated; 0.02 s for 12,000 rows and 200 centers.
+ * Generalized cross-validation is no alternative: it takes equal or grouped rows for independent ones. On six tables
+ * with groups of four similar rows its ridges were up to 10^6 times smaller, and AUC fell by up to .035; without groups
+ * R2 fell by up to .06.
+ *
+ * Cost: n p^2 flops and p^3 / 3 for each ridge; 2 n^3 / 3 for each ridge where it is cross-validated. Measured with
+ * AVX-512: on one core 0.7 s for 1,900 rows and as many centers; on two 0.02 s for 12,000 rows and 200 centers.
  */
 #include "fit/fitting.h"
 

@@ -59,8 +59,6 @@ bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options,
 
 /* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if there are enough rows. */
 const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
-/* Returns the given option that leaves only the ridge to be searched, or NULL. */
-const char *mrc_plan_fixed(const mercer_fit_options *options);
 
 /* The flops per second in double that plans assume. */
 double mrc_plan_nominal_rate(const mercer_context *context);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which fits begin with a hyperparameter search. What is given stays as it is and the rest is searched, with one
- * exception: a bandwidth is in units of preprocessed samples, so it leaves only the ridge open.
+ * Which fits begin with a hyperparameter search. What is given stays as it is and the rest is searched.
  *
  * Where the caller leaves the decision open (mercer_fit_options.tune is AUTO), tables are searched:
  *
@@ -21,13 +20,6 @@
 
 enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search asks for as many different rows */
 
-const char *mrc_plan_fixed(const mercer_fit_options *options)
-{
-    if (options->kernel_function) return "kernel_function";
-    if (options->kernel && strstr(options->kernel, "bandwidth=")) return "kernel";
-    return options->bandwidth != 0 ? "bandwidth" : NULL;
-}
-
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
@@ -44,7 +36,7 @@ const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mer
     bool asked = options->tune == MERCER_ON || options->learn_features == MERCER_ON;
     if (options->tune == MERCER_OFF) return "tune is off";
     if (options->model) return "the model is given";
-    if (mrc_plan_fixed(options)) return "the bandwidth is given";
+    if (options->kernel_function) return "kernel_function is given";
     if (info->task == MERCER_TASK_UNLABELLED) return "there are no targets";
     if (options->augment || options->samples > 0) return "samples are augmented";
     if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";

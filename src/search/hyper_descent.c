@@ -21,6 +21,10 @@
  *
  * As n log(E) / 2 is a negative log likelihood, these are normal priors of standard deviation 0.6 and 0.14.
  *
+ * A given bandwidth h holds the mean factor of the features at 1 / h: after each step all factors are multiplied by the
+ * same number, and the gradient has no part in that direction. With a map, the mean of c is 1 and that of the squared
+ * rows of B is 1 / h^2.
+ *
  * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
  * of the step before and the rates are halved.
  *
@@ -264,6 +268,21 @@ static void add_prior(const mrc_descent *task, const mrc_descent_state *state, d
                 PRIOR_MAP * share * (map[i * d + j] - (i == j ? diagonal : 0)) / (diagonal * diagonal);
 }
 
+/* Rescale the parameters to the given bandwidth; with a slope, take from it the part along which they are rescaled. */
+static void hold_bandwidth(const mrc_descent *task, double *values, double *slope)
+{
+    bool mapped = task->kind == MRC_LEARN_MAP, one = task->kind == MRC_LEARN_SCALE;
+    int64_t k = one ? 1 : task->rows->x.cols, d = one ? 1 : task->features, entries = mapped ? d * d : 0;
+    double *map = values + k, h = task->bandwidth, sum = 0, along = 0, square = 0, along_map = 0;
+    if (!(h > 0)) return;
+    for (int64_t j = 0; j < k; j++) sum += exp(values[j]), along += slope ? slope[j] : 0;
+    for (int64_t i = 0; i < entries; i++) square += map[i] * map[i], along_map += slope ? map[i] * slope[k + i] : 0;
+    for (int64_t j = 0; j < k && slope; j++) slope[j] -= along * exp(values[j]) / sum;
+    for (int64_t i = 0; i < entries && slope; i++) slope[k + i] -= along_map * map[i] / square;
+    for (int64_t j = 0; j < k && !slope; j++) values[j] += log((double)d / sum) - (mapped ? 0 : log(h));
+    for (int64_t i = 0; i < entries && !slope; i++) map[i] *= sqrt((double)d / square) / h;
+}
+
 static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
 {
     int64_t own = state->count - 2, factors = task->kind == MRC_LEARN_SCALE ? 1 : task->rows->x.cols;
@@ -300,7 +319,9 @@ static mercer_status take_step(workspace *self, mrc_descent_state *state, int st
     double error = self->gradient.error;
     state->error = isfinite(state->error) ? SMOOTHING * state->error + (1 - SMOOTHING) * error : error;
     add_prior(self->task, state, self->slope);
+    hold_bandwidth(self->task, state->values, self->slope);
     step_down(self->task, state, self->slope, step);
+    hold_bandwidth(self->task, state->values, NULL);
     return MERCER_OK;
 }
 
@@ -351,6 +372,7 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
     *stopped = false;
     if (state->step >= task->steps) return MERCER_OK;
     MRC_TRY(open_workspace(&self, &scope, state->count));
+    if (state->step == 0) hold_bandwidth(task, state->values, NULL);
     if (state->step == 0) memcpy(state->before, state->values, (size_t)state->count * sizeof(double));
     while (state->step < task->steps && !*stopped) {
         MRC_TRY(take_step(&self, state, (int)state->step + 1));

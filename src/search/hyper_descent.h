@@ -33,8 +33,9 @@ typedef struct mrc_descent {
     const mrc_descent_rows *rows;
     mrc_descent_kind kind;
     const int64_t *feature; /* MAP: (k) feature of each coordinate, */
-    int64_t features;       /* and their number */
+    int64_t features;       /* and their number; without a map the number of preprocessed columns */
     mercer_kernel kernel;   /* bandwidth 1; exppower kernels may have their exponent learned */
+    double bandwidth;       /* given: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
     int steps;

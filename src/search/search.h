@@ -38,10 +38,11 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context);
 typedef struct mrc_search_task {
     mercer_context *context;
     mercer_dataset *data;
-    const mercer_kernel *kernel; /* given kernel function, whose bandwidth is searched; NULL: exppower of both norms */
+    const mercer_kernel *kernel; /* given kernel function, without its bandwidth; NULL: exppower of both norms */
+    double bandwidth;            /* given, for weights of the features with a mean of 1; 0: searched */
     bool norm_2;                 /* without a kernel: only functions of the distance in norm 2 */
     const mercer_preprocess *preprocess; /* given, fitted; NULL: a blend of standardized and ranked features. If it has
-                                            a metric, only the bandwidth of the points is searched */
+                                            a metric, no other is searched */
     const mrc_units *units;              /* transform of the targets */
     double ridge;                        /* given, per unit of weight; below 0: searched */
     int effort;                          /* 1 to 5 */

@@ -142,7 +142,15 @@ void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candid
 
 #define DROPPED 1e-4 /* copies with a smaller share of the largest weight are dropped from the model */
 
-/* Norm 1: put the weights of the copies into the blend, relative to the largest, which becomes the bandwidth. */
+/* Set the bandwidth to the given one, or to that of the largest weight; return the weight that becomes 1. */
+static double choose_unit(mrc_searcher *self, double largest)
+{
+    double given = self->task->bandwidth, unit = given > 0 ? 1 / given : largest;
+    self->result->kernel.bandwidth = given > 0 ? given : 1 / largest;
+    return unit;
+}
+
+/* Norm 1: put the weights of the copies into the blend, in the unit that becomes the bandwidth. */
 static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_points *points = &self->points;
@@ -152,17 +160,16 @@ static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
     MRC_SCOPE(scope, self->task->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &all, 2 * d + width, sizeof *all, "scales"));
     for (int64_t j = 0; j < width; j++) largest = fmax(largest, all[2 * d + j] = exp(values[j]));
+    double unit = choose_unit(self, largest);
     for (int64_t j = 0; j < width; j++) {
-        double share = all[2 * d + j] / largest;
-        all[2 * d + j] = share >= DROPPED ? share : 0;
+        all[2 * d + j] = all[2 * d + j] >= DROPPED * largest ? all[2 * d + j] / unit : 0;
         if (points->blended) all[(j < d ? 0 : d) + points->feature[j]] = all[2 * d + j];
     }
-    self->result->kernel.bandwidth = 1 / largest;
     if (points->blended) return mrc_preprocess_set_blend(points->preprocess, all, all + d);
     return mrc_preprocess_set_map(points->preprocess, width, width, true, all + 2 * d);
 }
 
-/* Norm 2: set the blend of the copies, by `weights` (width), then the map relative to its largest entry. */
+/* Norm 2: set the blend of the copies, by `weights` (width), then the map in the unit that becomes the bandwidth. */
 static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_points *points = &self->points;
@@ -180,8 +187,8 @@ static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
         map[i] = diagonal ? exp(values[i]) : factor * values[points->width + i];
         largest = fmax(largest, fabs(map[i]));
     }
-    for (int64_t i = 0; i < count; i++) map[i] /= largest;
-    self->result->kernel.bandwidth = 1 / largest;
+    double unit = choose_unit(self, largest);
+    for (int64_t i = 0; i < count; i++) map[i] /= unit;
     return mrc_preprocess_set_map(points->preprocess, d, d, diagonal, map);
 }
 
@@ -190,7 +197,7 @@ mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best)
     mrc_search_result *result = self->result;
     result->kernel = best->kernel;
     if (mrc_searcher_kind(self, best->norm_1) == MRC_LEARN_SCALE)
-        result->kernel.bandwidth = exp(-best->state->values[0]);
+        choose_unit(self, exp(best->state->values[0]));
     else
         MRC_TRY(best->norm_1 ? keep_scales(self, best) : keep_map(self, best));
     result->preprocess = self->points.preprocess;

@@ -3,7 +3,7 @@
  * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so
  * that the first ones of a fold are a random part of it.
  *
- *   1,200 rows and more, or times   a fifth is held out, at most half as many as the training rows
+ *   2,000 rows and more, or times   a fifth is held out, at most half as many as the training rows
  *   fewer                           five folds; ten below 300 rows, where each training row counts
  *
  * Rows of a group are all in one fold, and so are rows with equal features. With times the latest fifth is held out,
@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 1200, FEW_ROWS = 300, HELD = 1 };
+enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 2000, FEW_ROWS = 300, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)
 

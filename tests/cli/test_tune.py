@@ -29,7 +29,7 @@ class Search(Case):
 
     def setUp(self):
         super().setUp()
-        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2), ("many.csv", 1500, 3)):
+        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2), ("many.csv", 2000, 3)):
             rows, targets = samples(n, seed)
             self.table(name, [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
 
@@ -89,13 +89,13 @@ class Tune(Search):
         self.assertIn(">Search<", page)
 
     def test_default(self):
-        """A table is searched, unless a bandwidth is given, or it has too few rows."""
+        """A table is searched, with a given bandwidth too, unless the search is off or it has too few rows."""
         tuned = ["train", *QUICK, "-o", "m.safetensors"]
         self.assertIn("search: ", self.run_program(*tuned).stderr.decode())
-        self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--bandwidth", "2").stderr.decode())
+        self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--tune", "off").stderr.decode())
         self.assertIn("\nsearch: before training, effort 1", self.good("plan", *QUICK))
         few = ["--x", "t.csv", "--target", "y", "--rows", "40"]
-        for given, why in ((QUICK + ["--bandwidth", "2"], "the bandwidth"), (QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
+        for given, why in ((QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
             self.assertIn("\nno search: " + why, self.good("plan", *given))
 
     def test_what_is_given_stays(self):
@@ -108,6 +108,9 @@ class Tune(Search):
         told = self.train(*QUICK, "--kernel", "laplace-l1")
         self.assertRegex(told["kernel"], "^laplace-l1:")
         self.assertEqual(self.train(*QUICK, "--ridge", "none")["plan"]["lambda"], 0)
+        told = self.train(*QUICK, "--tune", "on", "--bandwidth", "3")
+        self.assertRegex(told["kernel"], ":bandwidth=3,")
+        self.assertIn("search", told)
 
     def test_off(self):
         """Kernel and preprocessing are the defaults; the ridge is still chosen."""
@@ -121,7 +124,6 @@ class Tune(Search):
         digits = ["--synth", "digits", "--rows", "300", "--effort", "1", "--centers", "60", "-o", "m"]
         self.assertNotIn("search", self.answer("train", *digits))
         self.assertIn("search", self.answer("train", *digits, "--tune"))
-        self.bad(2, "--bandwidth: .*tune is on, but bandwidth is given", "train", *QUICK, "--tune", "on", "--bandwidth", "3", "-o", "m")
         self.bad(2, "--tune: 'maybe' is none of", "train", *QUICK, "--tune", "maybe", "-o", "m")
 
     def test_removed(self):
@@ -171,14 +173,14 @@ class Rows(Search):
         rows = []
         for group in range(70):
             mark, offset = rng.gauss(0, 1), rng.gauss(0, 1)
-            for _ in range(20):
+            for _ in range(30):
                 x = rng.gauss(0, 1)
                 rows.append([x, mark, x + 2 * offset, "g%d" % group])
         self.table("g.csv", ["x", "mark", "y", "group"], rows)
         table = ["--x", "g.csv", "--target", "y", "--effort", "1", "--centers", "200"]
         alone = self.train(*table, "--drop", "group")["search"]
         groups = self.train(*table, "--group-column", "group")["search"]
-        self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 20), (1400, 0))
+        self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 30), (2100, 0))
         self.assertGreater(groups["error"], 3 * alone["error"])
         # 20 groups are too few to search
         self.table("few.csv", ["x", "mark", "y", "group"], [row[:3] + ["g%d" % (i % 20)] for i, row in enumerate(rows)])

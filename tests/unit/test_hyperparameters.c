@@ -87,7 +87,7 @@ static const prepared *prepare(mercer_dataset *data, const mercer_fit_options *o
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-/* A table is searched unless an option fixes the bandwidth; samples that are not a table are searched if asked for. */
+/* A table is searched, with a given bandwidth too; samples that are not a table are searched if asked for. */
 static void test_rule(void **state)
 {
     (void)state;
@@ -108,9 +108,7 @@ static void test_rule(void **state)
         if (fit.tune == MERCER_AUTO) fit.tune = MERCER_ON;                                  \
         assert_true((mrc_plan_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
-    WHY(fit.kernel, "laplace:bandwidth=2", "bandwidth", false);
-    WHY(fit.kernel_function, &kernel, "bandwidth", false);
-    WHY(fit.bandwidth, 2, "bandwidth", false);
+    WHY(fit.kernel_function, &kernel, "kernel_function", false);
     WHY(fit.augment, "flip", "augmented", false);
     WHY(fit.samples, 1, "augmented", false);
     WHY(fit.model, (mercer_model *)&fit, "model", false);
@@ -135,6 +133,9 @@ static void test_rule(void **state)
     }
     const mercer_matrix metric = {0};
     fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .kernel = "laplace", .metric = &metric};
+    fit.bandwidth = 2;
+    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+    fit = (mercer_fit_options){.kernel = "laplace:bandwidth=2"};
     assert_null(mrc_plan_search_skipped(&fit, &table, memory));
 }
 
@@ -150,9 +151,10 @@ static void test_decisions(void **state)
     } cases[] = {{ROWS, NULL, NULL, NULL, 0, MERCER_AUTO},
                  {ROWS, NULL, NULL, NULL, 0, MERCER_ON},
                  {ROWS, "gaussian", NULL, "kernel", 0, MERCER_AUTO},
-                 {ROWS, NULL, "the bandwidth is given", "bandwidth", 2, MERCER_AUTO},
+                 {ROWS, NULL, NULL, NULL, 2, MERCER_AUTO},
+                 {ROWS, "gaussian:bandwidth=2", NULL, "kernel", 0, MERCER_ON},
                  {ROWS, NULL, "tune is off", "tune", 0, MERCER_OFF},
-                 {ROWS, "polynomial:degree=2", "no bandwidth", "kernel", 0, MERCER_AUTO},
+                 {ROWS, "polynomial:degree=2", "no metric", "kernel", 0, MERCER_AUTO},
                  {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel", 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_ON},
@@ -217,10 +219,10 @@ static void test_refusals(void **state)
         options = quick(&train), options.budget = budgets[i];
         assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "budget is ");
     }
-    options = quick(&train), options.tune = MERCER_ON, options.bandwidth = 2;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but bandwidth is given");
-    options = quick(&train), options.tune = MERCER_ON, options.kernel = "laplace:bandwidth=3";
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel is given");
+    mercer_kernel kernel;
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));
+    options = quick(&train), options.tune = MERCER_ON, options.kernel_function = &kernel;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel_function is given");
     options.tune = MERCER_AUTO;
     assert_succeeds(context, mercer_fit_check(context, &options));
 }
@@ -282,7 +284,7 @@ static void test_search(void **state)
     mercer_dataset_free(data);
 }
 
-/* Each of kernel, preprocessing, ridge and metric stays as it is given, and the rest is searched. */
+/* Each of kernel, preprocessing, ridge, metric and bandwidth stays as it is given, and the rest is searched. */
 static void test_given(void **state)
 {
     (void)state;
@@ -290,7 +292,7 @@ static void test_given(void **state)
     const mercer_matrix metric = matrix_of(w, 1, D);
     plant();
     mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
-    for (int which = 0; which < 5; which++) {
+    for (int which = 0; which < 7; which++) {
         mercer_train_options train;
         mercer_fit_options options = quick(&train);
         if (which == 0) options.kernel = "matern52";
@@ -298,11 +300,14 @@ static void test_given(void **state)
         if (which == 2) train.lambda = 0.03;
         if (which == 3) options.metric = &metric, options.preprocess = "standardise";
         if (which == 4) train.lambda = -1; /* none */
+        if (which == 5) options.bandwidth = 3;
+        if (which == 6) options.kernel = "laplace-l1:bandwidth=3";
         const prepared *made = prepare(data, &options);
         const mercer_preprocess *applied = mercer_model_preprocess(made->report.model);
         mercer_matrix found = mercer_preprocess_metric(applied);
         assert_non_null(made->report.search_steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
+        assert_true((mercer_model_kernel(made->report.model)->bandwidth == 3) == (which >= 5));
         assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0

@@ -421,13 +421,12 @@ static void test_refused_learning(void **state)
                  "lpq has no gradients here: they are for p = 1 and p = 2, and p is 1.5");
     options.kernel = "ntk";
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "ntk has no gradients");
-    options.kernel = "laplace:bandwidth=6";
+    mercer_kernel function;
+    assert_succeeds(context, mercer_kernel_parse(&function, context, "laplace:bandwidth=6"));
+    options.kernel = NULL, options.kernel_function = &function;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with kernel");
-    options.kernel = NULL, options.bandwidth = 2;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with bandwidth");
-    options.bandwidth = 0, options.metric = &metric;
+                 "learn_features has no effect with kernel_function");
+    options.kernel_function = NULL, options.bandwidth = 2, options.metric = &metric;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
                  "learn_features has no effect with metric");
     options.metric = NULL, options.tune = MERCER_OFF;

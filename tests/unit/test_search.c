@@ -133,7 +133,7 @@ static void test_gradient(void **state)
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 1500, FEATURES = 5, FEW = 900, GROUPS = 60 };
+enum { ROWS = 2100, FEATURES = 5, FEW = 900, GROUPS = 60 };
 static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
@@ -192,7 +192,7 @@ static void test_splits(void **state)
         int64_t rows;
         int folds;
         bool held_out;
-    } cases[] = {{ROWS, 2, true}, {FEW, 5, false}, {240, 10, false}};
+    } cases[] = {{ROWS, 2, true}, {1980, 5, false}, {FEW, 5, false}, {240, 10, false}};
     plant();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (int kind = 0; kind < 3; kind++) {
@@ -628,6 +628,33 @@ static void test_given_kernel(void **state)
     }
 }
 
+/* A given bandwidth stays, whatever the norm; the weights of a diagonal metric then have a mean of 1. */
+static void test_given_bandwidth(void **state)
+{
+    static const char *const kernels[] = {NULL, "gaussian:bandwidth=1", "laplace-l1:bandwidth=1"};
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        search one;
+        mercer_kernel kernel;
+        mercer_preprocess *given = NULL;
+        double sum = 0;
+        plant();
+        open_search(&one, context, open_rows(context, ROWS, (extras){0}));
+        assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardise", one.data));
+        if (which > 0) assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernels[which]));
+        one.task.kernel = which > 0 ? &kernel : NULL, one.task.bandwidth = 1.5;
+        if (which > 0) one.task.preprocess = given;
+        run(&one);
+        assert_true(one.found.kernel.bandwidth == 1.5);
+        assert_that(one.found.error < 0.7, "case %d: error %g", which, one.found.error);
+        mercer_matrix metric = mercer_preprocess_metric(one.found.preprocess);
+        for (int k = 0; k < FEATURES && which == 2; k++) sum += mrc_load(&metric, 0, k);
+        if (which == 2) assert_that(fabs(sum - FEATURES) < 1e-3, "sum of weights %g", sum);
+        mercer_preprocess_free(given);
+        close_search(&one);
+    }
+}
+
 /* A given metric stays; only the bandwidth is searched, in norm 2. */
 static void test_given_metric(void **state)
 {
@@ -750,13 +777,17 @@ static void test_more_centers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_slopes),       cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_classes),   cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_other_state),  cmocka_unit_test(test_leaks),
-        cmocka_unit_test(test_times),     cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),
-        cmocka_unit_test(test_given),     cmocka_unit_test(test_given_kernel), cmocka_unit_test(test_given_metric),
-        cmocka_unit_test(test_weights),   cmocka_unit_test(test_deadline),     cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_efforts),   cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_gradient),     cmocka_unit_test(test_slopes),
+        cmocka_unit_test(test_splits),       cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_planted),      cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_other_state),
+        cmocka_unit_test(test_leaks),        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_large_unit),   cmocka_unit_test(test_large_group),
+        cmocka_unit_test(test_given),        cmocka_unit_test(test_given_kernel),
+        cmocka_unit_test(test_given_metric), cmocka_unit_test(test_given_bandwidth),
+        cmocka_unit_test(test_weights),      cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
+        cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
