@@ -103,6 +103,8 @@ static void warn_about_defaults(const mercer_fitting *self)
         mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
     else if (options->learn_features == MERCER_ON)
         mrc_warn(context, "learn_features", "learn_features is on, so no other kernel than laplace is tried");
+    if (options->bandwidth > 0 && !self->report.search_skipped)
+        mrc_warn(context, "bandwidth", "bandwidth %g is given, so no other bandwidth is tried", options->bandwidth);
     if (options->metric && !self->report.search_skipped)
         mrc_warn(context, "metric", "metric is given, so weights of the features are not searched");
 }

@@ -151,7 +151,7 @@ static void test_decisions(void **state)
     } cases[] = {{ROWS, NULL, NULL, NULL, 0, MERCER_AUTO},
                  {ROWS, NULL, NULL, NULL, 0, MERCER_ON},
                  {ROWS, "gaussian", NULL, "kernel", 0, MERCER_AUTO},
-                 {ROWS, NULL, NULL, NULL, 2, MERCER_AUTO},
+                 {ROWS, NULL, NULL, "bandwidth", 2, MERCER_AUTO},
                  {ROWS, "gaussian:bandwidth=2", NULL, "kernel", 0, MERCER_ON},
                  {ROWS, NULL, "tune is off", "tune", 0, MERCER_OFF},
                  {ROWS, "polynomial:degree=2", "no metric", "kernel", 0, MERCER_AUTO},

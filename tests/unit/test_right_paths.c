@@ -258,10 +258,10 @@ static void test_ridge(void **state)
         mercer_switch tune;
         int64_t rows;
         const char *warns;
-    } paths[] = {{NULL, 0, MERCER_AUTO, N, NULL},   {"gaussian", 0, MERCER_AUTO, N, "kernel"},
-                 {NULL, 2, MERCER_AUTO, N, NULL},   {"gaussian:bandwidth=2", 0, MERCER_AUTO, N, "kernel"},
-                 {NULL, 0, MERCER_OFF, N, "tune"},  {"gaussian", 0, MERCER_OFF, N, "tune"},
-                 {NULL, 0, MERCER_AUTO, 200, NULL}, {"gaussian", 0, MERCER_AUTO, 200, "kernel"}};
+    } paths[] = {{NULL, 0, MERCER_AUTO, N, NULL},        {"gaussian", 0, MERCER_AUTO, N, "kernel"},
+                 {NULL, 2, MERCER_AUTO, N, "bandwidth"}, {"gaussian:bandwidth=2", 0, MERCER_AUTO, N, "kernel"},
+                 {NULL, 0, MERCER_OFF, N, "tune"},       {"gaussian", 0, MERCER_OFF, N, "tune"},
+                 {NULL, 0, MERCER_AUTO, 200, NULL},      {"gaussian", 0, MERCER_AUTO, 200, "kernel"}};
     for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
         arrays of;
         mercer_train_options train;
