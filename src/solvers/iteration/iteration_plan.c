@@ -224,9 +224,9 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
     return MERCER_OK;
 }
 
-/* An epoch over a small cache takes milliseconds, and 10 epochs are too few for a small ridge: 500 rows with a ridge of
-   1e-6 per row have a test error 35 % above that of the exact solution after 10, and 6 % after 100. So as many epochs as
-   read CACHED_VALUES values of K(X,Z), which takes about a second. */
+/* An epoch over a small cache takes milliseconds, and 10 epochs are too few for a small ridge: 500 rows, ridge 1e-6 per
+   row, have a test error 35 % above that of the exact solution after 10 epochs, and 6 % after 100. The epochs are those
+   that read CACHED_VALUES values of K(X,Z), which takes about a second. */
 static int64_t cached_epochs(const mrc_planner *self)
 {
     int64_t values = mrc_max(1, self->problem.n * self->problem.p);
