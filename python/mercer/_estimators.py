@@ -160,6 +160,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
         X, *y = (A.unmasked(values, name) for values, name in zip((X, *map(D.to_host, y)), ("X", "y")))
+        if options.get("y_numeric"):
+            y = [T.number_targets(t) for t in y]
         frame, known = T.as_frame(X), None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
@@ -192,6 +194,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if not y:
             return X
         host = D.to_host(y[0])
+        if options.get("y_numeric"):
+            host = T.number_targets(host)
         checked = V.validate_data(self, y=host, **options) if reset else V._check_y(host, **options)
         V.check_consistent_length(np.empty((X.shape[0], 0)), checked)
         return X, checked
@@ -281,6 +285,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> Self:
         """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
 
+        A regressor fits values of type timedelta as numbers of days, and predicts days; it refuses dates and periods.
         A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress: in the phases "search",
         "centers" and "calibration" with ``phase``, ``phase_share`` and the held-out ``error`` of the search, otherwise
         that of training. A true result stops the fit with the model so far; before training there is none, and a
@@ -581,6 +586,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """Values of shape (m,), or (m, c) if y had columns."""
         F = self._scores(X)
         return F[:, 0] if self._task.flat else F
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; targets of type timedelta count in days, as in :meth:`fit`."""
+        return float(super().score(X, T.number_targets(y), sample_weight))
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
         """Lower and upper ends, each shaped as :meth:`predict`: a share ``level`` of further targets lies between.
