@@ -432,6 +432,47 @@ static void test_samples_as_centers(void **state)
     mercer_model_free(model), mercer_dataset_free(data);
 }
 
+static bool warns(const char *part)
+{
+    const char *text;
+    bool found = false;
+    for (int i = 0; (text = mercer_warning(context, i, NULL)); i++) found = found || strstr(text, part);
+    mercer_clear_warnings(context);
+    return found;
+}
+
+/* Without a transform, targets far from 0 are warned about; classes never are. */
+static void test_targets_far_from_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *transform;
+        double offset; /* in deviations */
+        bool warned;
+    } cases[] = {{"none", 0, false},  {"none", -8, false},   {"none", 12, true},
+                 {"none", -50, true}, {"center", 50, false}, {NULL, 50, false}};
+    static const char says[] = "target_transform none: the mean of the targets is more than 10 ";
+    static double far[N];
+    arrays of;
+    mercer_train_options train;
+    mercer_fit_options options = options_for(&train, "direct");
+    options.centers = 40;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int j = 0; j < N; j++) far[j] = Y[j] + cases[i].offset * 1.2; /* 1.2: about their deviation */
+        mercer_dataset *data = dataset(&of, X, far, NULL, NULL, N);
+        options.target_transform = cases[i].transform;
+        mercer_clear_warnings(context);
+        mercer_model_free(fit(data, &options, NULL));
+        assert_that(warns(says) == cases[i].warned, "%g deviations", cases[i].offset);
+        mercer_dataset_free(data);
+    }
+    mercer_dataset *data = dataset(&of, X, NULL, labels, NULL, N);
+    options.target_transform = "none";
+    mercer_model_free(fit(data, &options, NULL));
+    assert_false(warns(says));
+    mercer_dataset_free(data);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -508,6 +549,7 @@ int main(void)
                                        cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),
                                        cmocka_unit_test(test_samples_as_centers),
+                                       cmocka_unit_test(test_targets_far_from_zero),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_bad_arrays)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
