@@ -473,6 +473,47 @@ static void test_targets_far_from_zero(void **state)
     mercer_dataset_free(data);
 }
 
+/* A kernel matrix of rank D: in float, conjugate gradients end far from the optimum, and a warning says so. */
+static void test_cg_of_a_singular_kernel(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000 };
+    static const struct {
+        const char *kernel, *solver;
+        mercer_dtype precision;
+        double lambda;
+        bool warned;
+    } cases[] = {{"linear", "cg", MERCER_F32, -1, true},         {"linear", "cg", MERCER_F32, 1, true},
+                 {"gaussian:bandwidth=30", "cg", 0, 1e-3, true}, {"linear", "cg", MERCER_F64, -1, false},
+                 {"laplace", "cg", MERCER_F32, -1, false},       {"linear", "direct", MERCER_F32, -1, false}};
+    static float points[ROWS][D];
+    static double y[ROWS];
+    mercer_train_options train;
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < D; j++) points[i][j] = (float)mrc_random_normal((mrc_rng){12, 0}, (uint64_t)(i * D + j));
+        y[i] = (double)points[i][0] - 2 * (double)points[i][1] + 0.1 * mrc_random_normal((mrc_rng){12, 1}, (uint64_t)i);
+    }
+    mercer_matrix x = mercer_matrix_view(points, ROWS, D, MERCER_F32),
+                  targets = mercer_matrix_view(y, ROWS, 1, MERCER_F64);
+    mercer_dataset_arrays of = MERCER_INIT(mercer_dataset_arrays);
+    of.X = &x, of.Y = &targets;
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &of));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_report training = MERCER_INIT(mercer_report);
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fit_options options = options_for(&train, cases[i].solver);
+        options.kernel = cases[i].kernel, options.precision = cases[i].precision, train.lambda = cases[i].lambda;
+        report.training = &training;
+        mercer_clear_warnings(context);
+        mercer_model_free(fit(data, &options, &report));
+        bool far = training.train_loss > 0.05; /* the noise has a variance of 0.01 */
+        assert_that(far == cases[i].warned, "case %zu: loss %g", i, training.train_loss);
+        assert_that(warns("solver cg ended far from the optimum: rounding") == cases[i].warned, "case %zu", i);
+    }
+    mercer_dataset_free(data);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -550,6 +591,7 @@ int main(void)
                                        cmocka_unit_test(test_the_most_centers),
                                        cmocka_unit_test(test_samples_as_centers),
                                        cmocka_unit_test(test_targets_far_from_zero),
+                                       cmocka_unit_test(test_cg_of_a_singular_kernel),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_bad_arrays)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
