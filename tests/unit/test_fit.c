@@ -514,6 +514,30 @@ static void test_cg_of_a_singular_kernel(void **state)
     mercer_dataset_free(data);
 }
 
+/* What lies between rows is not part of the data. */
+static void test_fingerprint_of_rows_apart(void **state)
+{
+    (void)state;
+    static double wide_x[N][D + 2], wide_y[N][3];
+    uint64_t prints[3];
+    for (int pass = 0; pass < 3; pass++) {
+        mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64), y = mercer_matrix_view(Y, N, 1, MERCER_F64);
+        for (int i = 0; i < N; i++) {
+            memcpy(wide_x[i], X[i], sizeof X[i]);
+            wide_x[i][D] = wide_x[i][D + 1] = wide_y[i][1] = wide_y[i][2] = pass;
+            wide_y[i][0] = Y[i];
+        }
+        if (pass > 0) x.data = wide_x, x.ld = D + 2, y.data = wide_y, y.ld = 3;
+        mercer_dataset_arrays of = MERCER_INIT(mercer_dataset_arrays);
+        of.X = &x, of.Y = &y;
+        mercer_dataset *data = NULL;
+        assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &of));
+        assert_succeeds(context, mercer_dataset_fingerprint(data, &prints[pass]));
+        mercer_dataset_free(data);
+    }
+    assert_true(prints[0] == prints[1] && prints[1] == prints[2]);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -592,6 +616,7 @@ int main(void)
                                        cmocka_unit_test(test_samples_as_centers),
                                        cmocka_unit_test(test_targets_far_from_zero),
                                        cmocka_unit_test(test_cg_of_a_singular_kernel),
+                                       cmocka_unit_test(test_fingerprint_of_rows_apart),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_bad_arrays)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
