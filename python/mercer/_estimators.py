@@ -72,7 +72,7 @@ PARAMETERS = """Parameters
     verbose : int
         1: a line of progress on stderr; 2: the plan as well.
     warm_start : bool
-        The next fit keeps centers and kernel and begins with the weights of the last.
+        The next fit keeps centers and kernel and begins with the weights of the last. It warns if X or y has changed.
     metric : array or None
         Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
     learn_features : bool
@@ -130,6 +130,9 @@ class Task:
     classes: Array | None = None  # sorted; of a classifier
     flat: bool = True  # targets of a regressor were 1-d
     class_weight: dict[int, float] | str | None = None  # by class number, or a word
+
+
+COLUMNS = ("_table", "n_features_in_", "feature_names_in_")  # what a fit keeps of the columns of X
 
 
 class KernelEstimator(ShowMixin, BaseEstimator):
@@ -294,10 +297,20 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
-        task, X, y, weights = self._samples(X, y, sample_weight)
-        kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
-        keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
-        self._fit(task, X, y, weights, callbacks, keys)
+        columns = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__} if self._warm() else None
+        try:
+            task, X, y, weights = self._samples(X, y, sample_weight)
+            if columns is not None:
+                _check_gaps(columns.get("_table"), self._table)
+            kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
+            keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
+            self._fit(task, X, y, weights, callbacks, keys)
+        except Exception:
+            if columns is not None:  # those of the model that is still there
+                for name in COLUMNS:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(columns)
+            raise
         return self
 
     def _train_options(self) -> dict[str, Any]:
@@ -328,6 +341,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         data = Dataset._of_arrays(
             context, points, columns=columns, schema=schema, sample_weight=weights, **targets, **(keys or {})
         )
+        seen, before = data._fingerprint() if isinstance(points, np.ndarray) else None, getattr(self, "_seen", None)
+        if model is not None and None not in (seen, before) and seen != before:
+            warn([
+                "warm_start: X or y is not that of the last fit; its kernel, preprocessing, centers and units of y are kept, "
+                "and only the weights are trained further; set warm_start=False to fit all of them"
+            ])
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         metric, kernel = None, None if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
         if model is None:  # which has its own
@@ -344,10 +363,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "random_state": seed,
         } | self._sizes()
 
-        return Fitting(
+        fitting = Fitting(
             data, kernel, {"bandwidth": self.bandwidth, **options}, train, callbacks,
             precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
         )
+        fitting.seen = seen
+        return fitting
 
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
@@ -398,6 +419,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _publish(self, fitting: Fitting, task: Task) -> None:
         model, report, spectrum = fitting.result()
         self._adopt(model, task)
+        self._seen = fitting.seen
         self.history_, self.spectrum_ = fitting.watch.arrays(), spectrum
         self.plan_, self.summary_ = report.pop("plan"), report
         self.n_iter_ = max(1, report["epochs"])
@@ -439,6 +461,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classes is not None else y, weights)
         if first:
             self._adopt(model, task)
+            self._seen = None
             self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)
             self.n_iter_ = 0
         self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
@@ -505,6 +528,16 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _check_gaps(last: Any, now: Any) -> None:
+    """Refuses columns with missing values that had none in the last fit, whose model has no feature for them."""
+    known, gaps = (T.missing_columns(table[0] if table else None) for table in (last, now))
+    if names := [name for name in gaps if name not in known]:
+        raise ValueError(
+            f"warm_start: X has missing values in column{'s' if len(names) > 1 else ''} {', '.join(names)}, where the last "
+            "fit had none; fill them, or set warm_start=False"
+        )
 
 
 def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:

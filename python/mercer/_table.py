@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections import Counter
 from typing import Any
@@ -200,6 +201,16 @@ def _explained(text: str) -> str:
     hint = next((hint for part, hint in HINTS if part in text), None)
     code = f": {hint.format(place[1])}" if hint and place else ""
     return f"X, {text}{code}" if text.startswith("column ") else f"X: {text}"
+
+
+def missing_columns(schema: str | None) -> list[str]:
+    """Columns that had missing values when a schema was found: their names in quotes, or indices.
+
+    >>> missing_columns('{"columns": [{"kind": "number"}, {"name": "b", "kind": "number", "missing": 2}]}')
+    ["'b'"]
+    """
+    columns = json.loads(schema)["columns"] if schema else []
+    return [repr(c["name"]) if c.get("name") else str(j) for j, c in enumerate(columns) if c.get("missing")]
 
 
 def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Array, str | None, list[str] | None]:
