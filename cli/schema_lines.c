@@ -43,8 +43,8 @@ static char *column_text(const json_t *column, size_t place, const char *title)
 {
     char number[CLI_SHORT], count[CLI_SHORT];
     const char *name = json_string_value(json_object_get(column, "name"));
-    snprintf(number, sizeof number, "%zu (from 0)", place);
-    if (name == NULL) name = number;
+    snprintf(number, sizeof number, "%zu (from 0, without the target)", place);
+    if (name == NULL || *name == '\0') name = number;
     int64_t missing = json_integer_value(json_object_get(column, "missing"));
     if (strcmp(title, "categories") == 0 && is_kind(column, "category"))
         return cli_format("%s (%zu levels%s)", name, json_array_size(json_object_get(column, "levels")),

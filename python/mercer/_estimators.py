@@ -72,7 +72,7 @@ PARAMETERS = """Parameters
     verbose : int
         1: a line of progress on stderr; 2: the plan as well.
     warm_start : bool
-        The next fit keeps centers and kernel and begins with the weights of the last.
+        The next fit keeps centers and kernel and begins with the weights of the last. It warns if X or y has changed.
     metric : array or None
         Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
     learn_features : bool
@@ -132,6 +132,9 @@ class Task:
     class_weight: dict[int, float] | str | None = None  # by class number, or a word
 
 
+COLUMNS = ("_table", "n_features_in_", "feature_names_in_")  # what a fit keeps of the columns of X
+
+
 class KernelEstimator(ShowMixin, BaseEstimator):
     """The base of KernelClassifier and KernelRegressor."""
 
@@ -160,6 +163,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
         X, *y = (A.unmasked(values, name) for values, name in zip((X, *map(D.to_host, y)), ("X", "y")))
+        if options.get("y_numeric"):
+            y = [T.number_targets(t) for t in y]
         frame, known = T.as_frame(X), None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
@@ -192,6 +197,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if not y:
             return X
         host = D.to_host(y[0])
+        if options.get("y_numeric"):
+            host = T.number_targets(host)
         checked = V.validate_data(self, y=host, **options) if reset else V._check_y(host, **options)
         V.check_consistent_length(np.empty((X.shape[0], 0)), checked)
         return X, checked
@@ -281,6 +288,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> Self:
         """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
 
+        A regressor fits values of type timedelta as numbers of days, and predicts days; it refuses dates and periods.
         A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress: in the phases "search",
         "centers" and "calibration" with ``phase``, ``phase_share`` and the held-out ``error`` of the search, otherwise
         that of training. A true result stops the fit with the model so far; before training there is none, and a
@@ -289,10 +297,20 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
-        task, X, y, weights = self._samples(X, y, sample_weight)
-        kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
-        keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
-        self._fit(task, X, y, weights, callbacks, keys)
+        columns = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__} if self._warm() else None
+        try:
+            task, X, y, weights = self._samples(X, y, sample_weight)
+            if columns is not None:
+                _check_gaps(columns.get("_table"), self._table)
+            kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
+            keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
+            self._fit(task, X, y, weights, callbacks, keys)
+        except Exception:
+            if columns is not None:  # those of the model that is still there
+                for name in COLUMNS:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(columns)
+            raise
         return self
 
     def _train_options(self) -> dict[str, Any]:
@@ -323,6 +341,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         data = Dataset._of_arrays(
             context, points, columns=columns, schema=schema, sample_weight=weights, **targets, **(keys or {})
         )
+        seen, before = data._fingerprint() if isinstance(points, np.ndarray) else None, getattr(self, "_seen", None)
+        if model is not None and None not in (seen, before) and seen != before:
+            warn([
+                "warm_start: X or y is not that of the last fit; its kernel, preprocessing, centers and units of y are kept, "
+                "and only the weights are trained further; set warm_start=False to fit all of them"
+            ])
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         metric, kernel = None, None if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
         if model is None:  # which has its own
@@ -339,10 +363,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "random_state": seed,
         } | self._sizes()
 
-        return Fitting(
+        fitting = Fitting(
             data, kernel, {"bandwidth": self.bandwidth, **options}, train, callbacks,
             precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
         )
+        fitting.seen = seen
+        return fitting
 
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
@@ -393,6 +419,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _publish(self, fitting: Fitting, task: Task) -> None:
         model, report, spectrum = fitting.result()
         self._adopt(model, task)
+        self._seen = fitting.seen
         self.history_, self.spectrum_ = fitting.watch.arrays(), spectrum
         self.plan_, self.summary_ = report.pop("plan"), report
         self.n_iter_ = max(1, report["epochs"])
@@ -434,6 +461,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classes is not None else y, weights)
         if first:
             self._adopt(model, task)
+            self._seen = None
             self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)
             self.n_iter_ = 0
         self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
@@ -500,6 +528,16 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _check_gaps(last: Any, now: Any) -> None:
+    """Refuses columns with missing values that had none in the last fit, whose model has no feature for them."""
+    known, gaps = (T.missing_columns(table[0] if table else None) for table in (last, now))
+    if names := [name for name in gaps if name not in known]:
+        raise ValueError(
+            f"warm_start: X has missing values in column{'s' if len(names) > 1 else ''} {', '.join(names)}, where the last "
+            "fit had none; fill them, or set warm_start=False"
+        )
 
 
 def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
@@ -581,6 +619,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """Values of shape (m,), or (m, c) if y had columns."""
         F = self._scores(X)
         return F[:, 0] if self._task.flat else F
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; targets of type timedelta count in days, as in :meth:`fit`."""
+        return float(super().score(X, T.number_targets(y), sample_weight))
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
         """Lower and upper ends, each shaped as :meth:`predict`: a share ``level`` of further targets lies between.

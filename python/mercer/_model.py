@@ -144,6 +144,12 @@ class Dataset:
         names = {name: texts_of(getattr(info, name), count) for name, count in counts.items()}
         return L.as_dict(info) | names | {"dtype": A.NUMPY[info.dtype], "mapped": bool(info.mapped), "task": task}
 
+    def _fingerprint(self) -> int:
+        """A number that tells the values from others; of more than 1 GiB of X, blocks count."""
+        found = C.c_uint64()
+        self.context.call("mercer_dataset_fingerprint", self.handle, found)
+        return found.value
+
     def __repr__(self) -> str:
         info = self.info()
         return f"<mercer.Dataset {info['format']}: {info['rows']} rows, {info['features']} features, {info['task']}>"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import re
 from collections import Counter
 from typing import Any
@@ -142,6 +144,43 @@ def _column(values: Any, name: str) -> dict[str, Any]:
     return _numbers(values, name) if _is_number(dtype) else _objects(values, name)
 
 
+def number_targets(y: Any) -> Any:
+    """Targets of a regressor with durations as numbers of days; dates and periods are refused, others stay as they are.
+
+    >>> number_targets(np.array([36, 48], "timedelta64[h]")).tolist(), number_targets([1, 2])
+    ([1.5, 2.0], [1, 2])
+    """
+    frame = as_frame(y)
+    if frame is None:
+        return _number_target(y, "y")
+    columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
+    found = [_number_target(c, f"y, column {str(name)!r}") for c, name in zip(columns, frame.columns)]
+    return y if all(a is b for a, b in zip(found, columns)) else np.column_stack(found)
+
+
+def _number_target(y: Any, name: str) -> Any:
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "kind", "O") == "O" and not str(dtype).startswith("period"):  # lists, polars, Python objects
+        try:
+            values = np.asarray(y)
+        except (RuntimeError, TypeError, ValueError):  # which the checks of the estimator explain
+            return y
+        if values.size and values.dtype == object and all(isinstance(v, datetime.timedelta) for v in values.flat):
+            values = values.astype("timedelta64[us]")
+        y, dtype = (values, values.dtype) if values.dtype.kind in "mM" else (y, dtype)
+    period = str(dtype).startswith("period")
+    if period or getattr(dtype, "kind", "O") == "M":
+        dates = "y.dt.start_time" if period else "y"
+        raise TypeError(
+            f"{name} has dtype {dtype}, and a regressor fits numbers; subtract a date from {dates} to fit durations, "
+            "which are predicted in days"
+        )
+    if getattr(dtype, "kind", "O") != "m":
+        return y
+    values = np.asarray(y)
+    return (values if values.dtype.kind == "m" else values.astype("timedelta64[ns]")) / np.timedelta64(1, "D")
+
+
 def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
     """Of a frame, with names, which must differ if they are to be ``unique``; of an array of numbers, without."""
     if isinstance(table, np.ndarray):
@@ -162,6 +201,16 @@ def _explained(text: str) -> str:
     hint = next((hint for part, hint in HINTS if part in text), None)
     code = f": {hint.format(place[1])}" if hint and place else ""
     return f"X, {text}{code}" if text.startswith("column ") else f"X: {text}"
+
+
+def missing_columns(schema: str | None) -> list[str]:
+    """Columns that had missing values when a schema was found: their names in quotes, or indices.
+
+    >>> missing_columns('{"columns": [{"kind": "number"}, {"name": "b", "kind": "number", "missing": 2}]}')
+    ["'b'"]
+    """
+    columns = json.loads(schema)["columns"] if schema else []
+    return [repr(c["name"]) if c.get("name") else str(j) for j, c in enumerate(columns) if c.get("missing")]
 
 
 def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Array, str | None, list[str] | None]:

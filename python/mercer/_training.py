@@ -294,6 +294,7 @@ class Fitting:
         model: Model | None = None, metric: Array | None = None,
     ) -> None:
         context = data.context
+        self.seen: int | None = None  # fingerprint of the data
         self.context, self._model, self._kernel = context, model, kernel if isinstance(kernel, Kernel) else None
         self.watch = Watch(context, callbacks)
         inner = fill(L.mercer_train_options(progress=self.watch.callback), train)

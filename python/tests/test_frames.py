@@ -167,6 +167,26 @@ def test_durations_and_periods():
         assert X[:3, 2].tolist() == [0, 31, 60]  # days since 2000-01-01, when each begins
 
 
+def test_warm_start_on_missing_values():
+    rng = np.random.default_rng(0)
+    frame, y = pandas.DataFrame(rng.normal(size=(80, 3)), columns=list("abc")), rng.normal(size=80)
+    holes = frame.copy()
+    holes.loc[3, "b"] = holes.loc[5, "c"] = np.nan
+    model = KernelRegressor(warm_start=True, random_state=0, effort=1).fit(frame, y)
+    before = model.predict(frame)
+    cases = (
+        (holes, "columns 'b', 'c', where"), (holes.assign(c=frame["c"]), "column 'b', where"),
+        (holes.to_numpy(), "columns 1, 2, where"),
+    )  # fmt: skip
+    for X, says in cases:
+        with pytest.raises(ValueError, match=f"^warm_start: X has missing values in {says} the last fit had none; fill them"):
+            model.fit(X, y)
+        np.testing.assert_array_equal(model.predict(frame), before)
+    with pytest.raises(ValueError, match="in column 'a', where"):  # where the last fit had some, but in others
+        KernelRegressor(warm_start=True, effort=1).fit(holes, y).fit(holes.assign(a=holes["b"]), y)
+    assert model.set_params(warm_start=False).fit(holes, y).predict(holes).shape == (80,)
+
+
 def test_columns_that_are_not_used():
     frame = pandas.DataFrame({"amount": [f"blue-{i}" for i in range(40)], "same": 7, "none": None, "city": ["Ulm", "Bonn"] * 20})
     with pytest.warns(MercerWarning) as recorded:

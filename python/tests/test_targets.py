@@ -112,3 +112,54 @@ def test_model_and_trainer(waves):
         model.targets = ([1, 2], 1)
     model.targets = None
     assert model.targets is None and model.predict(X_test).dtype == np.float32
+
+
+def as_targets(days, pandas):
+    """The same durations in every type that holds them."""
+    series = pandas.Series(pandas.to_timedelta(days, unit="D"))
+    return {
+        "series": series,
+        "array": series.to_numpy(),
+        "minutes": series.to_numpy().astype("timedelta64[m]"),
+        "index": pandas.TimedeltaIndex(series),
+        "list": series.tolist(),
+        "objects": series.astype(object),
+        "frame": pandas.DataFrame({"took": series, "days": days}),
+    }
+
+
+@pytest.mark.parametrize("form", ["series", "array", "minutes", "index", "list", "objects", "frame"])
+def test_durations_are_days(waves, form):
+    pandas = pytest.importorskip("pandas")
+    X, days = waves[0][:300], np.round(20 + waves[1][:300], 3)
+    y = as_targets(days, pandas)[form]
+    model = KernelRegressor(n_centers=100, random_state=0).fit(X, y)
+    found = model.predict(X)
+    assert found.dtype == np.float64
+    assert np.abs(found.reshape(len(X), -1)[:, 0] - days).mean() < 0.5
+    assert model.score(X, y) > 0.8
+    assert KernelRegressor(n_centers=100).partial_fit(X, y).score(X, y) > 0
+
+
+def test_missing_durations_are_refused(waves):
+    y = np.full(300, 36, "timedelta64[h]")
+    y[3] = "NaT"
+    with pytest.raises(ValueError, match="NaN"):
+        KernelRegressor().fit(waves[0][:300], y)
+
+
+def test_dates_are_refused(waves):
+    pandas = pytest.importorskip("pandas")
+    dates = pandas.Series(pandas.date_range("2020-01-01", periods=300))
+    for y, says in (
+        (dates, "y has dtype datetime64"),
+        (dates.to_numpy(), "y has dtype datetime64"),
+        (dates.dt.tz_localize("UTC"), "UTC"),
+        (pandas.DataFrame({"when": dates}), "y, column 'when' has dtype datetime64"),
+        (dates.dt.to_period("D"), r"y has dtype period\[D\].*subtract a date from y.dt.start_time"),
+        (pandas.PeriodIndex(dates.dt.to_period("D")), r"y has dtype period\[D\]"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            KernelRegressor().fit(waves[0][:300], y)
+    with pytest.raises(TypeError, match="subtract a date from y to fit durations, which are predicted in days"):
+        KernelRegressor().fit(waves[0][:300], dates)

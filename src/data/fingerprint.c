@@ -24,11 +24,26 @@ typedef struct stored {
     int64_t most;        /* bytes up to which every one counts */
 } stored;
 
+/* Bytes at .. at + bytes - 1 of rows (row bytes each) that lie `stride` bytes apart. */
+static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_t stride, int64_t at, int64_t bytes)
+{
+    const char *data = rows->whole->data;
+    XXH3_64bits_reset_withSeed(rows->state, hash);
+    for (int64_t end = at + bytes, next; at < end; at = next) {
+        next = mrc_min(end, (at / row + 1) * row);
+        XXH3_64bits_update(rows->state, data + at / row * stride + at % row, (size_t)(next - at));
+    }
+    return XXH3_64bits_digest(rows->state);
+}
+
 /* Bytes at .. at + bytes - 1 of all rows. */
 static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t bytes)
 {
+    int64_t size = mrc_dtype_size(rows->whole->dtype), row = rows->whole->cols * size;
+    bool apart = rows->whole->ld > rows->whole->cols && rows->whole->rows > 1;
+    if (rows->parts->count == 0 && apart && row > 0)
+        return mix_apart(hash, rows, row, rows->whole->ld * size, at, bytes);
     if (rows->parts->count == 0) return mix(hash, (const char *)rows->whole->data + at, bytes);
-    int64_t row = rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
     XXH3_64bits_reset_withSeed(rows->state, hash);
     for (int64_t i = 0; i < rows->parts->count; i++) {
         const mrc_part *part = &rows->parts->list[i];

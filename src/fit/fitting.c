@@ -295,6 +295,23 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Preconditioned gradient at the end of conjugate gradients, relative to that at weights of 0, from which on rounding is
+   blamed. On 26 fits of 2,000 rows it was at most 0.011 where the error was that of an exact solution, and 1.04 or more
+   where it was larger: linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of float, along which
+   the preconditioner magnifies the rounding of products. */
+#define ROUNDED 0.5
+
+/* Warn about conjugate gradients that rounding kept from the optimum. */
+static void warn_if_rounded(const mercer_fitting *self)
+{
+    const mercer_report *report = &self->training;
+    if (strcmp(report->plan->solver, "cg") != 0 || !(report->projection_residual_last > ROUNDED)) return;
+    mrc_warn(
+        self->context, "solver",
+        "solver cg ended far from the optimum: rounding hides small eigenvalues of the kernel matrix; use precision "
+        "f64 (float64 in Python), or solver direct");
+}
+
 mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
@@ -304,6 +321,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (self->late && self->training.stopped == MERCER_STOP_CALLBACK) self->training.stopped = MERCER_STOP_BUDGET;
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
+    if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
     tell_again(self, self->model->plan); /* which the report points to */
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_calibrate(self));
     return write_note(self);

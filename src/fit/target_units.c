@@ -177,6 +177,30 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
     return set_curve(self, &sample, kind, &numbers);
 }
 
+/* Distance of the mean of targets from 0, in deviations, from which on a missing intercept is warned about. Test error
+   over that with standardized targets, of two synthetic tables of 1,500 rows with laplace, gaussian and a search: at 3
+   deviations 0.99 to 1.27, at 10 0.98 to 3.3, at 20 1.01 to 9.5, at 100 1.02 to 200. */
+#define FAR_FROM_ZERO 10
+
+/* A kernel model without a transform has to learn the mean of the targets as it does their differences. */
+static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
+{
+    int64_t c = self->data->outputs;
+    double *mean;
+    bool far = false;
+    if (self->data->task == MERCER_TASK_CLASSIFICATION) return MERCER_OK;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * c, sizeof *mean, "moments of the targets"));
+    MRC_TRY(mercer_dataset_target_moments(self->data, mean, mean + c));
+    for (int64_t j = 0; j < c; j++) far = far || fabs(mean[j]) > FAR_FROM_ZERO * mean[c + j];
+    if (far)
+        mrc_warn(self->context, "target_transform",
+                 "target_transform none: the mean of the targets is more than %d standard deviations from 0, and the "
+                 "model has no intercept; use center or standardise",
+                 FAR_FROM_ZERO);
+    return MERCER_OK;
+}
+
 mercer_status mrc_fit_find_units(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
@@ -184,7 +208,7 @@ mercer_status mrc_fit_find_units(mercer_fitting *self)
     double *mean;
     if (data->task == MERCER_TASK_UNLABELLED) return MERCER_OK;
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
-    if (strcmp(how, "none") == 0) return MERCER_OK;
+    if (strcmp(how, "none") == 0) return warn_if_far_from_zero(self);
     if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return find_curve(self, how);
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * data->outputs, sizeof *mean, "moments of the targets"));

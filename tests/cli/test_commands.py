@@ -161,6 +161,14 @@ class Train(Case):
         self.assertEqual(self.answer("inspect", "m")["preprocess"], "minmax")
         self.assertGreater(self.answer("eval", "-m", "m", "--x", "d.svm.gz", "--format", "libsvm")["accuracy"], 0.95)
 
+    def test_libsvm_indices_from_zero(self):
+        rows, labels = blobs(60)
+        lines = ["%d %s" % (label, " ".join("%d:%.5f" % pair for pair in enumerate(row))) for row, label in zip(rows, labels)]
+        self.write("d.svm", "\n".join(lines) + "\n")
+        found = self.answer("train", "--x", "d.svm", "-o", "m")
+        self.assertEqual(found["data"]["features"], len(rows[0]))
+        self.assertEqual([text[:64] for text in found["warnings"]], ["d.svm: indices count from 0, because index 0 occurs; files of th"])
+
     def test_folder(self):
         for zipped in (True, False):
             folder = self.make_folder("zipped" if zipped else "plain", zipped=zipped)

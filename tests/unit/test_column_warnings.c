@@ -115,6 +115,44 @@ static void test_row_numbers(void **state)
     assert_int_equal(count_warnings(), 0);
 }
 
+/* Columns without a name go by their index in the file, which counts the target. */
+static void test_columns_without_names(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {"", "y,,a,c,b\n", "y,,a,1,b\n"};
+    static const char *const options_of[] = {"1", "1", "-4"}; /* where another column is named 1 */
+    char text[8192];
+    for (int h = 0; h < 3; h++) {
+        char *at = text + sprintf(text, "%s", headers[h]);
+        for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d,%d.5,,%d\n", i * 3, i, i * 7 % 11, i * 5 % 13);
+        mercer_dataset_options options = table_options(text);
+        options.target = "0";
+        mercer_dataset_free(open_with(&options));
+        char part[200];
+        snprintf(part, sizeof part,
+                 "t.csv: column 1 (from 0): %d different whole numbers in order; it looks like a row"
+                 " number; if it is one, add --drop '%s'",
+                 ROWS, options_of[h]);
+        assert_warned(options_of[h], part);
+        if (h == 0) assert_warned("3", "t.csv: column 3 (from 0) is not used: it is empty");
+        assert_int_equal(count_warnings(), 2);
+        options.kinds = h == 2 ? "-4:drop" : "1:drop"; /* what the warning says to do */
+        mercer_clear_warnings(context);
+        mercer_dataset_free(open_with(&options));
+        assert_int_equal(count_warnings(), 1);
+    }
+    char *at = text + sprintf(text, "y,,a,\n");
+    for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d,%d.5,%c\n", i * 3, i % 7, i * 7 % 11, 'a' + i % 3);
+    mercer_dataset_options options = table_options(text);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "t.csv: column 3 (from 0) has no name, and neither has another");
+    at = text;
+    for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d.5,%s\n", i * 3, i * 7 % 11, i == 17 ? "zz" : "2");
+    options = table_options(text);
+    options.target = "0";
+    assert_refused(&options, MERCER_ERROR_DATA, "line 18, column 2 (from 0): 'zz' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "add --columns '2:category'");
+}
+
 /* ---- Columns in memory ------------------------------------------------------------------------------------------- */
 
 static const char *texts[ROWS + 1];
@@ -236,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_columns_that_are_not_used),
         cmocka_unit_test(test_many_columns),
         cmocka_unit_test(test_row_numbers),
+        cmocka_unit_test(test_columns_without_names),
         cmocka_unit_test(test_text_in_memory),
         cmocka_unit_test(test_whole_numbers_as_text),
         cmocka_unit_test(test_new_tables_in_memory),

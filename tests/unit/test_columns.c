@@ -367,7 +367,8 @@ static void test_bad_columns(void **state)
     static const int32_t beyond[] = {0, 1, 2, 0};
     const mercer_status mismatch = MERCER_ERROR_MISMATCH;
     refuse_column(&(mercer_table_column){"a", NULL, .values = number}, NULL, mismatch, "column 'a' has no kind");
-    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch, "column '?' has no kind");
+    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch,
+                  "column 0 (from 0) has no kind");
     refuse_column(&(mercer_table_column){"a", "drop", .values = number}, NULL, mismatch, "column 'a' has no kind");
     refuse_column(&(mercer_table_column){"a", "number", .values = NULL}, NULL, mismatch, "column 'a' has no values");
     refuse_column(&(mercer_table_column){"a", "category", .values = number}, NULL, mismatch, "has no values");

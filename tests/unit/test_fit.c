@@ -432,6 +432,112 @@ static void test_samples_as_centers(void **state)
     mercer_model_free(model), mercer_dataset_free(data);
 }
 
+static bool warns(const char *part)
+{
+    const char *text;
+    bool found = false;
+    for (int i = 0; (text = mercer_warning(context, i, NULL)); i++) found = found || strstr(text, part);
+    mercer_clear_warnings(context);
+    return found;
+}
+
+/* Without a transform, targets far from 0 are warned about; classes never are. */
+static void test_targets_far_from_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *transform;
+        double offset; /* in deviations */
+        bool warned;
+    } cases[] = {{"none", 0, false},  {"none", -8, false},   {"none", 12, true},
+                 {"none", -50, true}, {"center", 50, false}, {NULL, 50, false}};
+    static const char says[] = "target_transform none: the mean of the targets is more than 10 ";
+    static double far[N];
+    arrays of;
+    mercer_train_options train;
+    mercer_fit_options options = options_for(&train, "direct");
+    options.centers = 40;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int j = 0; j < N; j++) far[j] = Y[j] + cases[i].offset * 1.2; /* 1.2: about their deviation */
+        mercer_dataset *data = dataset(&of, X, far, NULL, NULL, N);
+        options.target_transform = cases[i].transform;
+        mercer_clear_warnings(context);
+        mercer_model_free(fit(data, &options, NULL));
+        assert_that(warns(says) == cases[i].warned, "%g deviations", cases[i].offset);
+        mercer_dataset_free(data);
+    }
+    mercer_dataset *data = dataset(&of, X, NULL, labels, NULL, N);
+    options.target_transform = "none";
+    mercer_model_free(fit(data, &options, NULL));
+    assert_false(warns(says));
+    mercer_dataset_free(data);
+}
+
+/* A kernel matrix of rank D: in float, conjugate gradients end far from the optimum, and a warning says so. */
+static void test_cg_of_a_singular_kernel(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000 };
+    static const struct {
+        const char *kernel, *solver;
+        mercer_dtype precision;
+        double lambda;
+        bool warned;
+    } cases[] = {{"linear", "cg", MERCER_F32, -1, true},         {"linear", "cg", MERCER_F32, 1, true},
+                 {"gaussian:bandwidth=30", "cg", 0, 1e-3, true}, {"linear", "cg", MERCER_F64, -1, false},
+                 {"laplace", "cg", MERCER_F32, -1, false},       {"linear", "direct", MERCER_F32, -1, false}};
+    static float points[ROWS][D];
+    static double y[ROWS];
+    mercer_train_options train;
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < D; j++) points[i][j] = (float)mrc_random_normal((mrc_rng){12, 0}, (uint64_t)(i * D + j));
+        y[i] = (double)points[i][0] - 2 * (double)points[i][1] + 0.1 * mrc_random_normal((mrc_rng){12, 1}, (uint64_t)i);
+    }
+    mercer_matrix x = mercer_matrix_view(points, ROWS, D, MERCER_F32),
+                  targets = mercer_matrix_view(y, ROWS, 1, MERCER_F64);
+    mercer_dataset_arrays of = MERCER_INIT(mercer_dataset_arrays);
+    of.X = &x, of.Y = &targets;
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &of));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_report training = MERCER_INIT(mercer_report);
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fit_options options = options_for(&train, cases[i].solver);
+        options.kernel = cases[i].kernel, options.precision = cases[i].precision, train.lambda = cases[i].lambda;
+        report.training = &training;
+        mercer_clear_warnings(context);
+        mercer_model_free(fit(data, &options, &report));
+        bool far = training.train_loss > 0.05; /* the noise has a variance of 0.01 */
+        assert_that(far == cases[i].warned, "case %zu: loss %g", i, training.train_loss);
+        assert_that(warns("solver cg ended far from the optimum: rounding") == cases[i].warned, "case %zu", i);
+    }
+    mercer_dataset_free(data);
+}
+
+/* What lies between rows is not part of the data. */
+static void test_fingerprint_of_rows_apart(void **state)
+{
+    (void)state;
+    static double wide_x[N][D + 2], wide_y[N][3];
+    uint64_t prints[3];
+    for (int pass = 0; pass < 3; pass++) {
+        mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64), y = mercer_matrix_view(Y, N, 1, MERCER_F64);
+        for (int i = 0; i < N; i++) {
+            memcpy(wide_x[i], X[i], sizeof X[i]);
+            wide_x[i][D] = wide_x[i][D + 1] = wide_y[i][1] = wide_y[i][2] = pass;
+            wide_y[i][0] = Y[i];
+        }
+        if (pass > 0) x.data = wide_x, x.ld = D + 2, y.data = wide_y, y.ld = 3;
+        mercer_dataset_arrays of = MERCER_INIT(mercer_dataset_arrays);
+        of.X = &x, of.Y = &y;
+        mercer_dataset *data = NULL;
+        assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &of));
+        assert_succeeds(context, mercer_dataset_fingerprint(data, &prints[pass]));
+        mercer_dataset_free(data);
+    }
+    assert_true(prints[0] == prints[1] && prints[1] == prints[2]);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -508,6 +614,9 @@ int main(void)
                                        cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),
                                        cmocka_unit_test(test_samples_as_centers),
+                                       cmocka_unit_test(test_targets_far_from_zero),
+                                       cmocka_unit_test(test_cg_of_a_singular_kernel),
+                                       cmocka_unit_test(test_fingerprint_of_rows_apart),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_bad_arrays)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);

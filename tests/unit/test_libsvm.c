@@ -187,11 +187,26 @@ static void test_coarse_values(void **state)
     }
 }
 
+/* Indices that count from 0 are a guess, since nothing in the format says so. */
+static void test_indices_from_zero(void **state)
+{
+    (void)state;
+    static const char says[] =
+        "x.svm: indices count from 0, because index 0 occurs; files of the same features without "
+        "it are read as counting from 1: add 0:0 to one of their rows";
+    mercer_dataset_options options = data_options(text_file("x.svm", "1 0:1 2:3\n2 1:4\n"), NULL);
+    assert_warning(&options, says);
+    options.first = 1; /* a part of the rows that does not have it */
+    assert_warning(&options, says);
+    options = data_options(text_file("x.svm", "1 1:1 2:3\n2 1:4\n"), NULL);
+    assert_warning(&options, NULL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),        cmocka_unit_test(test_recognised),
-                                       cmocka_unit_test(test_options),      cmocka_unit_test(test_memory),
-                                       cmocka_unit_test(test_claims),       cmocka_unit_test(test_bad_text),
-                                       cmocka_unit_test(test_coarse_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),         cmocka_unit_test(test_recognised),
+                                       cmocka_unit_test(test_options),       cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_claims),        cmocka_unit_test(test_bad_text),
+                                       cmocka_unit_test(test_coarse_values), cmocka_unit_test(test_indices_from_zero)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -131,7 +131,7 @@ static void test_refused(void **state)
     text_files("p", texts("a,b,label\n1,2,x\n", "1,x\n"));
     assert_refused(&options, MERCER_ERROR_SHAPE, "p-2: has 2 columns, but ");
     text_files("p", texts("a,b,label\n1,2,x\n", "a,c,label\n1,2,x\n"));
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "p-2: column 1 (from 0) is named 'c', but 'b' in ");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "p-2: column 1 (from 0) is 'c', but 'b' in ");
     text_files("p", texts("a,b,label\n1,2,x\n", "1,2,x\n1,z,x\n"));
     options.kinds = "b:number";
     assert_refused(&options, MERCER_ERROR_DATA, "p-2: line 2, column 1 (from 0): 'z' is not a number");

@@ -226,6 +226,16 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
         self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
 }
 
+/* Nothing in the format says where indices begin, and another file of the same features may lack index 0. */
+static void warn_zero_based(const sparse *self)
+{
+    if (self->least != 0) return;
+    mrc_warn(self->reading->input->context, "",
+             "%s: indices count from 0, because index 0 occurs; files of the same features without it are read as "
+             "counting from 1: add 0:0 to one of their rows",
+             self->reading->name);
+}
+
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     const mrc_input *input = reading->input;
@@ -246,6 +256,7 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     MRC_SCOPE(scope, input->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.rounded, dataset->x.cols, sizeof *self.rounded, "features"));
     MRC_TRY(walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL));
+    warn_zero_based(&self);
     warn_coarse(&self, &dataset->x, base);
     return MERCER_OK;
 }

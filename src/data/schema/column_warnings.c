@@ -16,23 +16,34 @@
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
+static bool has_name(const mrc_cell_column *column)
+{
+    return column->name && *column->name;
+}
+
 /* 'name', or the index of a column without a name. */
 static const char *quoted_name(const mrc_cells *cells, int64_t j, char out[MRC_EXCERPT_CHARS + 8])
 {
     char name[MRC_EXCERPT_CHARS];
     const char *given = cells->columns[j].name;
-    if (given)
+    if (has_name(&cells->columns[j]))
         snprintf(out, MRC_EXCERPT_CHARS + 8, "'%s'", mrc_excerpt(name, given, (int64_t)strlen(given)));
     else
-        snprintf(out, MRC_EXCERPT_CHARS + 8, "%lld (from 0)", (long long)j);
+        snprintf(out, MRC_EXCERPT_CHARS + 8, "%lld (from 0)", (long long)cells->columns[j].place);
     return out;
 }
 
 const char *mrc_column_option(const mrc_cells *cells, int64_t j, char out[MRC_EXCERPT_CHARS])
 {
-    const char *given = cells->columns[j].name;
-    if (given) return mrc_excerpt(out, given, (int64_t)strlen(given));
-    snprintf(out, MRC_EXCERPT_CHARS, "%lld", (long long)j);
+    const mrc_cell_column *column = &cells->columns[j];
+    if (has_name(column)) return mrc_excerpt(out, column->name, (int64_t)strlen(column->name));
+    snprintf(out, MRC_EXCERPT_CHARS, "%lld", (long long)column->place);
+    for (int64_t k = 0; k < cells->count; k++) {
+        const char *other = cells->columns[k].name;
+        if (!other || strcmp(other, out) != 0) continue;
+        snprintf(out, MRC_EXCERPT_CHARS, "%lld", (long long)(column->place - cells->table_columns));
+        break;
+    }
     return out;
 }
 

@@ -36,11 +36,8 @@ static void close_builder(builder *self)
 
 static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 {
-    char text[MRC_EXCERPT_CHARS];
-    const char *name = self->given[self->places[j]].name;
-    if (!name) name = "?";
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "column '%s' %s",
-                    mrc_excerpt(text, name, (int64_t)strlen(name)), what);
+    char place[MRC_PLACE_CHARS];
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_place(&self->cells, j, place), what);
 }
 
 /* ---- Which columns --------------------------------------------------------------------------------------------- */
@@ -184,16 +181,17 @@ static mercer_status fill_printed(builder *self, int64_t j)
 static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
+    mrc_cell_column *column = &self->cells.columns[j];
     bool text = from->kind && strcmp(from->kind, "text") == 0;
     *kind = MRC_KIND_CATEGORY;
+    column->name = from->name;
+    column->place = self->places[j];
     if (!text &&
         (!from->kind || !mrc_kind_find(from->kind, (int64_t)strlen(from->kind), kind) || *kind == MRC_KIND_DROP))
         return fail_kind(self, j, "has no kind: number, boolean, date, category or text");
     if (*kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
         return fail_kind(self, j, "has no values");
-    mrc_cell_column *column = &self->cells.columns[j];
     column->kind = *kind;
-    column->name = from->name;
     column->fixed = *kind != MRC_KIND_CATEGORY; /* words may be identifiers, or true and false */
     column->asked = *kind == MRC_KIND_CATEGORY && !text;
     column->wish = *kind;
@@ -205,6 +203,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
 {
     mrc_cell_column *column = &self->cells.columns[j];
     *column = (mrc_cell_column){.name = column->name,
+                                .place = column->place,
                                 .kind = known->kind,
                                 .notation = known->notation,
                                 .fixed = true,

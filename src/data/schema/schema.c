@@ -316,10 +316,11 @@ static mercer_status check_names(const finder *self)
         if (bad_byte(name))
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                             "%s%sthe name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
-                            path ? path : "", path ? ": " : "", (long long)j);
+                            path ? path : "", path ? ": " : "", (long long)self->cells->columns[j].place);
         if (mrc_levels_find(&names, name, length) >= 0)
-            return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s occurs twice; rename or drop one of them",
-                            mrc_column_place(self->cells, j, place));
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s %s; rename or drop one of them",
+                            mrc_column_place(self->cells, j, place),
+                            length > 0 ? "occurs twice" : "has no name, and neither has another");
         MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
     return MERCER_OK;

@@ -84,6 +84,7 @@ typedef struct mrc_tally {
 /* A column while its cells are read. */
 typedef struct mrc_cell_column {
     const char *name;      /* borrowed, or NULL */
+    int64_t place;         /* index among all columns of the table */
     mrc_kind kind;         /* NUMBER, DATE, or CATEGORY: cells are numbers of `levels`; BOOLEAN by a schema */
     mrc_notation notation; /* of a number or date; all zero: plain numbers, ISO dates */
     bool fixed;            /* asked for, or a schema's: what does not fit is an error */
@@ -112,8 +113,9 @@ typedef struct mrc_cells {
     mercer_matrix x;          /* (rows, count) f32: all rows, or those that are being looked at */
     mrc_cell_column *columns; /* (count) */
     int64_t count;
-    int64_t tallied;      /* rows that mrc_cells_tally has seen */
-    mrc_spread_rows some; /* of them */
+    int64_t table_columns; /* number of columns of the file, with targets; 0: it is not a file */
+    int64_t tallied;       /* rows that mrc_cells_tally has seen */
+    mrc_spread_rows some;  /* of them */
 } mrc_cells;
 
 /* Adds the rows of x to the tallies. */
@@ -159,7 +161,8 @@ enum { MRC_PLACE_CHARS = 512, MRC_COLUMN_WARNINGS = 8 }; /* warnings of one kind
 const char *mrc_column_place(const mrc_cells *cells, int64_t j, char out[MRC_PLACE_CHARS]);
 /* "t.csv: line 3, column 'a'", or "column 'a', row 1" (from 0): where a level was seen first. */
 const char *mrc_level_place(const mrc_cells *cells, int64_t j, const mrc_level *level, char out[MRC_PLACE_CHARS]);
-/* The name of a column as an option takes it: its name, or its index. */
+/* The name of a column as an option takes it: its name, or its index in the table, from the end where another column
+   is named like the index. */
 const char *mrc_column_option(const mrc_cells *cells, int64_t j, char out[MRC_EXCERPT_CHARS]);
 
 /* Warns about cells that the schema they were read by did not expect. */

@@ -124,6 +124,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
     cells->context = self->context;
     cells->path = lead->input->path;
     cells->separator = lead->start.separator;
+    cells->table_columns = layout->columns;
     MRC_TRY(
         mrc_alloc_zero(self->context, &cells->columns, layout->features, sizeof *cells->columns, "columns of a table"));
     self->cells.count = layout->features;
@@ -133,6 +134,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
         if (j < 0) continue;
         mrc_cell_column *column = &self->cells.columns[j];
         column->name = names ? names[c] : NULL;
+        column->place = c;
         column->strict = strict;
         column->fixed = strict || layout->kinds[c] >= 0;
         if (layout->kinds[c] < 0) continue;
@@ -205,6 +207,7 @@ mercer_status mrc_column_set_adopt(mrc_column_set *self, mrc_layout *layout)
             layout->roles[c] = MRC_COLUMN_UNUSED;
         } else {
             self->cells.columns[used].name = self->cells.columns[role].name; /* used is at most role */
+            self->cells.columns[used].place = c;
             layout->roles[c] = used++;
         }
     }

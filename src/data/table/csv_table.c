@@ -261,10 +261,10 @@ const char *mrc_column_text(const mrc_table *self, int64_t column, char out[MRC_
 {
     mrc_csv csv = self->start;
     mrc_csv_field field = {.last = !self->header};
-    char name[NAME_CHARS], excerpt[MRC_EXCERPT_CHARS];
+    char name[NAME_CHARS] = "", excerpt[MRC_EXCERPT_CHARS];
     for (int64_t i = 0; i <= column && !field.last; i++) mrc_csv_next(&csv, &field);
     if (self->header) mrc_copy_name(&field, name, sizeof name);
-    if (self->header)
+    if (*name)
         snprintf(out, MRC_COLUMN_CHARS, "'%s'", mrc_excerpt(excerpt, name, (int64_t)strlen(name)));
     else
         snprintf(out, MRC_COLUMN_CHARS, "%lld (from 0)", (long long)column);
@@ -327,7 +327,7 @@ static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
     mrc_table named = *self;
     named.header = true;
     return mrc_fail(self->input->context, MERCER_ERROR_MISMATCH,
-                    "%s: column %lld (from 0) is named %s, but %s in %s: files of one dataset must agree in columns",
+                    "%s: column %lld (from 0) is %s, but %s in %s: files of one dataset must agree in columns",
                     self->input->path, (long long)column, mrc_column_text(&named, column, name),
                     mrc_column_text(lead, column, wanted), lead->input->path);
 }
