@@ -38,7 +38,8 @@ typedef struct mrc_descent {
     double bandwidth;       /* given: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
-    int steps;
+    int steps; /* of the whole descent, over which the rates decay */
+    int until; /* last step of this run */
     int64_t fitted, held, centers; /* of a draw, at most */
     uint64_t seed, sequence;
     /* Called after every step; error: smoothed held-out error. Another value than 0 stops the descent. Or NULL. */
@@ -59,7 +60,7 @@ typedef struct mrc_descent_state {
 
 /* Number of parameters of points with k coordinates, which are copies of `features` features. */
 int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
-/* Run from the state's step to the last. *stopped: by the callback. */
+/* Run from the state's step to `until`. *stopped: by the callback. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
 /* Sets the error of the draw of a step and its slope (count) in the parameters of the state, for tests. The exponent

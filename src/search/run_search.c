@@ -4,8 +4,9 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows, or both if they
- *      are close, because a map needs more steps than weights do; with folds always the better one
+ *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows. If they are close,
+ *      both are continued to half of the steps, because a map needs more steps than weights do, and the better one to
+ *      the end; with folds always only the better one
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
  * With a given kernel its norm decides between 1 and 2. A given bandwidth holds the mean of s, or the size of A.
@@ -142,21 +143,22 @@ static int watch(void *user, int step, double error)
     mrc_search_state *state = task->state;
     const mrc_descent_state *stage = &state->stages[self->stage];
     const double *last = stage->values + stage->count - 2;
+    int64_t done = 0;
     (void)step;
-    self->done++;
+    for (int s = 0; s < MRC_SEARCH_STAGES; s++) done += (int64_t)state->stages[s].step;
     if (state->steps < MRC_SEARCH_STEPS) {
         double *row = state->journal + state->steps++ * MRC_JOURNAL_COLUMNS;
         row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0, row[3] = exp(last[1]);
         row[2] = self->learns_exponent ? mrc_descent_exponent(&self->kernel, last[0]) : 0;
     }
-    if (task->progress && task->progress(task->progress_user, "search", self->done, self->total, error))
-        self->stopped = true;
+    if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
     if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->cut = true;
     return self->stopped || self->result->cut;
 }
 
-static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int steps)
+/* Run a descent of `steps` steps up to step `until`. */
+static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int steps, int until)
 {
     bool large = stage >= 2, stopped;
     mrc_descent_kind kind = mrc_searcher_kind(self, norm_1);
@@ -171,6 +173,7 @@ static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int s
                            .learns_exponent = !is_given(self->task, norm_1),
                            .learns_ridge = self->task->ridge < 0,
                            .steps = steps,
+                           .until = until,
                            .fitted = self->effort.fitted * (large ? 2 : 1),
                            .held = self->effort.fitted * (large ? 2 : 1),
                            .centers = self->effort.centers * (large ? 3 : 2) / 2,
@@ -178,7 +181,6 @@ static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int s
                            .sequence = (uint64_t)SEQUENCE + ((uint64_t)stage << 32),
                            .progress = watch,
                            .progress_user = self};
-    self->done += (int)self->task->state->stages[stage].step;
     self->stage = stage, self->kernel = descent.kernel, self->learns_exponent = descent.learns_exponent;
     MRC_TRY(mrc_descent_run(&descent, &self->task->state->stages[stage], &stopped));
     if (!self->stopped) return MERCER_OK;
@@ -306,8 +308,8 @@ static mrc_candidate candidate_of(const mrc_searcher *self, const mrc_descent_st
     return made;
 }
 
-/* Continue the descent of a candidate with larger draws. */
-static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps)
+/* Continue the descent of a candidate with larger draws, up to step `until` of `steps`. */
+static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps, int until)
 {
     int stage = candidate->norm_1 ? 2 : 3;
     mrc_descent_state *state = &self->task->state->stages[stage];
@@ -319,25 +321,38 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
         set_common(self, state, candidate->norm_1);
         state->values[own] = exponent, state->values[own + 1] = ridge, state->rate = 0.6;
     }
-    MRC_TRY(run_stage(self, stage, candidate->norm_1, steps));
+    MRC_TRY(run_stage(self, stage, candidate->norm_1, steps, until));
     *candidate = candidate_of(self, state, candidate->norm_1);
     return MERCER_OK;
 }
 
-/* Continue the better of two candidates, or both if they are close; *best: the better one then. */
+/* Continue both candidates to half of the steps; afterwards the better one has the smaller error. */
+static mercer_status compare_halfway(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps)
+{
+    const mrc_descent_state *stages = self->task->state->stages;
+    int half = steps / 2;
+    self->total += half;
+    bool decided = stages[2].step > half || stages[3].step > half; /* before the checkpoint */
+    if (decided) {
+        l1->error = stages[3].step > half ? (double)INFINITY : 0, l2->error = 0;
+        return MERCER_OK;
+    }
+    MRC_TRY(continue_descent(self, l1, steps, half));
+    MRC_TRY(continue_descent(self, l2, steps, half));
+    MRC_TRY(mrc_search_score(self, l1));
+    return mrc_search_score(self, l2);
+}
+
+/* Continue the better of two candidates. */
 static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
     bool close = self->split.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
-    if (close) self->total += steps;
-    if (close || l1->error <= l2->error) MRC_TRY(continue_descent(self, l1, steps));
-    if (close || l1->error > l2->error) MRC_TRY(continue_descent(self, l2, steps));
-    if (close) MRC_TRY(mrc_search_score(self, l1));
-    if (close) MRC_TRY(mrc_search_score(self, l2));
+    if (close) MRC_TRY(compare_halfway(self, l1, l2, steps));
     *best = l1->error <= l2->error ? *l1 : *l2;
-    return MERCER_OK;
+    return continue_descent(self, best, steps, steps);
 }
 
 /* Stage 1, and the blend of copies that stage 2 takes from it. */
@@ -345,7 +360,7 @@ static mercer_status run_norm_1(mrc_searcher *self, int steps, mrc_candidate *ou
 {
     mrc_descent_state *state = &self->task->state->stages[0];
     if (state->step == 0) MRC_TRY(start_descent(self, state, true, &self->rows.x, NULL));
-    MRC_TRY(run_stage(self, 0, true, steps));
+    MRC_TRY(run_stage(self, 0, true, steps, steps));
     if (self->points.blended) MRC_TRY(join_copies(self, state));
     *out = candidate_of(self, state, true);
     return MERCER_OK;
@@ -356,7 +371,7 @@ static mercer_status run_norm_2(mrc_searcher *self, int steps, mrc_candidate *ou
     mrc_descent_state *state = &self->task->state->stages[1];
     const mercer_matrix *x = self->joined.x.data ? &self->joined.x : &self->rows.x;
     if (state->step == 0) MRC_TRY(start_descent(self, state, false, x, self->shares));
-    MRC_TRY(run_stage(self, 1, false, steps));
+    MRC_TRY(run_stage(self, 1, false, steps, steps));
     *out = candidate_of(self, state, false);
     return MERCER_OK;
 }
@@ -377,7 +392,7 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     if (norm_2) MRC_TRY(run_norm_2(self, steps, &l2));
     if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
     *best = norm_2 ? l2 : l1;
-    return continue_descent(self, best, more);
+    return continue_descent(self, best, more, more);
 }
 
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)

@@ -46,9 +46,9 @@ double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c)
     mrc_effort e = mrc_effort_of(effort, n, d);
     double rows = (double)n, w = 2 * (double)d, outputs = (double)c;
     double fitted = (double)mrc_min(e.fitted, n / 2), centers = (double)mrc_min(e.centers, n / 2);
-    bool both = d <= MRC_MAP_FEATURES; /* norms are descended, and one of them is continued, or both */
+    bool both = d <= MRC_MAP_FEATURES; /* norms are descended, and often half of the second descent */
     double first = (both ? 2 : 1) * (double)e.first * step_flops(fitted, centers, w, outputs);
-    double second = (both ? 1.5 : 1) * (double)e.second * step_flops(2 * fitted, 1.5 * centers, w, outputs);
+    double second = (both ? 1.25 : 1) * (double)e.second * step_flops(2 * fitted, 1.5 * centers, w, outputs);
     double scored = (double)mrc_min(e.score_rows, n), p = (double)mrc_min(e.score_size, n);
     double score = 1.4 * scored * p * p + 7 * p * p * p / 3 + 3 * scored * p * (w + 20);
     return first + second + score + 100 * rows * (double)d;

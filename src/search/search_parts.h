@@ -29,7 +29,7 @@ typedef struct mrc_searcher {
     double *weights;         /* (width) weights of the columns by stage 1, relative to the largest of their feature */
     double *shares;          /* (features) weight of each feature */
     int64_t pool;            /* number of rows that descents draw from: the first of the points */
-    int total, done, stage;  /* steps in all and so far; the current stage: for progress */
+    int total, stage;        /* steps in all; the current stage: for progress */
     mercer_kernel kernel;    /* kernel of the current stage, */
     bool learns_exponent;    /* and whether its exponent is searched */
     bool stopped;

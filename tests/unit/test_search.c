@@ -490,6 +490,7 @@ static void test_large_unit(void **state)
                             .rows = &rows,
                             .kind = MRC_LEARN_SCALES,
                             .steps = 1,
+                            .until = 1,
                             .fitted = MANY,
                             .held = MANY,
                             .centers = MANY,
@@ -536,6 +537,7 @@ static void test_slopes(void **state)
                             .learns_exponent = true,
                             .learns_ridge = true,
                             .steps = 1,
+                            .until = 1,
                             .fitted = 150,
                             .held = 100,
                             .centers = 40};
