@@ -232,7 +232,8 @@ typedef enum mercer_task {
  *   idx, idx.gz    MNIST's format: uint8 images (n, rows, cols), labels (n)
  *   csv, tsv       text, .gz too: numbers, words, dates and gaps (docs/tables.md), and target columns, numbers or (one
  *                  column) names
- *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or, with a warning, from 0 if a 0 occurs
+ *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0, with a warning, if a 0
+ *                  occurs
  *   raw            binary without a header; its shape is given in `raw`
  *   text           targets alone, one a line
  *

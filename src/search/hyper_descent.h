@@ -38,8 +38,8 @@ typedef struct mrc_descent {
     double bandwidth;       /* given: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
-    int steps; /* of the whole descent, over which the rates decay */
-    int until; /* last step of this run */
+    int steps;                     /* of the whole descent, over which the rates decay */
+    int until;                     /* last step of this run */
     int64_t fitted, held, centers; /* of a draw, at most */
     uint64_t seed, sequence;
     /* Called after every step; error: smoothed held-out error. Another value than 0 stops the descent. Or NULL. */

@@ -4,9 +4,9 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows. If they are close,
- *      both are continued to half of the steps, because a map needs more steps than weights do, and the better one to
- *      the end; with folds always only the better one
+ *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows. If they are
+ *      close, both are continued to half of the steps, because a map needs more steps than weights do, and the better
+ *      one to the end; with folds always only the better one
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
  * With a given kernel its norm decides between 1 and 2. A given bandwidth holds the mean of s, or the size of A.

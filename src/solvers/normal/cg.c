@@ -15,10 +15,11 @@
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_exact_cg_cost.
  *
- * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself and
- * of FALL (J(0) - min J). r' M^-1 r estimates r' A^-1 r = J - min J, and b' M^-1 b estimates J(0) - min J. Other stops: steps; the monitor; rounding (GIVE_UP times in a
- * row the residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad
- * is not positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself
+ * and of FALL (J(0) - min J): r' M^-1 r estimates r' A^-1 r = J - min J, b' M^-1 b estimates J(0) - min J; steps; the
+ * monitor; rounding (GIVE_UP times in a row the residual had drifted and J had not fallen). The best alpha seen is
+ * returned. A column whose curvature d'Ad is not positive and finite is frozen where it is. A column of b that is 0 has
+ * the solution 0, which it gets.
  *
  * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
  * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.
@@ -36,8 +37,8 @@ enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS =
 
 static const double DOUBTFUL = 1e-3; /* share of J left, from which on the recurrence in float is not believed */
 static const double NO_GAIN = 1e-6;  /* relative change of J that does not count as progress */
-/* Share of the fall of J from weights of 0 that counts as much as J itself. Where noise is most of J, a hundredth of J is
-   much of what can be learned: without this, AUC of adult, bank and credit fell by .0005 to .004. */
+/* Share of the fall of J from weights of 0 that counts as much as J itself. Where noise is most of J, a hundredth of J
+   is much of what can be learned: without this, AUC of adult, bank and credit fell by .0005 to .004. */
 static const double FALL = 0.1;
 
 typedef struct cg_state {
