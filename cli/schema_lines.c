@@ -41,7 +41,7 @@ static char *columns_text(const json_t *columns, int64_t features)
 /* What one column has to say under a title; NULL: nothing. */
 static char *column_text(const json_t *column, size_t place, const char *title)
 {
-    char number[CLI_SHORT], count[CLI_SHORT];
+    char number[2 * CLI_SHORT], count[CLI_SHORT];
     const char *name = json_string_value(json_object_get(column, "name"));
     snprintf(number, sizeof number, "%zu (from 0, without the target)", place);
     if (name == NULL || *name == '\0') name = number;

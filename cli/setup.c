@@ -29,40 +29,42 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
     if (cli_has(v, "budget") && cli_given(v, "budget")) options->budget = cli_number(v, "budget");
 }
 
-/* The option that mercer_fit_check refuses is the one that was read last. */
-static int check_last(const char *option, const mercer_fit_options *options)
+/* Fail with the message of mercer_fit_check, and the option that it is about. */
+static int refuse_option(const cli_values *v)
 {
-    if (mercer_fit_check(NULL, options) == MERCER_OK) return CLI_OK;
-    return cli_error(CLI_USAGE, "--%s: %s", option, mercer_last_error(NULL));
+    CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
+    const cli_option *option = cli_find_option(cli_values_command(v), mercer_last_error_field(NULL));
+    return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, message)
+                          : cli_error(CLI_USAGE, "%s", message);
+}
+
+/* What the options of the kernel, the search and the metric can be refused for without data. */
+static int check_values(const cli_values *v)
+{
+    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
+    if (!cli_is(v, "bandwidth", "auto") && !(cli_number(v, "bandwidth") > 0))
+        return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
+    if (metric_file(v) != NULL && metric_file(v)[0] == '\0')
+        return cli_error(CLI_USAGE, "--metric: '%s' is not file:PATH", cli_text(v, "metric"));
+    if (metric_file(v) != NULL && cli_has(v, "learn-features") && cli_switch(v, "learn-features") == MERCER_ON)
+        return cli_error(CLI_USAGE, "--learn-features has no effect with --metric; remove one of them");
+    if (!cli_has(v, "tune")) return CLI_OK;
+    if (cli_integer(v, "effort") < 1 || cli_integer(v, "effort") > 5)
+        return cli_error(CLI_USAGE, "--effort: must be 1 to 5");
+    if (cli_has(v, "budget") && cli_given(v, "budget") && !(cli_number(v, "budget") > 0))
+        return cli_error(CLI_USAGE, "--budget: must be above 0");
+    return CLI_OK;
 }
 
 int cli_check_job(const cli_values *v)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
-    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
-    if (!cli_is(v, "bandwidth", "auto") && !(cli_number(v, "bandwidth") > 0))
-        return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
+    CLI_TRY(check_values(v));
     options.kernel = cli_text(v, "kernel");
     options.bandwidth = cli_number(v, "bandwidth");
-    if (metric_file(v) != NULL && metric_file(v)[0] == '\0')
-        return cli_error(CLI_USAGE, "--metric: '%s' is not file:PATH", cli_text(v, "metric"));
-    mercer_status status = mercer_fit_check(NULL, &options);
-    if (status == MERCER_OK && cli_has(v, "learn-features")) {
-        options.learn_features = cli_switch(v, "learn-features");
-        if (options.learn_features == MERCER_ON && metric_file(v) != NULL)
-            return cli_error(CLI_USAGE, "--learn-features has no effect with --metric; remove one of them");
-        CLI_TRY(check_last("learn-features", &options));
-    }
-    if (status == MERCER_OK && cli_has(v, "tune")) {
-        if (cli_integer(v, "effort") < 1 || cli_integer(v, "effort") > 5)
-            return cli_error(CLI_USAGE, "--effort: must be 1 to 5");
-        if (cli_has(v, "budget") && cli_given(v, "budget") && !(cli_number(v, "budget") > 0))
-            return cli_error(CLI_USAGE, "--budget: must be above 0");
-        read_search_options(v, &options);
-        CLI_TRY(check_last("tune", &options));
-    }
-    if (status == MERCER_OK) return CLI_OK;
-    return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));
+    if (cli_has(v, "learn-features")) options.learn_features = cli_switch(v, "learn-features");
+    if (cli_has(v, "tune")) read_search_options(v, &options);
+    return mercer_fit_check(NULL, &options) == MERCER_OK ? CLI_OK : refuse_option(v);
 }
 
 /* The path of --center-method file:PATH, or NULL. */

@@ -146,15 +146,13 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
-/* Print what the plan says about the search. */
-static void say_search(const run *r, const mercer_plan *plan)
+/* Print the decisions of the search. */
+static void say_search(const run *r)
 {
-    const char *line = plan->text;
-    for (size_t length; *line != '\0'; line += length + (line[length] == '\n')) {
-        length = strcspn(line, "\n");
-        if (strncmp(line, "search: ", 8) == 0 || strncmp(line, "mean of ", 8) == 0)
-            cli_say(r->v, "%.*s", (int)length, line);
-    }
+    mercer_decision one = MERCER_INIT(mercer_decision);
+    int exists = 1;
+    for (int i = 0; mercer_fitting_decision(r->job.fitting, i, &one, &exists) == MERCER_OK && exists; i++)
+        if (one.text[0] != '\0') cli_say(r->v, "%s: %s", one.stage, one.text);
 }
 
 /* The one plan of this training, shown before it is followed. */
@@ -168,7 +166,7 @@ static int prepare(run *r)
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
-    say_search(r, plan);
+    say_search(r);
     if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));
@@ -269,6 +267,7 @@ static int finish(run *r)
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     if (job->fit.search_steps != NULL) json_object_set_new(object, "search", cli_search_json(job));
+    json_object_set_new(object, "decisions", cli_decisions_json(job->fitting));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     json_object_set_new(object, "predicted_seconds", cli_json_real(job->fit.predicted_seconds));
     return cli_print_answer(object);

@@ -54,6 +54,7 @@ void cli_log_learned(cli_log *log, const cli_job *job);
 /* The hyperparameter search (search_text.c): in the log (nothing if there was none), and as JSON. */
 void cli_log_search(cli_log *log, const cli_job *job);
 json_t *cli_search_json(const cli_job *job);
+json_t *cli_decisions_json(const mercer_fitting *fitting);
 /* metrics may be NULL: there is no validation set. */
 json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
 void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hyperparameter search as JSON and as charts: the error of each step, and the error by number of centers. */
+#include "options/options.h"
 #include "terminal/progress.h"
 
 #include <inttypes.h>
@@ -42,6 +43,17 @@ json_t *cli_search_json(const cli_job *job)
                      (json_int_t)fit->search_held, "cut", fit->search_cut, "sizes", sizes_json(fit),
                      "twice_the_centers", cli_json_real(fit->search_more_centers), "steps",
                      steps_json(fit->search_steps));
+}
+
+json_t *cli_decisions_json(const mercer_fitting *fitting)
+{
+    json_t *list = json_array();
+    mercer_decision one = MERCER_INIT(mercer_decision);
+    int exists = 1;
+    for (int i = 0; mercer_fitting_decision(fitting, i, &one, &exists) == MERCER_OK && exists; i++)
+        json_array_append_new(list, json_pack("{ss ss ss so ss}", "stage", one.stage, "name", one.name, "origin",
+                                              one.origin, "value", cli_json_text(one.value), "text", one.text));
+    return list;
 }
 
 /* The smoothed held-out error of each step, a curve for each stage. */

@@ -605,6 +605,21 @@ MERCER_API mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_
 /* Instead of prepare: the centers alone, all of them on every rank, preprocessed. Borrowed. */
 MERCER_API mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers);
 MERCER_API mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_report *report);
+
+/* A decision of a fit: what was chosen, by which stage, and where the value comes from. Texts are valid until the next
+   call on the fitting. */
+typedef struct mercer_decision {
+    size_t struct_size;
+    const char *stage;  /* samples, search, kernel, size, centers, plan, train or calibrate */
+    const char *name;   /* kernel, ridge, centers, ... */
+    const char *origin; /* given, default, data, search or resumed */
+    const char *value;
+    const char *text; /* a line for people, as in the plan's text; "" for none */
+} mercer_decision;
+/* Sets *out to decision `index`, counted from 0 in the order in which they were made, and *exists to 1; to 0 beyond the
+   last. */
+MERCER_API mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, mercer_decision *out,
+                                                 int *exists);
 /* The model, once it is prepared, becomes the caller's; the trainer goes. */
 MERCER_API mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **out);
 MERCER_API void mercer_fitting_free(mercer_fitting *fitting); /* releases it */

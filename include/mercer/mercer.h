@@ -157,6 +157,10 @@ MERCER_API void mercer_context_free(mercer_context *context);
 /* What went wrong in the last failed call on this context ("" if nothing did). Valid until the next call. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
+/* The option that the last failed call refused, as its field is named ("bandwidth", "target_transform"), or "" if the
+   failure is about no single option. Static storage. */
+MERCER_API const char *mercer_last_error_field(const mercer_context *context);
+
 /*
  * Warnings: inputs that were ignored, dropped, rounded, guessed or overridden since the context was created or cleared.
  * Returns the text of warning `index`, from 0 in the order of their occurrence, or NULL beyond the last; *field (may be

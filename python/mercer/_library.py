@@ -52,6 +52,7 @@ option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i on_samples=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
 fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p effort=i search_skipped=s search_error=d search_ridge=d search_seconds=d search_rows=q search_held=q search_cut=i search_steps=*matrix search_centers=q3 search_center_errors=d3 search_more_centers=d predicted_seconds=d members=q
+decision: struct_size=z stage=s name=s origin=s value=s text=s
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
 evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=evaluate_callback progress_user=p class_shift=*d
@@ -67,7 +68,7 @@ FUNCTIONS = """
 version=s()
 status_string=s(i)
 context_create=i(*p,*context_options) context_start=i(p) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
-last_error=s(p)
+last_error=s(p) last_error_field=s(p)
 warning=s(p,i,*s)
 clear_warnings=v(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
@@ -91,7 +92,7 @@ train_option=*option(i)
 plan_model=i(p,*plan,q,*train_options) plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)
 measure_speed=i(p,*speed,*kernel,*shape)
 trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source) trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p) trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_checkpoint=i(p) trainer_spectrum=i(p,*d,q,*q)
-fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_take_model=i(p,*p) fitting_free=v(p)
+fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_decision=i(p,i,*decision,*i) fitting_take_model=i(p,*p) fitting_free=v(p)
 temperature=i(p,*d,*matrix,*l,*d)
 class_sets=i(p,*l,*matrix,d)
 evaluate=i(*p,p,p,*evaluation_options)

@@ -328,8 +328,19 @@ class Fitting:
         self._call("mercer_fitting_query", report)
         told = report_dict(training) if training.plan else {}
         told["search"] = _search_dict(report)
+        told["decisions"] = self.decisions()
         values = spectrum(self.context, report.trainer)
         return self.model(), told, values
+
+    def decisions(self) -> list[dict[str, str]]:
+        """What was chosen, in order: stage, name, origin (given, default, data, search, resumed), value and text."""
+        found, one, exists = [], L.mercer_decision(), C.c_int(1)
+        names = ("stage", "name", "origin", "value", "text")
+        self._call("mercer_fitting_decision", len(found), one, exists)
+        while exists.value:
+            found.append({name: getattr(one, name).decode() for name in names})
+            self._call("mercer_fitting_decision", len(found), one, exists)
+        return found
 
     def model(self) -> Model:
         """The model, trained or not."""

@@ -129,7 +129,7 @@ def test_default():
         plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
-        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "\nno search: " in plain.plan_["text"]
+        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "\nsearch: none, because " in plain.plan_["text"]
     values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
     assert "not a table" in KernelRegressor(**QUICK, n_centers=40).fit(values, Y).summary_["search"]["skipped"]
     for tune in (True, "on", np.True_):

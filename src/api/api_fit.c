@@ -10,76 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Checks -------------------------------------------------------------------------------------------------- */
+/* ---- Request ------------------------------------------------------------------------------------------------- */
 
-static mercer_status check_transform(mercer_context *context, const char *how)
+static mercer_status read_request(mercer_context *context, mrc_fit_request *out, const mercer_fit_options *options)
 {
-    static const char *const known[] = {"auto", "none", "center", "standardise", "log", "rank"};
-    for (size_t i = 0; how && i < sizeof known / sizeof *known; i++)
-        if (strcmp(how, known[i]) == 0) return MERCER_OK;
-    if (!how) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                    "target_transform '%s' is not known; there are auto, none, center, standardise, log and rank", how);
-}
-
-static mercer_status check_numbers(mercer_context *context, const mercer_fit_options *options)
-{
-    const mrc_bound numbers[] = {{"memory", options->memory, 0},
-                                 {"samples", options->samples, 0},
-                                 {"center_iterations", options->center_iterations, 0},
-                                 {"center_batch", options->center_batch, -1}};
-    MRC_TRY(mrc_check_bounds(context, numbers, sizeof numbers / sizeof *numbers));
-    if (!(options->validation_fraction >= 0 && options->validation_fraction < 1))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "validation_fraction is %g, it must be at least 0 and below 1",
-                        options->validation_fraction);
-    if (options->precision && options->precision != MERCER_F32 && options->precision != MERCER_F64)
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "precision may be f32, f64 or 0: chosen");
-    if (options->center_type && mrc_dtype_size(options->center_type) == 0)
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "center_type is %d, which is no type", (int)options->center_type);
-    return MERCER_OK;
-}
-
-static mercer_status check_together(mercer_context *context, const mercer_fit_options *options,
-                                    const mercer_train_options *train)
-{
-    if (options->validation && options->validation_fraction > 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: validation and validation_fraction are both set: one of them is enough");
-    if (options->model && (options->checkpoint || options->comm))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: model is for one process, and not with checkpoint");
-    if (train->validation_X || train->validation_Y || train->validation_weights)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: train: validation_X is set; a fit reads its validation set from a dataset");
-    return MERCER_OK;
-}
-
-static mercer_status read_options(mercer_context *context, mercer_fit_options *ours, mercer_train_options *train,
-                                  const mercer_fit_options *theirs)
-{
-    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_fit_options), theirs, "options"));
-    MRC_TRY(mrc_read_struct(context, train, MRC_STRUCT(mercer_train_options), ours->train, "options: train"));
-    MRC_TRY(check_numbers(context, ours));
-    MRC_TRY(mrc_plan_check_options(context, train)); /* here, not after a search */
-    MRC_TRY(check_together(context, ours, train));
-    MRC_TRY(check_transform(context, ours->target_transform));
-    if (mrc_fit_weighs_classes(ours) && strcmp(ours->class_weight, "balanced") != 0 && !strchr(ours->class_weight, '='))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
-                        ours->class_weight);
-    if (ours->calibrate_to && strcmp(ours->calibrate_to, "population") != 0 &&
-        strcmp(ours->calibrate_to, "weighted") != 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "calibrate_to '%.60s' is not known; there are population and weighted", ours->calibrate_to);
-    MRC_TRY(mrc_fit_check_kernel(ours, context));
-    MRC_TRY(mrc_fit_check_search(ours, context));
-    return mrc_fit_check_centers(ours, context);
+    MRC_TRY(mrc_read_struct(context, &out->options, MRC_STRUCT(mercer_fit_options), options, "options"));
+    MRC_TRY(
+        mrc_read_struct(context, &out->train, MRC_STRUCT(mercer_train_options), out->options.train, "options: train"));
+    return mrc_fit_check_request(context, out);
 }
 
 mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options *options)
 {
-    mercer_fit_options ours;
-    mercer_train_options train;
-    return read_options(context, &ours, &train, options);
+    mrc_fit_request request;
+    return read_request(context, &request, options);
 }
 
 /* Validation data and given centers must be read as the data are; classes of a given model must be those of the data.
@@ -111,13 +55,14 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "data is NULL");
-    mercer_fit_options ours;
-    mercer_train_options train;
-    MRC_TRY(read_options(context, &ours, &train, options));
-    if (train.patience > 0 && !ours.validation && ours.validation_fraction == 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation or validation_fraction");
-    MRC_TRY(check_datasets(context, data, &ours));
-    return mrc_fitting_open(out, context, data, &ours, &train);
+    mrc_fit_request request;
+    MRC_TRY(read_request(context, &request, options));
+    if (request.train.patience > 0 && !request.options.validation && request.options.validation_fraction == 0)
+        return mrc_blame(
+            context, "patience",
+            mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation or validation_fraction"));
+    MRC_TRY(check_datasets(context, data, &request.options));
+    return mrc_fitting_open(out, context, data, &request);
 }
 
 /* The caller's report, and the one of training that it points to. */
@@ -134,6 +79,35 @@ static mercer_status write_report(const mercer_fitting *fitting, mercer_fit_repo
     return mrc_write_struct(fitting->context, report, &ours, MRC_STRUCT(mercer_fit_report), "report");
 }
 
+mercer_status mercer_fitting_prepare(mercer_fitting *fitting, mercer_plan *plan)
+{
+    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    MRC_TRY(mrc_fitting_prepare(fitting));
+    return plan ? mrc_write_struct(fitting->context, plan, fitting->plan, MRC_STRUCT(mercer_plan), "plan") : MERCER_OK;
+}
+
+mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers)
+{
+    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    if (!centers) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "centers is NULL");
+    MRC_TRY(mrc_fitting_centers(fitting));
+    *centers = fitting->centers;
+    return MERCER_OK;
+}
+
+mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **out)
+{
+    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    if (!out) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!fitting->model)
+        return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "there is no model yet: call mercer_fitting_prepare");
+    mercer_trainer_free(fitting->trainer);
+    fitting->trainer = NULL;
+    *out = fitting->model;
+    fitting->model = NULL;
+    return MERCER_OK;
+}
+
 mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_report *report)
 {
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
@@ -146,6 +120,22 @@ mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_rep
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
     if (!report) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "report is NULL");
     return write_report(fitting, report);
+}
+
+mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, mercer_decision *out, int *exists)
+{
+    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    if (!exists) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "exists is NULL");
+    *exists = index >= 0 && index < fitting->record.decision_count;
+    if (!*exists) return MERCER_OK;
+    const mrc_decision *one = &fitting->record.decisions[index];
+    const mercer_decision ours = {.struct_size = sizeof ours,
+                                  .stage = one->stage,
+                                  .name = one->name,
+                                  .origin = mrc_origin_name(one->origin),
+                                  .value = one->value,
+                                  .text = one->text};
+    return mrc_write_struct(fitting->context, out, &ours, MRC_STRUCT(mercer_decision), "out");
 }
 
 /* ---- At once ------------------------------------------------------------------------------------------------- */
@@ -176,13 +166,11 @@ mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const m
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     mercer_plan plan = {.struct_size = sizeof plan};
-    mercer_fitting self = {.context = context};
-    MRC_TRY(read_options(context, &self.options, &self.train, options));
+    mrc_fit_request request;
+    MRC_TRY(read_request(context, &request, options));
+    mercer_fitting self = {.context = context, .request = &request};
     MRC_TRY(mrc_read_struct(context, &self.info, MRC_STRUCT(mercer_dataset_info), data, "data"));
-    self.train.seed = self.options.seed;
-    mrc_fit_read_ridge(&self);
-    self.report.temperature = (double)NAN;
-    MRC_TRY(mrc_fit_find_memory(&self));
+    mrc_fit_start_record(&self);
     mercer_status status = mrc_fit_plan_sizes(&self, &plan);
     MRC_TRY(write_report(&self, report));
     MRC_TRY(status);

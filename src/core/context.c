@@ -8,6 +8,13 @@
 
 /* Failures that happen before a context exists (bad options, kernel_parse(NULL, ...)). */
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
+static _Thread_local const char *thread_field = "";
+
+/* Where the field of the last error of a context, or of this thread, is recorded. */
+static const char **field_of(mercer_context *context)
+{
+    return context ? &context->error_field : &thread_field;
+}
 
 #define STATUS_AS_CASE(name, value, text) \
     case name: return text;
@@ -28,8 +35,22 @@ mercer_status mrc_fail(mercer_context *context, mercer_status status, const char
     va_start(arguments, format);
     vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
     va_end(arguments);
+    *field_of(context) = "";
     mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mercer_status_string(status), text);
     return status;
+}
+
+mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status)
+{
+    const char **known = field_of(context);
+    if (status != MERCER_OK && (!*known || !**known)) *known = field;
+    return status;
+}
+
+const char *mercer_last_error_field(const mercer_context *context)
+{
+    const char *field = context ? context->error_field : thread_field;
+    return field ? field : "";
 }
 
 const char *mercer_last_error(const mercer_context *context)

@@ -45,6 +45,7 @@ struct mercer_context {
     int64_t bytes_peak;
     int64_t bytes_high; /* the peak since it was last set to bytes_now: that of a part of the work */
     char error[MRC_ERROR_CHARS];
+    const char *error_field;            /* static; option or argument that the error is about; "": none */
     mrc_warning warnings[MRC_WARNINGS]; /* the first warning_count are set */
     int warning_count;
 };
@@ -60,6 +61,9 @@ struct mercer_context {
  *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
  */
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
+
+/* Records which option or argument a failure is about (a static text), unless that is known already; returns status. */
+mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status);
 
 /*
  * Records that an input was ignored, dropped, rounded, guessed or overridden, and hands the text to the log sink.

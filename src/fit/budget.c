@@ -22,15 +22,15 @@
 mercer_status mrc_fit_find_memory(mercer_fitting *self)
 {
     mrc_backend *backend = self->context->backend;
-    mercer_comm *comm = self->options.comm;
+    mercer_comm *comm = self->request->options.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
     self->on_device = backend->ops->capabilities(backend).memory != MRC_HOST;
-    self->memory = self->options.memory > 0 ? self->options.memory : mercer_free_memory() / 2;
+    self->memory = self->request->options.memory > 0 ? self->request->options.memory : mercer_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
     MRC_TRY(mercer_comm_query(comm, &info));
     /* Ranks decide alike: what is free may differ. */
-    if (self->options.memory == 0) MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
+    if (self->request->options.memory == 0) MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
     if (info.ranks > 1) MRC_TRY(mercer_comm_device_bytes(comm, &self->device_each));
     self->report.device_memory = self->device_each;
@@ -40,7 +40,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
 /* The type of weights and targets. */
 static mercer_dtype real_type(const mercer_fitting *self)
 {
-    if (self->options.precision) return self->options.precision;
+    if (self->request->options.precision) return self->request->options.precision;
     return self->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
@@ -84,14 +84,15 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
         .features = mrc_fit_width(self),
         .outputs = mrc_max(1, self->info.outputs),
         .points = self->report.points,
-        .weights = self->options.precision,
-        .shards = self->options.comm ? mercer_comm_shard_count(self->options.comm, p) : self->options.shards,
-        .on_samples = self->train.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
+        .weights = self->request->options.precision,
+        .shards = self->request->options.comm ? mercer_comm_shard_count(self->request->options.comm, p)
+                                              : self->request->options.shards,
+        .on_samples = self->record.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }
 
 static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan)
 {
-    mercer_train_options options = self->train;
+    mercer_train_options options = mrc_fit_train_options(self);
     mercer_shape shape = shape_of(self, p);
     options.memory = memory;
     *plan = (mercer_plan){.struct_size = sizeof *plan};
@@ -107,7 +108,8 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
     mercer_shape shape = shape_of(self, p);
     network.shards = shape.shards;
     if (!shape.weights) shape.weights = plan->precision;
-    if (self->train.polish > 0 || mercer_plan_ranks(self->context, &ranks, plan, &shape, &network) != MERCER_OK)
+    if (self->request->train.polish > 0 ||
+        mercer_plan_ranks(self->context, &ranks, plan, &shape, &network) != MERCER_OK)
         return (double)plan->bytes;
     return (double)plan->bytes - (count - 1) * ranks.shared_bytes;
 }
@@ -117,8 +119,8 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
-    MRC_TRY(mercer_comm_query(self->options.comm, &info));
-    int64_t given = self->options.memory;
+    MRC_TRY(mercer_comm_query(self->request->options.comm, &info));
+    int64_t given = self->request->options.memory;
     *memory = given > 0 ? given : self->device_each * info.ranks;
     for (;;) {
         mercer_status status = plan_within(self, p, *memory, plan);
@@ -137,7 +139,7 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
         int64_t memory = 0;
         return plan_on_devices(self, p, &plan, &memory) == MERCER_OK ? memory : 0;
     }
-    if (self->on_device) return self->options.memory;
+    if (self->on_device) return self->request->options.memory;
     double row = row_bytes(self, real_type(self)), stream = 4 * row * (double)self->info.rows;
     double bytes = row * (double)p + row_bytes(self, mrc_fit_target_type(self)) * (double)mrc_fit_validation_rows(self);
     bytes += stream < STREAM ? stream : STREAM;

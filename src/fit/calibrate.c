@@ -9,6 +9,11 @@
  * log T finds it. One number cannot change which class is the likeliest, and some hundred samples determine it. Cost:
  * some 25 passes over the scores (n, c).
  *
+ * Intervals (src/model/calibration.c) need scores of held-out rows: of values |f - y| for each output, of classes the
+ * probability of all classes that rank before the right one. The model keeps a table of at most MOST_KEPT quantiles:
+ * entry k of m is the least score such that rows with a share of at least (k + 1) / m of the weight have one that is at
+ * most as large. Without weights, and up to MOST_KEPT rows, these are the scores themselves.
+ *
  * Samples come from the validation set. Without one, every sample is scored by one of three models that were trained on
  * two thirds of the samples each: units (data/equal_rows.h) in the same third, classes spread evenly.
  */
@@ -18,13 +23,15 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
+#include "core/numbers/weighted.h"
 #include "data/equal_rows.h"
 #include "model/model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000 };
+enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
 #define RANDOM_FOLDS UINT64_C(0x666f6c6473)
 
 /* ---- The temperature ------------------------------------------------------------------------------------------- */
@@ -118,6 +125,82 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
     return mrc_scope_view(scope, out, rows, weights.cols, units ? MERCER_F64 : weights.dtype, "scores");
 }
 
+/* ---- Intervals --------------------------------------------------------------------------------------------------- */
+
+/* Of n scores, sorted here, m quantiles. */
+static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
+{
+    const double rounding = 1e-9; /* a share that is reached but for rounding is reached */
+    double total = 0, sum = 0;
+    int64_t k = 0;
+    mrc_weighted_sort(list, n);
+    for (int64_t i = 0; i < n; i++) total += list[i].weight;
+    for (int64_t i = 0; i < n; i++) {
+        sum += list[i].weight;
+        for (; k < m && (sum * (double)m >= total * ((double)(k + 1) - rounding) || i == n - 1); k++)
+            out[k] = list[i].value;
+    }
+}
+
+/* Row i of what was predicted, for list j. p: room for a row. */
+static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
+                       int64_t j, double *p)
+{
+    if (of->task != MERCER_TASK_CLASSIFICATION) return fabs(mrc_load(predicted, i, j) - mrc_load(&of->y, i, j));
+    mrc_load_row_f64(predicted, i, p);
+    mrc_model_shift_scores(self->model, p);
+    mrc_softmax(p, p, predicted->cols, mercer_model_temperature(self->model, NULL));
+    return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
+}
+
+/* *count: rows that count. *effective: the number of equally weighted, independent rows that they stand for; the rows
+   of a group stand for one. */
+static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
+{
+    double sum = 0, squares = 0;
+    int64_t n = 0, units, *unit;
+    MRC_SCOPE(scope, of->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &unit, of->rows, sizeof *unit, "groups of rows"));
+    MRC_TRY(mrc_row_units(of, NULL, of->rows, unit, &units));
+    for (int64_t i = 0; i < of->rows; i++) {
+        double w = weights ? weights[i] : 1;
+        sum += w, squares += w * w, n += w > 0;
+    }
+    *effective = squares > 0 ? fmin(sum * sum / squares, (double)units) : 0;
+    *count = n;
+    return MERCER_OK;
+}
+
+/* Keep the scores of a dataset in memory, which stands in `predicted`, in the model. */
+static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
+{
+    double effective, *row;
+    const double *weights;
+    int64_t n;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_fit_population_weights(self, of, &scope, &weights));
+    MRC_TRY(count_rows(of, weights, &n, &effective));
+    int64_t m = mrc_min(n, MOST_KEPT);
+    int64_t lists = of->task == MERCER_TASK_CLASSIFICATION ? 1 : predicted->cols;
+    mrc_weighted *list;
+    mercer_matrix scores;
+    if (n == 0) return MERCER_OK;
+    MRC_TRY(mrc_scope_view(&scope, &scores, lists, m, MERCER_F64, "scores"));
+    MRC_TRY(mrc_scope_alloc(&scope, &list, n, sizeof *list, "scores"));
+    MRC_TRY(mrc_scope_alloc(&scope, &row, predicted->cols, sizeof *row, "a row"));
+    for (int64_t j = 0; j < lists; j++) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < of->rows; i++) {
+            double w = weights ? weights[i] : 1;
+            if (w > 0) list[at++] = (mrc_weighted){score_of(self, of, predicted, i, j, row), w};
+        }
+        fill_table(list, n, mrc_row(&scores, j), m);
+    }
+    return mercer_model_set_intervals(self->model, &scores, effective, of->task);
+}
+
+/* ---- On the validation set --------------------------------------------------------------------------------------- */
+
 /* Of rows spread evenly over the validation set. */
 static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
@@ -134,7 +217,7 @@ static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperat
     MRC_TRY(mrc_dataset_take(&some, held, rows, m));
     MRC_TRY(mercer_model_predict(self->model, &scores, &some->x));
     if (temperature) MRC_TRY(find_temperature(self, some, &scores));
-    return intervals ? mrc_fit_keep_scores(self, some, &scores) : MERCER_OK;
+    return intervals ? keep_scores(self, some, &scores) : MERCER_OK;
 }
 
 /* ---- Cross-validation ------------------------------------------------------------------------------------------ */
@@ -150,7 +233,7 @@ typedef struct folds {
 static int watch_fold(void *user, const mercer_progress *progress)
 {
     folds *self = user;
-    const mercer_fit_options *options = &self->fitting->options;
+    const mercer_fit_options *options = &self->fitting->request->options;
     (void)progress;
     if (options->progress && options->progress(options->progress_user, "calibration", self->number, FOLDS, 0))
         self->stopped = true;
@@ -177,7 +260,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
         counts[classes + c] = begin, begin += size;
     }
     for (int64_t k = 0; k < units; k++) { /* first[u] becomes the fold of unit u */
-        int64_t u = mrc_random_permutation((mrc_rng){self->fitting->options.seed, RANDOM_FOLDS}, units, k);
+        int64_t u = mrc_random_permutation((mrc_rng){self->fitting->request->options.seed, RANDOM_FOLDS}, units, k);
         first[u] = counts[classes + data->labels[first[u]]]++ % FOLDS;
     }
     for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
@@ -190,17 +273,20 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
 static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
-    mercer_train_options train = outer->train;
-    mercer_fit_options options = outer->options;
-    train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
-    train.lambda = outer->train.lambda > 0 ? outer->train.lambda : -1;
-    options.calibrate = options.intervals = MERCER_OFF, options.model = NULL, options.checkpoint = NULL;
-    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
-    options.budget = 0;
-    options.progress = self->fitting->options.progress, options.progress_user = self->fitting->options.progress_user;
-    bool augmented = options.center_method && strcmp(options.center_method, "augmented") == 0;
-    if (!augmented) options.centers = mrc_min(options.centers, data->rows); /* a fold has fewer rows */
-    MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &options, &train));
+    mrc_fit_request request = *outer->request;
+    mercer_train_options *train = &request.train;
+    mercer_fit_options *options = &request.options;
+    const mercer_fit_options *whole = &self->fitting->request->options;
+    *train = mrc_fit_train_options(outer);
+    train->patience = 0, train->checkpoint = NULL, train->progress = watch_fold, train->progress_user = self;
+    if (!(train->lambda > 0)) train->lambda = -1;
+    options->calibrate = options->intervals = MERCER_OFF, options->model = NULL, options->checkpoint = NULL;
+    options->class_weight = options->calibrate_to = NULL; /* the samples have them */
+    options->budget = 0;
+    options->progress = whole->progress, options->progress_user = whole->progress_user;
+    options->centers = outer->record.centers;
+    if (!mrc_fit_is_augmented(options)) options->centers = mrc_min(options->centers, data->rows); /* of a fold */
+    MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &request));
     inner->outer = outer;
     MRC_TRY(mrc_fitting_run(inner));
     return mercer_fitting_take_model(inner, out);
@@ -254,13 +340,13 @@ static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
 bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
-    return classes && self->options.calibrate == MERCER_ON && !self->validation && !self->options.comm &&
-           (!self->data || self->data->labels);
+    return classes && self->request->options.calibrate == MERCER_ON && !self->validation &&
+           !self->request->options.comm && (!self->data || self->data->labels);
 }
 
-mercer_status mrc_fit_calibrate(mercer_fitting *self)
+static mercer_status calibrate(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
     bool temperature = classes && options->calibrate != MERCER_OFF, intervals = options->intervals != MERCER_OFF;
     if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
@@ -272,4 +358,15 @@ mercer_status mrc_fit_calibrate(mercer_fitting *self)
     double before = mercer_model_temperature(self->model, &known);
     if (known) self->report.temperature = before; /* found before training, or that of a model trained further */
     return known ? MERCER_OK : cross_validate(self, &stopped);
+}
+
+mercer_status mrc_stage_calibrate(mercer_fitting *self)
+{
+    if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
+    if (isfinite(self->report.temperature)) {
+        char value[32];
+        snprintf(value, sizeof value, "%.4g", self->report.temperature);
+        mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);
+    }
+    return mrc_fit_write_note(self);
 }

@@ -96,9 +96,9 @@ static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset
 
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
-    const mercer_dataset *data = self->data, *held = self->options.validation;
-    if (!mrc_fit_weighs_classes(&self->options)) {
-        if (self->options.calibrate_to && strcmp(self->options.calibrate_to, "weighted") == 0)
+    const mercer_dataset *data = self->data, *held = self->validation;
+    if (!mrc_fit_weighs_classes(&self->request->options)) {
+        if (self->request->options.calibrate_to && strcmp(self->request->options.calibrate_to, "weighted") == 0)
             mrc_warn(self->context, "calibrate_to", "calibrate_to weighted has no effect without class_weight");
         return MERCER_OK;
     }
@@ -109,11 +109,11 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
                         "class_weight: the classes of computed samples are not stored");
     MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
     double *factors = self->class_factors;
-    MRC_TRY(find_factors(data, self->options.class_weight, factors));
+    MRC_TRY(find_factors(data, self->request->options.class_weight, factors));
     MRC_TRY(multiply_weights(&self->weighted, data, factors));
     if (held && held->outputs == data->outputs) {
         MRC_TRY(multiply_weights(&self->weighted_validation, held, factors));
-        self->options.validation = self->weighted_validation;
+        self->validation = self->weighted_validation;
     }
     self->data = self->weighted;
     return MERCER_OK;
@@ -121,7 +121,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 
 bool mrc_fit_shifts_classes(const mercer_fitting *self)
 {
-    const char *to = self->options.calibrate_to;
+    const char *to = self->request->options.calibrate_to;
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 

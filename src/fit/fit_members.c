@@ -21,7 +21,7 @@ enum { MEMBERS = 3, LEAST_EFFORT = 4 };
 
 int64_t mrc_fit_member_count(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     bool single = !self->searches || self->whole || options->comm || options->given_centers;
     return single || self->effort < LEAST_EFFORT ? 1 : MEMBERS;
 }
@@ -30,7 +30,7 @@ int64_t mrc_fit_member_count(const mercer_fitting *self)
 
 static int tell_progress(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->whole->options;
+    const mercer_fit_options *options = &self->whole->request->options;
     return options->progress
                ? options->progress(options->progress_user, "members", self->number, self->whole->report.members, 0)
                : 0;
@@ -39,31 +39,32 @@ static int tell_progress(const mercer_fitting *self)
 static int watch_search(void *user, const char *phase, int64_t done, int64_t total, double error)
 {
     (void)phase, (void)done, (void)total, (void)error;
-    return tell_progress(user);
+    return tell_progress(*(mercer_fitting *const *)user);
 }
 
 static int watch_training(void *user, const mercer_progress *progress)
 {
     (void)progress;
-    return tell_progress(user);
+    return tell_progress(*(mercer_fitting *const *)user);
 }
 
 /* Opens a fit to the training rows with the options as they were given and a seed of its own. */
 static mercer_status open_member(mercer_fitting *self, int64_t number)
 {
-    mercer_fit_options options = self->given_options;
-    mercer_train_options train = self->given_train;
-    options.seed = mrc_random_u64((mrc_rng){options.seed, RANDOM_MEMBERS}, (uint64_t)number);
-    options.effort = self->effort, options.budget = 0, options.memory = self->memory;
-    options.calibrate = options.intervals = MERCER_OFF;
-    options.class_weight = options.calibrate_to = NULL; /* the samples have them */
-    options.validation = self->watched ? self->validation : NULL, options.validation_fraction = 0;
-    options.checkpoint = train.checkpoint = NULL;
-    options.progress = watch_search, train.progress = watch_training;
-    MRC_TRY(mrc_fitting_open(&self->members[number], self->context, self->data, &options, &train));
+    mrc_fit_request request = *self->request;
+    mercer_fit_options *options = &request.options;
+    mercer_train_options *train = &request.train;
+    options->seed = train->seed = mrc_random_u64((mrc_rng){options->seed, RANDOM_MEMBERS}, (uint64_t)number);
+    options->effort = self->effort, options->budget = 0, options->memory = self->memory;
+    options->calibrate = options->intervals = MERCER_OFF;
+    options->class_weight = options->calibrate_to = NULL; /* the samples have them */
+    options->validation = self->watched ? self->validation : NULL, options->validation_fraction = 0;
+    options->checkpoint = train->checkpoint = NULL;
+    options->progress = watch_search, train->progress = watch_training;
+    options->progress_user = train->progress_user = &self->members[number];
+    MRC_TRY(mrc_fitting_open(&self->members[number], self->context, self->data, &request));
     mercer_fitting *member = self->members[number];
     member->whole = self, member->number = number, member->deadline = self->deadline;
-    member->options.progress_user = member->train.progress_user = member;
     return MERCER_OK;
 }
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
+ * fit: from a dataset to a trained model, as a list of stages (stages.c) over one request (request.c: the caller's
+ * options, checked once; nothing writes to them) and one record (record.c: every decision with its origin; the plan's
+ * lines, the report and the note are views of it).
  *
- *   samples.c      equal samples merged, rows held out; class_weights.c: weights of classes
- *   hyperparameters.c  the search (src/search), effort and budget, number of centers; search_state.c: in a checkpoint
- *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
- *   target_units.c the transform of the targets
- *   ridge.c        the ridge, where nothing else is searched for
- *   pick.c         how many centers, and which
- *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
- *   fit_members.c  the other models of a mean
- *   calibrate.c    the temperature of probabilities; intervals.c: scores of rows held back, for intervals
- *   fitting.c      the steps in their order
+ *   samples    samples.c, class_weights.c, target_units.c     size     fit_centers.c, ridge.c
+ *   search     hyperparameters.c                              centers  fit_centers.c
+ *   kernel     fit_kernel.c                                   plan     budget.c, fit_train.c
+ *   calibrate  calibrate.c                                    train    fit_train.c, fit_members.c
  *
- * The recipe is made of public functions: it does what any caller could.
+ * fit_checkpoint.c saves and restores the stage that runs. The recipe is made of public functions: it does what any
+ * caller could.
  */
 #ifndef MRC_FIT_FITTING_H
 #define MRC_FIT_FITTING_H
@@ -26,27 +23,70 @@
 #include "mercer/evaluation.h"
 #include "mercer/ranks.h"
 
+#define MRC_DEFAULT_KERNEL "laplace"
+
+/* ---- Request ----------------------------------------------------------------------------------------------------- */
+
+/* The caller's options. options.train is not used: `train` is its copy, with the seed of the options. */
+typedef struct mrc_fit_request {
+    mercer_fit_options options;
+    mercer_train_options train;
+} mrc_fit_request;
+
+/* request.c: checks what can be checked without data. */
+mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request);
+/* Returns whether the caller asked for no ridge; 0 leaves the ridge to the fit. */
+bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
+
+/* ---- Record ------------------------------------------------------------------------------------------------------ */
+
+/* Where a value comes from. */
+typedef enum mrc_origin { MRC_DEFAULT, MRC_GIVEN, MRC_FROM_DATA, MRC_FROM_SEARCH, MRC_RESUMED } mrc_origin;
+
+enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256 };
+
+typedef struct mrc_decision {
+    const char *stage, *name; /* static */
+    mrc_origin origin;
+    char value[MERCER_KERNEL_TEXT]; /* for programs */
+    char text[MRC_DECISION_CHARS];  /* a line of the plan; "": none */
+} mrc_decision;
+
+typedef struct mrc_fit_record {
+    int64_t centers;        /* number of centers; 0: open, -1: all rows */
+    double ridge;           /* 0: open, or none */
+    mercer_switch converge; /* of the trainer */
+    const char *resumes;    /* checkpoint of a training that goes on; NULL: none */
+    mrc_decision decisions[MRC_DECISIONS];
+    int decision_count;
+} mrc_fit_record;
+
+/* ---- A fit ------------------------------------------------------------------------------------------------------- */
+
 struct mercer_fitting {
     mercer_context *context;
-    mercer_fit_options given_options, options; /* as given; with what is chosen */
-    mercer_train_options given_train, train;   /* the same for the trainer, without memory and validation set */
-    bool on_device;                            /* training is done in the memory of a device */
-    int64_t memory;                            /* bytes in host memory for everything */
+    const mrc_fit_request *request; /* owned */
+    mrc_fit_record record;
+    int stage;   /* next stage to run */
+    bool failed; /* a stage failed: the fit cannot go on */
+    bool centers_only;
+    bool on_device;      /* training is done in the memory of a device */
+    int64_t memory;      /* bytes in host memory for everything */
     int64_t device_each; /* for training on each of several ranks' devices; 0: they are not, or it is one */
 
+    /* Artifacts of the stages, each set by one stage and handed on. */
     double *class_factors;                 /* (classes) weights of classes, owned; NULL: none */
     int64_t given_rows;                    /* rows of the data, before any are merged or held out */
-    mercer_dataset_info info;              /* of the samples that are trained on */
-    mercer_dataset *data, *validation;     /* those, and those held back or given; NULL: none */
+    mercer_dataset_info info;              /* of the training rows */
+    mercer_dataset *data, *validation;     /* training rows; held-out or given validation rows, or NULL */
     mercer_dataset *merged, *rest, *aside; /* owned, if they were made: `data` and `validation` are among them */
     mercer_dataset *weighted, *weighted_validation; /* the same, what the others are made of */
-    bool watched; /* validation samples are looked at while training, not only at its end */
+    bool watched;                                   /* validation rows are scored while training, not only at its end */
 
-    mrc_units units;                  /* of the targets, from the training rows, owned */
-    mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
+    mrc_units units;                  /* transform of the targets, from the training rows, owned */
+    mercer_preprocess *preprocess;    /* fitted, owned; NULL if the model's own serves */
     const mercer_preprocess *applied; /* to samples: the one above, or the model's */
     mercer_kernel kernel;             /* as the model has it */
-    bool no_ridge;                    /* train.lambda was given as 0, not left open */
 
     int effort;                         /* 1 to 5; 0: not chosen yet */
     double opened, deadline;            /* on the clock of mrc_seconds; deadline 0: none */
@@ -65,21 +105,66 @@ struct mercer_fitting {
 
     mercer_matrix centers; /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
-    bool model_borrowed;
+    bool model_borrowed; /* given by the caller */
+    bool model_exists;   /* given, or read from the checkpoint */
     mercer_source source;
     mercer_matrix validation_x, validation_y; /* preprocessed, owned */
     const double *validation_weights;
-    bool begun;     /* what follows the samples */
-    size_t planned; /* characters of the trainer's plan */
     mercer_trainer *trainer;
+    mercer_plan *plan; /* as prepared, owned; NULL before */
     mercer_report training;
     mercer_fit_report report;
 };
 
+/* ---- Stages ------------------------------------------------------------------------------------------------------ */
+
+/* stages.c: opens a fit with a checked request, which is copied; runs the first stage. */
+mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
+                               const mrc_fit_request *request);
+/* Runs the stages up to the plan; up to the end. */
+mercer_status mrc_fitting_prepare(mercer_fitting *self);
+mercer_status mrc_fitting_run(mercer_fitting *self);
+/* Instead: up to the centers only, all of them on every rank. */
+mercer_status mrc_fitting_centers(mercer_fitting *self);
+/* The plan of a fit that has sizes (info) in place of data. */
+mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
+
+/* Each sets what the table above says. */
+mercer_status mrc_stage_samples(mercer_fitting *self);
+mercer_status mrc_stage_search(mercer_fitting *self);
+mercer_status mrc_stage_kernel(mercer_fitting *self);
+mercer_status mrc_stage_size(mercer_fitting *self);
+mercer_status mrc_stage_centers(mercer_fitting *self);
+mercer_status mrc_stage_plan(mercer_fitting *self);
+mercer_status mrc_stage_train(mercer_fitting *self);
+mercer_status mrc_stage_calibrate(mercer_fitting *self);
+
+/* record.c: the record of a fit that begins. */
+void mrc_fit_start_record(mercer_fitting *self);
+/* Adds a decision, or replaces that of the same stage and name; and adds a line of text to it, for the plan. */
+void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
+void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
+    MRC_PRINTF(4, 5);
+/* hyperparameters.c and fit_centers.c: the decisions of two stages, also of a plan from sizes. */
+void mrc_fit_record_search(mercer_fitting *self);
+void mrc_fit_record_size(mercer_fitting *self);
+/* Adds the lines of the record to the text of a plan. */
+void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
+const char *mrc_origin_name(mrc_origin origin);
+/* Sets the caller's report. */
+void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
+/* Writes a summary of the training into the model. */
+mercer_status mrc_fit_write_note(const mercer_fitting *self);
+
+/* fit_train.c: the trainer's options, with what the record decides. */
+mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
+/* Adds the lines of the record, and the time of the other members of a mean, to a plan. */
+void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan);
+
 /* Whether a solver's centers are the samples, in their order. */
 bool mrc_fit_samples_are_centers(const mercer_fitting *self);
 
-/* class_weights.c: puts data, and validation of the options, with weights of their own in the place of those given. */
+/* class_weights.c: puts data and validation with weights of their own in the place of those given. */
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
 bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 /* Whether probabilities are those of the population although classes are weighted. */
@@ -90,8 +175,7 @@ mercer_status mrc_fit_population_weights(const mercer_fitting *self, const merce
 /* shift (classes) of scores at that temperature; 0 without class weights. */
 void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift);
 
-/* samples.c: sets data, validation, info. */
-mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
+/* samples.c */
 /* Whether equal samples are to be merged. */
 bool mrc_fit_merges(const mercer_fitting *self);
 /* The first row of each set of rows with equal features: *rows (*count), allocated in the scope, in their order. */
@@ -100,11 +184,7 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
 /* Returns the total weight of the samples. */
 double mrc_fit_count_samples(const mercer_dataset *data);
 
-/* prepare.c */
-mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context);
-mercer_status mrc_fit_choose_kernel(mercer_fitting *self); /* and preprocessing */
-/* Instead: those of the checkpoint, or of the given model; then whether the model is one of these data and options. */
-mercer_status mrc_fit_load_model(mercer_fitting *self);
+/* fit_kernel.c: whether a model that exists is one of these data and options. */
 mercer_status mrc_fit_check_model(mercer_fitting *self);
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
 mercer_status mrc_fit_create_model(mercer_fitting *self);
@@ -126,22 +206,14 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
 /* Columns of preprocessed samples, in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* hyperparameters.c: checks the options of search, metric and effort. */
-mercer_status mrc_fit_check_search(const mercer_fit_options *options, mercer_context *context);
-/* Sets searches and report.search_skipped; warns about what is neither given nor searched. */
+/* hyperparameters.c: sets searches and report.search_skipped; warns about what is neither given nor searched. */
 mercer_status mrc_fit_decide_search(mercer_fitting *self);
 /* Sets effort and deadline. */
 mercer_status mrc_fit_choose_effort(mercer_fitting *self);
-/* Sets preprocess, kernel and train.lambda. */
-mercer_status mrc_fit_search(mercer_fitting *self);
-/* Sets options.centers, if open, and train.converge of a fit that searches. */
-void mrc_fit_choose_size(mercer_fitting *self);
 /* Number of centers by the effort. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
-/* Adds the search to the text of a plan, and the time of the other members of a mean to its seconds. */
-void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan);
 
-/* search_state.c: continues the search of a checkpoint, if options.checkpoint is set, and saves it as training does. */
+/* fit_checkpoint.c: continues the search of a checkpoint, if record.resumes is set, and saves it as training does. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
 /* Returns whether a checkpoint holds a search, and no training yet. */
 mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool *found);
@@ -150,19 +222,16 @@ mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool
 mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
-/* ridge.c: sets train.lambda by the error on held-out rows, for the kernel and preprocessing that are chosen. */
+/* ridge.c: sets record.ridge by the error on held-out rows, for the kernel and preprocessing that are chosen. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
-/* Reads train.lambda of the options: 0 leaves the ridge open, -1 asks for none. */
-void mrc_fit_read_ridge(mercer_fitting *self);
 
-/* pick.c */
-mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);
+/* fit_centers.c: sets record.centers, if open, and record.converge of a fit that searches. */
+void mrc_fit_choose_size(mercer_fitting *self);
+bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
 const char *mrc_fit_center_method(const mercer_fitting *self); /* given, all, or a name */
 /* Whether the centers are the samples, of which each counts. */
 bool mrc_fit_all_rows_count(const mercer_fitting *self);
-/* shared: this rank's share of them; else all. */
-mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared);
 
 /* budget.c */
 mercer_status mrc_fit_find_memory(mercer_fitting *self);
@@ -182,25 +251,12 @@ int64_t mrc_fit_member_count(const mercer_fitting *self);
 /* Trains the members after the first, as many as the deadline allows, and adds them to the model. */
 mercer_status mrc_fit_train_members(mercer_fitting *self);
 
-/* calibrate.c: the temperature and the intervals of the trained model. */
-mercer_status mrc_fit_calibrate(mercer_fitting *self);
-/* Sets the predicted seconds of a fit whose search has ended, for its plan. */
+/* hyperparameters.c: sets the predicted seconds of a fit whose search has ended, for its plan. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
 /* Whether the temperature is found by cross-validation. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
 /* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights, const double *log_factors);
-
-/* intervals.c: keeps the scores of a dataset in memory, which stands in `predicted`, in the model. */
-mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted);
-
-/* fitting.c. Options have been read; arguments are not NULL. */
-mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
-                               const mercer_fit_options *options, const mercer_train_options *train);
-/* The plan of a fitting that has sizes (info) in place of data. */
-mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
-mercer_status mrc_fitting_run(mercer_fitting *self);
-void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
 
 #endif

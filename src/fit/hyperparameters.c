@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hyperparameters of a fit: whether they are searched, with which effort, and what the search leaves to the steps
- * after it: kernel, fitted preprocessing, ridge and number of centers.
+ * Stage search, the hyperparameters of a fit: whether they are searched, with which effort, and what the search leaves
+ * to the stages after it: kernel, fitted preprocessing, ridge and number of centers.
  *
  * Effort and budget: an effort sets sizes. A budget is wall-clock time; it selects the largest effort whose predicted
  * time fits, and a deadline for search and training.
@@ -19,51 +19,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Share of the error that twice the centers must be predicted to remove. At default effort bank, hr, credit and
-   diamonds are below it and have 3,000 of 6,000 centers: AUC falls by at most .0005 on bank and hr. */
-#define GAIN 0.015
-
 /* Ratio of held-out errors from which on a given ridge is warned about. */
 #define RIDGE_LOSS 1.1
 
 /* Centers without a search, by effort. The search's own are in search/search_effort.c. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
-
-/* ---- Checks ------------------------------------------------------------------------------------------------------ */
-
-static mercer_status check_learning(const mercer_fit_options *options, mercer_context *context)
-{
-    mercer_kernel kernel, slope;
-    bool open;
-    if (options->metric) MRC_TRY(mrc_metric_check(context, options->metric, 0));
-    if (options->learn_features != MERCER_ON) return MERCER_OK;
-    const char *set = options->metric               ? "metric"
-                      : options->model              ? "model"
-                      : options->tune == MERCER_OFF ? "tune off"
-                      : options->kernel_function    ? "kernel_function"
-                                                    : NULL;
-    if (set)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: learn_features has no effect with %s; remove one of them", set);
-    MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
-    return mrc_gradient_slope(context, &kernel, &slope);
-}
-
-mercer_status mrc_fit_check_search(const mercer_fit_options *options, mercer_context *context)
-{
-    if (options->effort < 0 || options->effort > MRC_MOST_EFFORT)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d, it must be 1 to %d, or 0: the default",
-                        options->effort, MRC_MOST_EFFORT);
-    if (!(options->budget >= 0) || !isfinite(options->budget))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "budget is %g, it must be a number of seconds, or 0: none",
-                        options->budget);
-    if (options->metric && options->model)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric has no effect with model; remove one of them");
-    MRC_TRY(check_learning(options, context));
-    const char *fixed = options->model ? "model" : options->kernel_function ? "kernel_function" : NULL;
-    if (options->tune != MERCER_ON || !fixed) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, but %s is given; remove one of them", fixed);
-}
 
 /* Whether a metric of the kernel can be searched: it is a function of the L1 or L2 distance. */
 static bool is_searchable(const mercer_fit_options *options)
@@ -79,12 +39,12 @@ static bool is_searchable(const mercer_fit_options *options)
 /* Warn about what is neither given nor searched because of an option that was given. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options, open = {0};
+    const mercer_fit_options *options = &self->request->options, open = {0};
     mercer_context *context = self->context;
     const char *fixed = options->kernel_function ? "kernel_function" : NULL;
     bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
     bool known = options->bandwidth > 0 || (options->kernel && strstr(options->kernel, "bandwidth="));
-    bool complete = self->train.lambda > 0 && (fixed || (options->kernel && known));
+    bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel && known));
     if (!searched || complete || options->model || options->checkpoint || self->outer || self->whole) return;
     const char *option = options->tune == MERCER_OFF ? "tune"
                          : fixed                     ? fixed
@@ -111,7 +71,7 @@ static void warn_about_defaults(const mercer_fitting *self)
 
 mercer_status mrc_fit_decide_search(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     const char **why = &self->report.search_skipped;
     bool possible = true;
     *why = self->outer ? "the hyperparameters are known" : mrc_plan_search_skipped(options, &self->info, self->memory);
@@ -158,7 +118,7 @@ static double predict_search(const mercer_fitting *self)
 static double predict_seconds(mercer_fitting *self)
 {
     mercer_plan plan;
-    self->report.points = mrc_fit_points(&self->options, &self->info);
+    self->report.points = mrc_fit_points(&self->request->options, &self->info);
     bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
     double each = predict_search(self) + (known ? predict_training(self, &plan) : 0);
     return (double)mrc_fit_member_count(self) * each;
@@ -179,7 +139,7 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
 
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     double seconds = 0;
     self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
@@ -206,7 +166,7 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 /* Fit the preprocessing that is given, with the given metric, or the one that a metric is learned for. */
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     bool given = options->preprocess && strcmp(options->preprocess, "auto") != 0;
     if (!given && !options->metric && options->learn_features != MERCER_ON) return MERCER_OK;
     MRC_TRY(mercer_preprocess_fit(out, self->context, mrc_fit_preprocess(options, &self->info), self->data));
@@ -219,16 +179,16 @@ static mercer_status take_result(mercer_fitting *self)
 {
     mrc_search_result *found = &self->found;
     mercer_fit_report *report = &self->report;
-    bool given = self->train.lambda > 0 || self->no_ridge;
+    bool none = mrc_fit_has_no_ridge(self->request), given = self->record.ridge > 0 || none;
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
     found->preprocess = NULL;
     report->points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
-    if (!given) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
+    if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
     if (given && !(found->error <= RIDGE_LOSS * found->better_error))
         mrc_warn(self->context, "lambda",
                  "ridge %g is given: the held-out error with it is %.3g of the variance, and %.3g with a ridge of %.3g",
-                 self->no_ridge ? 0 : self->train.lambda, found->error, found->better_error,
+                 none ? 0 : self->record.ridge, found->error, found->better_error,
                  found->better_ridge * mrc_fit_count_samples(self->data));
     report->search_error = found->error, report->search_ridge = found->ridge;
     report->search_rows = found->rows, report->search_held = found->held, report->search_cut = found->cut;
@@ -239,13 +199,13 @@ static mercer_status take_result(mercer_fitting *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_fit_search(mercer_fitting *self)
+static mercer_status search(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
     mercer_kernel kernel;
     bool open, names = options->kernel || options->learn_features == MERCER_ON;
-    double lambda = self->train.lambda, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
+    double lambda = self->record.ridge, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
     double start = mrc_seconds();
     MRC_TRY(mrc_fit_parse_kernel(options, self->context, 1, &kernel, &open));
     MRC_TRY(fit_given(self, &kernel, &given));
@@ -257,7 +217,7 @@ mercer_status mrc_fit_search(mercer_fitting *self)
                             .norm_2 = means || options->metric,
                             .preprocess = given,
                             .units = &self->units,
-                            .ridge = self->no_ridge ? 0 : ridge,
+                            .ridge = mrc_fit_has_no_ridge(self->request) ? 0 : ridge,
                             .effort = self->effort,
                             .memory = self->memory,
                             .seed = options->seed,
@@ -274,81 +234,58 @@ mercer_status mrc_fit_search(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* ---- The number of centers --------------------------------------------------------------------------------------- */
+/* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Whether the number of centers is left to the fit. */
-static bool is_size_open(const mercer_fitting *self)
-{
-    const mercer_fit_options *options = &self->options;
-    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
-    return options->centers == 0 && !options->given_centers && random && !options->augment;
-}
-
-/* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
-static int64_t size_by_gain(const mercer_fitting *self)
-{
-    int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
-    double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
-    return gain >= GAIN || most == self->info.rows ? most : most / 2;
-}
-
-static void set_size(mercer_fitting *self, int64_t p)
-{
-    int64_t n = self->info.rows;
-    self->options.centers = p >= n - n / 5 ? -1 : p; /* nearly all: all rows have a direct solver */
-}
-
-void mrc_fit_choose_size(mercer_fitting *self)
-{
-    mercer_train_options *train = &self->train;
-    mercer_plan plan;
-    self->report.members = mrc_fit_member_count(self);
-    self->report.search_more_centers = (double)NAN;
-    if (!self->searches) return;
-    bool open = is_size_open(self);
-    bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
-    int64_t p = self->model ? mercer_model_size(self->model) : size_by_gain(self);
-    if (open) set_size(self, p);
-    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->options, &self->info);
-    if (chooses) train->converge = MERCER_ON; /* candidates were scored by exact solutions */
-    while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
-    /* Options of training may leave only solvers that work in batches, or memory only those. */
-    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
-                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
-        train->converge = MERCER_AUTO;
-    int64_t chosen = mrc_fit_center_count(self);
-    if (self->found.centers[0] > 0 && chosen < self->info.rows)
-        self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
-}
-
-/* ---- The plan's text --------------------------------------------------------------------------------------------- */
-
-void mrc_fit_describe_search(const mercer_fitting *self, mercer_plan *plan)
+/* Describe the search: whether there is one, what it found, and what it predicts. */
+void mrc_fit_record_search(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
+    char value[64];
     if (self->outer) return;
+    snprintf(value, sizeof value, "%d", self->effort);
+    mrc_fit_decide(self, "search", "effort", self->request->options.effort > 0 ? MRC_GIVEN : MRC_DEFAULT, value);
     if (report->search_skipped) {
-        mrc_plan_say(plan, "no search: %s\n", report->search_skipped);
+        mrc_fit_decide(self, "search", "search", MRC_FROM_DATA, "none");
+        mrc_fit_explain(self, "search", "search", "none, because %s", report->search_skipped);
         return;
-    }
-    if (report->members > 1) {
-        plan->seconds *= (double)report->members;
-        mrc_plan_say(plan, "mean of %lld models with different seeds; solver, sizes and search are the first's\n",
-                     (long long)report->members);
     }
     if (!report->search_steps) {
-        if (!self->model) mrc_plan_say(plan, "search: before training, effort %d\n", self->effort);
+        if (self->model_exists) return;
+        mrc_fit_decide(self, "search", "search", MRC_DEFAULT, "planned");
+        mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
         return;
     }
-    mrc_plan_say(plan, "search: effort %d, %lld steps, %.1f s%s\n", self->effort, (long long)self->search.steps,
-                 report->search_seconds, report->search_cut ? " (ended by the budget)" : "");
-    mrc_plan_say(plan, "search: kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance\n",
-                 report->kernel, report->search_ridge, report->search_error);
-    for (int i = 0; i < MRC_SEARCH_SIZES && report->search_centers[0] > 0; i++)
-        mrc_plan_say(plan, "%s%lld centers: %.4g", i == 0 ? "search: held-out error with " : ", ",
-                     (long long)report->search_centers[i], report->search_center_errors[i]);
-    if (isfinite(report->search_more_centers))
-        mrc_plan_say(plan, "; twice the centers would remove about %.1f %% of the error",
-                     100 * report->search_more_centers);
-    if (report->search_centers[0] > 0) mrc_plan_say(plan, "\n");
+    snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
+    mrc_fit_decide(self, "search", "search", MRC_DEFAULT, value);
+    mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
+                    (long long)self->search.steps, report->search_seconds,
+                    report->search_cut ? " (ended by the budget)" : "");
+    mrc_fit_decide(self, "search", "kernel", MRC_FROM_SEARCH, report->kernel);
+    mrc_fit_explain(self, "search", "kernel",
+                    "kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
+                    report->search_ridge, report->search_error);
+}
+
+mercer_status mrc_stage_search(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    const char *checkpoint = self->record.resumes;
+    bool searching = false;
+    if (checkpoint) MRC_TRY(mrc_fit_has_search(self->context, checkpoint, &searching));
+    self->model_exists = options->model || (checkpoint && !searching);
+    MRC_TRY(mrc_fit_decide_search(self));
+    MRC_TRY(mrc_fit_choose_effort(self));
+    if (searching && !self->searches)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: belongs to other options: it has a search, this fit has none (%s)", checkpoint,
+                        self->report.search_skipped);
+    /* Centers need a search only if it was asked for. */
+    if (self->centers_only && options->tune != MERCER_ON && options->learn_features != MERCER_ON)
+        self->searches = false;
+    if (self->searches && !self->model_exists) {
+        MRC_TRY(search(self));
+        self->record.resumes = NULL; /* there is no training in the checkpoint */
+    }
+    mrc_fit_record_search(self);
+    return MERCER_OK;
 }

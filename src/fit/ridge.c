@@ -117,7 +117,7 @@ static mercer_status search(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
-    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->options.seed);
+    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.seed);
     if (status == MERCER_ERROR_DATA) return MERCER_OK; /* one unit, or a class that would have no training rows */
     MRC_TRY(status);
     self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = self->split.held_out};
@@ -128,12 +128,6 @@ static mercer_status search(ridge_search *self, double *ridge)
     return compare(self, ridge);
 }
 
-void mrc_fit_read_ridge(mercer_fitting *self)
-{
-    self->no_ridge = self->train.lambda == -1;
-    if (self->no_ridge) self->train.lambda = 0;
-}
-
 /* The ridge that the model was trained with before, for as much weight as the rows have now. False: it is not known. */
 static bool recall_ridge(mercer_fitting *self)
 {
@@ -141,7 +135,7 @@ static bool recall_ridge(mercer_fitting *self)
     const json_t *ridge = json_object_get(note, "ridge"), *weight = json_object_get(note, "weight");
     double before = json_number_value(weight), now = mrc_fit_count_samples(self->data);
     if (!(json_number_value(ridge) > 0) || !(before > 0)) return false;
-    self->train.lambda = json_number_value(ridge) * (before == now ? 1 : now / before);
+    self->record.ridge = json_number_value(ridge) * (before == now ? 1 : now / before);
     return true;
 }
 
@@ -155,6 +149,6 @@ mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
     mrc_free(self->context, task.split.rows);
     MRC_TRY(status);
     self->report.search_ridge = ridge * task.scale;
-    self->train.lambda = ridge * task.scale * mrc_fit_count_samples(self->data);
+    self->record.ridge = ridge * task.scale * mrc_fit_count_samples(self->data);
     return MERCER_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which samples are trained on: equal ones are merged, some are held out.
+ * Stage samples: which rows are trained on. Equal ones are merged, some are held out.
  *
  * Merging: a sample of weight 2 and a row that occurs twice must give the same model. So samples with equal features,
  * targets and keys become one with the sum of their weights, those of weight 0 are dropped, and the rest is brought
@@ -87,7 +87,8 @@ bool mrc_fit_merges(const mercer_fitting *self)
     const mercer_dataset *data = self->data;
     int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
     int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
-    return self->options.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
+    return self->request->options.merge != MERCER_OFF && !data->synth && data->rows <= most &&
+           bytes <= self->memory / 4;
 }
 
 static mercer_status merge_samples(mercer_fitting *self)
@@ -169,7 +170,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     MRC_TRY(mrc_row_units(data, NULL, n, unit, units));
     sort_by_unit(unit, n, *units, order, start);
     for (int64_t i = 0; i < n && data->labels; i++) left[data->labels[i]]++;
-    mrc_rng rng = {self->options.seed, RANDOM_HELD};
+    mrc_rng rng = {self->request->options.seed, RANDOM_HELD};
     for (int64_t k = 0; k < *units - 1 && marked < held; k++) {
         int64_t u = mrc_random_permutation(rng, *units, k), count = start[u + 1] - start[u];
         if (!may_leave(data, order + start[u], count, left)) continue;
@@ -252,7 +253,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
-    bool intervals = self->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
+    bool intervals = self->request->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
     /* Few rows are calibrated by cross-validation, which times rule out. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
     *held = 0;
@@ -268,14 +269,13 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 
 static mercer_status split(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     const mercer_dataset *data = self->data;
     double share = options->validation_fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
     bool wanted = options->calibrate == MERCER_ON || options->intervals == MERCER_ON;
-    self->watched = options->validation || share > 0;
-    self->validation = options->validation;
-    if (options->validation || (share == 0 && !wanted)) return MERCER_OK;
+    self->watched = self->validation || share > 0;
+    if (self->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "validation_fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
@@ -288,14 +288,48 @@ static mercer_status split(mercer_fitting *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given)
+static mercer_status take_samples(mercer_fitting *self)
 {
-    self->data = given;
-    self->given_rows = given->rows;
+    self->validation = self->request->options.validation;
+    self->given_rows = self->data->rows;
     MRC_TRY(mrc_fit_weigh_classes(self));
     if (mrc_fit_merges(self)) MRC_TRY(merge_samples(self));
     self->info = (mercer_dataset_info){.struct_size = sizeof self->info};
     MRC_TRY(mercer_dataset_query(self->data, &self->info));
     MRC_TRY(split(self));
     return mercer_dataset_query(self->data, &self->info);
+}
+
+/* ---- The stage --------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_data(mercer_fitting *self)
+{
+    const mercer_dataset_info *info = &self->info;
+    const mercer_dataset *held = self->validation;
+    if (info->rows == 0) return mrc_fail(self->context, MERCER_ERROR_DATA, "the dataset has no rows");
+    if (!held || (held->features == info->features && held->outputs == info->outputs && held->task == info->task))
+        return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                    "validation data: %lld features and %lld outputs, but the training data have %lld and %lld",
+                    (long long)held->features, (long long)held->outputs, (long long)info->features,
+                    (long long)info->outputs);
+}
+
+/* All ranks read the same samples. */
+static mercer_status agree_on_data(const mercer_fitting *self)
+{
+    uint64_t prints[2] = {0, 0};
+    if (!self->request->options.comm) return MERCER_OK;
+    MRC_TRY(mercer_dataset_fingerprint(self->data, &prints[0]));
+    if (self->validation) MRC_TRY(mercer_dataset_fingerprint(self->validation, &prints[1]));
+    return mercer_comm_agree(self->request->options.comm, "other data", prints, sizeof prints);
+}
+
+mercer_status mrc_stage_samples(mercer_fitting *self)
+{
+    MRC_TRY(mrc_fit_find_memory(self));
+    MRC_TRY(take_samples(self));
+    MRC_TRY(agree_on_data(self));
+    MRC_TRY(check_data(self));
+    return mrc_fit_find_units(self);
 }

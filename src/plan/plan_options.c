@@ -196,19 +196,25 @@ static const char *projector_name(int i)
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
 {
     const mrc_solver *row = mrc_solver_find(o->solver);
-    for (int i = 0; row_at(i); i++) MRC_TRY(check_value(context, &row_at(i)->option, value_of(&row_at(i)->option, o)));
+    for (int i = 0; row_at(i); i++) {
+        const mercer_option *one = &row_at(i)->option;
+        MRC_TRY(mrc_blame(context, one->name, check_value(context, one, value_of(one, o))));
+    }
     if (o->memory < 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
                         (long long)o->memory);
-    if (!row && !mrc_name_is_auto(o->solver)) return unknown(context, "solver", o->solver, solver_name);
+    if (!row && !mrc_name_is_auto(o->solver))
+        return mrc_blame(context, "solver", unknown(context, "solver", o->solver, solver_name));
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {
         char names[256];
         list_users(option, names, sizeof names);
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
-                        row->name, row->says, option->option.name, names);
+        return mrc_blame(
+            context, option->option.name,
+            mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                     "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
+                     row->name, row->says, option->option.name, names));
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
-    return unknown(context, "projector", o->projector, projector_name);
+    return mrc_blame(context, "projector", unknown(context, "projector", o->projector, projector_name));
 }

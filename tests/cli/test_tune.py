@@ -96,7 +96,7 @@ class Tune(Search):
         self.assertIn("\nsearch: before training, effort 1", self.good("plan", *QUICK))
         few = ["--x", "t.csv", "--target", "y", "--rows", "40"]
         for given, why in ((QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
-            self.assertIn("\nno search: " + why, self.good("plan", *given))
+            self.assertIn("\nsearch: none, because " + why, self.good("plan", *given))
 
     def test_what_is_given_stays(self):
         told = self.train(*QUICK, "--kernel", "gaussian", "--lambda", "0.5", "--preprocess", "rank")

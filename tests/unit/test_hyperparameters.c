@@ -175,7 +175,7 @@ static void test_decisions(void **state)
         assert_true((report->search_skipped != NULL) == (skipped != NULL));
         assert_true((report->search_steps != NULL) == (skipped == NULL));
         if (skipped) assert_that(strstr(report->search_skipped, skipped) != NULL, "%s", report->search_skipped);
-        assert_non_null(strstr(made->plan.text, skipped ? "\nno search: " : "\nsearch: effort 1, "));
+        assert_non_null(strstr(made->plan.text, skipped ? "\nsearch: none, because " : "\nsearch: effort 1, "));
         assert_true(made->plan.lambda > 0 && report->search_ridge > 0);
         mercer_fitting_free(made->fitting);
         mercer_dataset_free(data);
@@ -371,7 +371,7 @@ static void test_efforts(void **state)
             assert_int_equal(report.centers, tune ? searched[effort] : plain[effort]);
             assert_int_equal(report.effort, effort > 0 ? effort : 3);
             assert_int_equal(report.members, tune && effort >= 4 ? 3 : 1);
-            assert_true((strstr(plan.text, "\nmean of 3 models") != NULL) == (tune && effort >= 4));
+            assert_true((strstr(plan.text, "\nsize: mean of 3 models") != NULL) == (tune && effort >= 4));
         }
 }
 

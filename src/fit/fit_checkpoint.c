@@ -27,12 +27,12 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
-    const char *transform = self->options.target_transform ? self->options.target_transform : "auto";
+    const char *transform = self->request->options.target_transform ? self->request->options.target_transform : "auto";
     snprintf(text, DESCRIPTION,
              "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
              "%lld rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open",
-             self->options.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
+             self->request->options.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
              (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);
 }
@@ -42,7 +42,8 @@ static void save(void *user, bool now)
     mercer_fitting *self = user;
     mrc_search_state *state = &self->search;
     const mrc_search_task *task = self->search_task;
-    double seconds = self->train.checkpoint_seconds > 0 ? self->train.checkpoint_seconds : SAVE_SECONDS;
+    double seconds =
+        self->request->train.checkpoint_seconds > 0 ? self->request->train.checkpoint_seconds : SAVE_SECONDS;
     double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->effort, (double)state->steps};
     char text[DESCRIPTION];
     if (!now && mrc_seconds() - self->search_saved < seconds) return;
@@ -55,7 +56,7 @@ static void save(void *user, bool now)
         {.name = "search.sizes", .value = mrc_view(sizes, 1, 2, MERCER_F64)}};
     describe(self, task, text);
     const mrc_metadata metadata[] = {{"search", text}};
-    if (mrc_tensor_file_write(self->context, self->train.checkpoint, tensors, 3, metadata, 1) != MERCER_OK)
+    if (mrc_tensor_file_write(self->context, self->request->train.checkpoint, tensors, 3, metadata, 1) != MERCER_OK)
         mrc_warn(self->context, "checkpoint", "no checkpoint of the search can be written: %s",
                  mercer_last_error(self->context));
     self->search_saved = mrc_seconds();
@@ -104,10 +105,11 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
 {
     char text[DESCRIPTION];
     describe(self, task, text);
-    if (self->options.checkpoint) MRC_TRY(load(self, self->options.checkpoint, text));
+    if (self->record.resumes) MRC_TRY(load(self, self->record.resumes, text));
     task->effort = self->effort;
     self->search_task = task;
-    if (!self->train.checkpoint || (self->options.comm && self->options.comm->rank > 0)) return MERCER_OK;
+    if (!self->request->train.checkpoint || (self->request->options.comm && self->request->options.comm->rank > 0))
+        return MERCER_OK;
     task->save = save, task->save_user = self;
     self->search_saved = mrc_seconds();
     return MERCER_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a model is made of, but for its centers: preprocessing, kernel function, units of the targets, names. */
+/* Stage kernel: what a model is made of except for its centers: preprocessing, kernel function, units, names. */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
@@ -16,7 +16,7 @@
 
 static const char *kernel_text(const mercer_fit_options *options)
 {
-    return options->kernel ? options->kernel : "laplace";
+    return options->kernel ? options->kernel : MRC_DEFAULT_KERNEL;
 }
 
 /* Whether the kernel that the text names takes a bandwidth. */
@@ -40,30 +40,6 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
     if (!options->kernel_function) MRC_TRY(mrc_kernel_parse(context, out, spec));
     if (*open) out->bandwidth = bandwidth;
     return mrc_kernel_check(context, out);
-}
-
-mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context)
-{
-    mercer_kernel kernel;
-    bool open;
-    if (options->kernel && options->kernel_function)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
-    MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
-    mrc_center_method method;
-    bool chosen = options->centers >= 0 && !options->given_centers;
-    if (chosen && mrc_center_method_find(options->center_method, &method))
-        MRC_TRY(mrc_check_center_kernel(context, method, &kernel));
-    if (options->bandwidth == 0) return MERCER_OK;
-    if (!open)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s",
-                        options->kernel_function ? "given" : kernel_text(options),
-                        options->kernel_function || strstr(kernel_text(options), "bandwidth=")
-                            ? "has a bandwidth already: give it once"
-                            : "has no bandwidth");
-    if (!(options->bandwidth > 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
-                        options->bandwidth);
-    return mrc_fit_parse_kernel(options, context, options->bandwidth, &kernel, &open);
 }
 
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info)
@@ -177,33 +153,7 @@ static mercer_status inherit(mercer_fitting *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
-{
-    if (self->outer) return inherit(self);
-    if (self->preprocess) return MERCER_OK; /* by the search */
-    mercer_context *context = self->context;
-    double bandwidth = self->options.bandwidth;
-    bool open;
-    MRC_TRY(
-        mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->options, &self->info), self->data));
-    self->applied = self->preprocess;
-    MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
-    if (self->options.metric)
-        MRC_TRY(
-            mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->options.metric, self->info.features));
-    if (open && bandwidth == 0) {
-        MRC_TRY(find_bandwidth(self, &bandwidth));
-        self->report.bandwidth = bandwidth;
-        MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
-    }
-    if (!mrc_kernel_is_callback(&self->kernel))
-        MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
-    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &self->report.folded));
-    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
-    return MERCER_OK;
-}
-
-/* ---- A model that is there ------------------------------------------------------------------------------------- */
+/* ---- A model that exists - ------------------------------------------------------------------------------------- */
 
 static mercer_status check_names(mercer_fitting *self)
 {
@@ -214,7 +164,7 @@ static mercer_status check_names(mercer_fitting *self)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                             "%s: belongs to other data: column '%s', but the data have '%s' there",
-                            self->options.checkpoint ? self->options.checkpoint : "model", names[j], found[j]);
+                            self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
     return MERCER_OK;
 }
 
@@ -224,12 +174,12 @@ static mercer_status check_schema(mercer_fitting *self)
     const char *own = mercer_model_schema(self->model), *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: belongs to other data: its schema of the table differs",
-                    self->options.checkpoint ? self->options.checkpoint : "model");
+                    self->record.resumes ? self->record.resumes : "model");
 }
 
 mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
-    const char *name = self->options.checkpoint ? self->options.checkpoint : "model";
+    const char *name = self->record.resumes ? self->record.resumes : "model";
     int64_t features = mercer_model_features(self->model), outputs = mercer_model_weights(self->model).cols;
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
@@ -243,16 +193,16 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* centers are different rows */
-    if (self->model_borrowed || self->options.given_centers || p == wanted || merged) return MERCER_OK;
+    if (self->model_borrowed || self->request->options.given_centers || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
 }
 
-mercer_status mrc_fit_load_model(mercer_fitting *self)
+static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     self->model_borrowed = options->model != NULL;
     self->model = options->model;
     if (!self->model)
@@ -272,12 +222,62 @@ mercer_status mrc_fit_load_model(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* ---- The stage --------------------------------------------------------------------------------------------------- */
+
+/* Take the kernel and preprocessing that are given, or the defaults. */
+static mercer_status choose_kernel(mercer_fitting *self)
+{
+    if (self->outer) return inherit(self);
+    if (self->preprocess) return MERCER_OK; /* by the search */
+    mercer_context *context = self->context;
+    double bandwidth = self->request->options.bandwidth;
+    bool open;
+    MRC_TRY(mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->request->options, &self->info),
+                                  self->data));
+    self->applied = self->preprocess;
+    MRC_TRY(
+        mrc_fit_parse_kernel(&self->request->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
+    if (self->request->options.metric)
+        MRC_TRY(mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->request->options.metric,
+                                   self->info.features));
+    if (open && bandwidth == 0) {
+        MRC_TRY(find_bandwidth(self, &bandwidth));
+        self->report.bandwidth = bandwidth;
+        MRC_TRY(mrc_fit_parse_kernel(&self->request->options, context, bandwidth, &self->kernel, &open));
+    }
+    if (!mrc_kernel_is_callback(&self->kernel))
+        MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
+    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &self->report.folded));
+    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    return MERCER_OK;
+}
+
+static void record_kernel(mercer_fitting *self)
+{
+    const mercer_fit_report *report = &self->report;
+    const mercer_fit_options *options = &self->request->options;
+    bool searched = report->search_steps != NULL;
+    mrc_origin chosen = self->model_exists ? MRC_RESUMED : searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
+    mrc_fit_decide(self, "kernel", "kernel", options->kernel && !self->model_exists ? MRC_GIVEN : chosen,
+                   report->kernel);
+    mrc_fit_decide(self, "kernel", "preprocess",
+                   options->preprocess && strcmp(options->preprocess, "auto") != 0 ? MRC_GIVEN : chosen,
+                   mercer_preprocess_spec(self->applied));
+}
+
+mercer_status mrc_stage_kernel(mercer_fitting *self)
+{
+    MRC_TRY(self->model_exists ? load_model(self) : choose_kernel(self));
+    record_kernel(self);
+    return MERCER_OK;
+}
+
 /* ---- A new model ----------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
-    const mercer_fit_options *options = &self->options;
+    const mercer_fit_options *options = &self->request->options;
     mercer_status status = options->comm
                                ? mercer_model_create_shared(&self->model, options->comm, &self->kernel, &self->centers,
                                                             self->report.centers, info->outputs, options->precision)
@@ -304,10 +304,10 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     mercer_stream_options options = {.struct_size = sizeof options,
                                      .seed = seed,
                                      .preprocess = self->applied,
-                                     .augment = self->options.augment,
-                                     .height = self->options.height,
-                                     .width = self->options.width,
-                                     .channels = self->options.channels,
+                                     .augment = self->request->options.augment,
+                                     .height = self->request->options.height,
+                                     .width = self->request->options.width,
+                                     .channels = self->request->options.channels,
                                      .samples = samples};
     return mercer_source_from_dataset(source, self->data, &options);
 }

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stages size and centers: how many centers, and which: given, all rows, samples of the augmentation, or chosen by a
+ * method.
+ */
+#include "fit/fitting.h"
+
+#include "centers/center_selection.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Share of the error that twice the centers must be predicted to remove. At default effort bank, hr, credit and
+   diamonds are below it and have 3,000 of 6,000 centers: AUC falls by at most .0005 on bank and hr. */
+#define GAIN 0.015
+
+bool mrc_fit_is_augmented(const mercer_fit_options *options)
+{
+    return options->center_method && strcmp(options->center_method, "augmented") == 0;
+}
+
+bool mrc_fit_samples_are_centers(const mercer_fitting *self)
+{
+    const mrc_solver *solver = mrc_solver_find(self->request->train.solver);
+    return solver && solver->traits & MRC_NEEDS_SAMPLES;
+}
+
+/* Whether every row is a center, in the order of the rows. Random rows that are all of them are that, too. */
+static bool takes_all(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    int64_t wanted = self->record.centers;
+    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
+    if (wanted != 0) return wanted < 0 || (random && wanted == self->info.rows);
+    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
+}
+
+int64_t mrc_fit_center_count(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    int64_t wanted = self->record.centers;
+    if (options->given_centers) return options->given_centers->rows;
+    if (takes_all(self)) return self->info.rows;
+    if (wanted == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
+    /* More centers than rows are an error, but merging may leave fewer rows than the caller knows of. */
+    bool fewer = wanted <= self->given_rows && !options->augment;
+    return fewer ? mrc_min(wanted, self->info.rows) : wanted;
+}
+
+bool mrc_fit_all_rows_count(const mercer_fitting *self)
+{
+    const mercer_dataset *data = self->data;
+    for (int64_t i = 0; data && data->weights && i < data->rows; i++)
+        if (!(data->weights[i] > 0)) return false;
+    return data && takes_all(self) && !self->request->options.given_centers && !self->request->options.augment;
+}
+
+const char *mrc_fit_center_method(const mercer_fitting *self)
+{
+    if (self->request->options.given_centers) return "given";
+    if (takes_all(self)) return "all";
+    return self->request->options.center_method ? self->request->options.center_method : "random";
+}
+
+/* ---- How many ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the number of centers is left to the fit. */
+static bool is_size_open(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
+    return options->centers == 0 && !options->given_centers && random && !options->augment;
+}
+
+/* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
+static int64_t size_by_gain(const mercer_fitting *self)
+{
+    int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
+    double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
+    return gain >= GAIN || most == self->info.rows ? most : most / 2;
+}
+
+static void set_size(mercer_fitting *self, int64_t p)
+{
+    int64_t n = self->info.rows;
+    self->record.centers = p >= n - n / 5 ? -1 : p; /* nearly all: all rows have a direct solver */
+}
+
+void mrc_fit_choose_size(mercer_fitting *self)
+{
+    const mercer_train_options *train = &self->request->train;
+    mercer_plan plan;
+    self->report.members = mrc_fit_member_count(self);
+    self->report.search_more_centers = (double)NAN;
+    if (!self->searches) return;
+    bool open = is_size_open(self);
+    bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
+    int64_t p = self->model ? mercer_model_size(self->model) : size_by_gain(self);
+    if (open) set_size(self, p);
+    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
+    if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */
+    while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
+    /* Options of training may leave only solvers that work in batches, or memory only those. */
+    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
+                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
+        self->record.converge = MERCER_AUTO;
+    int64_t chosen = mrc_fit_center_count(self);
+    if (self->found.centers[0] > 0 && chosen < self->info.rows)
+        self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+}
+
+/* ---- Which ------------------------------------------------------------------------------------------------------- */
+
+/* Room for p centers, or for this rank's share of them; *first tells which of them is the first. */
+static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
+{
+    int64_t rows = p, d = mrc_fit_width(self);
+    *first = 0;
+    if (shared && self->request->options.comm) MRC_TRY(mercer_comm_share(self->request->options.comm, first, &rows, p));
+    if (self->request->options.center_type) dtype = self->request->options.center_type;
+    self->centers = mrc_view(NULL, rows, d, dtype);
+    MRC_TRY(mrc_alloc(self->context, &self->centers.data, rows, mrc_max(1, d) * mrc_dtype_size(dtype), "centers"));
+    self->report.centers = p;
+    return MERCER_OK;
+}
+
+/* The rows of a dataset, in their order. */
+static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data, bool shared)
+{
+    int64_t first;
+    MRC_TRY(make_room(self, data->rows, shared, mercer_preprocess_dtype(self->applied, data->dtype), &first));
+    if (self->centers.rows == 0) return MERCER_OK;
+    return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
+}
+
+static int tell_progress(void *user, int64_t done, int64_t total, double error)
+{
+    const mercer_fitting *self = user;
+    return self->request->options.progress
+               ? self->request->options.progress(self->request->options.progress_user, "centers", done, total, error)
+               : 0;
+}
+
+static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
+{
+    int64_t first;
+    MRC_TRY(make_room(self, p, shared, self->report.points, &first));
+    mercer_center_report report = {.struct_size = sizeof report};
+    const mercer_center_options options = {.struct_size = sizeof options,
+                                           .method = self->request->options.center_method,
+                                           .seed = self->request->options.seed,
+                                           .kernel = &self->kernel,
+                                           .iterations = self->request->options.center_iterations,
+                                           .batch = self->request->options.center_batch,
+                                           .memory = mrc_fit_memory_left(self, p),
+                                           .progress = tell_progress,
+                                           .progress_user = self,
+                                           .comm = self->request->options.comm,
+                                           .total_centers = shared && self->request->options.comm ? p : 0};
+    MRC_TRY(mercer_choose_centers_from(from, &self->centers, self->applied, &options, &report));
+    self->report.center_iterations = report.iterations;
+    self->report.center_error = report.error;
+    self->report.center_seconds = report.seconds;
+    return MERCER_OK;
+}
+
+/* The rows with different features: a center that occurs twice makes K(Z, Z) singular. *out is to be released; NULL if
+   all rows differ, or a solver was asked for whose centers are the samples. */
+static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
+{
+    int64_t *rows, count;
+    if (!mrc_fit_merges(self) || mrc_fit_samples_are_centers(self)) return MERCER_OK;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count));
+    return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
+}
+
+/* Samples as training sees them, from a stream of their own: there may be more of them than rows. */
+static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared)
+{
+    enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
+    mercer_source source = {0};
+    int64_t first, done = 0;
+    MRC_TRY(make_room(self, p, shared, self->report.points, &first));
+    int64_t row_bytes = self->centers.cols * mrc_dtype_size(self->centers.dtype);
+    MRC_TRY(mrc_fit_open_stream(self, self->request->options.seed + CENTER_STREAM, p, &source));
+    bool failed = source.restart(source.user, 0), stopped = false;
+    while (!failed && done < p && !stopped) {
+        mercer_batch batch = {0};
+        failed = source.next(source.user, mrc_min(p - done, MOST), &batch);
+        if (failed || batch.X.rows == 0) break;
+        for (int64_t i = 0; i < batch.X.rows; i++, done++) {
+            if (done < first || done >= first + self->centers.rows) continue; /* another rank's */
+            memcpy(mrc_row(&self->centers, done - first), mrc_row(&batch.X, i), (size_t)row_bytes);
+        }
+        stopped = tell_progress(self, done, p, 0) != 0 && !self->request->options.comm; /* ranks draw alike */
+    }
+    mercer_source_free(&source);
+    if (failed || done < p)
+        return mrc_fail(self->context, stopped ? MERCER_ERROR_CALLBACK : MERCER_ERROR_DATA,
+                        stopped ? "stopped while centers were drawn" : "the samples for centers cannot be read");
+    return MERCER_OK;
+}
+
+/* Choose the centers. shared: this rank's share of them; else all. */
+static mercer_status choose_centers(mercer_fitting *self, bool shared)
+{
+    const mercer_fit_options *options = &self->request->options;
+    int64_t p = mrc_fit_center_count(self), n = self->info.rows;
+    bool given = options->given_centers != NULL, all = takes_all(self);
+    snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
+    if (given && options->given_centers->features != self->info.features)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "given_centers: %lld features, but the data have %lld",
+                        (long long)options->given_centers->features, (long long)self->info.features);
+    if (given && options->centers > 0 && options->centers != p)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "given_centers has %lld rows, but centers is %lld",
+                        (long long)p, (long long)options->centers);
+    if (!given && p > n && !mrc_fit_is_augmented(options))
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
+                        (long long)p, (long long)n);
+    if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that will not be trained need not fit */
+    if (given) return take_rows(self, options->given_centers, shared);
+    if (options->centers > p)
+        mrc_warn(self->context, "centers",
+                 "centers is %lld, but only %lld different rows are trained on: all of them "
+                 "are centers",
+                 (long long)options->centers, (long long)p);
+    if (mrc_fit_is_augmented(options) && !all) return draw_augmented(self, p, shared);
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
+    MRC_TRY(take_distinct(self, &distinct));
+    mercer_dataset *from = distinct ? distinct : self->data;
+    return all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
+}
+
+/* ---- The stages -------------------------------------------------------------------------------------------------- */
+
+/* Describe the errors of the search by number of centers. */
+static void record_errors(mercer_fitting *self)
+{
+    const mercer_fit_report *report = &self->report;
+    char sizes[160], gain[96] = "";
+    size_t used = 0;
+    for (int i = 0; i < MRC_SEARCH_SIZES; i++)
+        used += (size_t)snprintf(sizes + used, sizeof sizes - used, "%s%lld centers: %.4g", i ? ", " : "",
+                                 (long long)report->search_centers[i], report->search_center_errors[i]);
+    if (isfinite(report->search_more_centers))
+        snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
+                 100 * report->search_more_centers);
+    mrc_fit_decide(self, "search", "sizes", MRC_FROM_SEARCH, sizes);
+    mrc_fit_explain(self, "search", "sizes", "held-out error with %s%s", sizes, gain);
+}
+
+void mrc_fit_record_size(mercer_fitting *self)
+{
+    const mercer_fit_report *report = &self->report;
+    const mercer_fit_options *options = &self->request->options;
+    bool given = options->centers != 0 || options->given_centers;
+    char value[64];
+    snprintf(value, sizeof value, "%lld", (long long)mrc_fit_center_count(self));
+    mrc_fit_decide(self, "size", "centers", given ? MRC_GIVEN : self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT, value);
+    snprintf(value, sizeof value, "%.17g", self->record.ridge);
+    mrc_fit_decide(self, "size", "ridge",
+                   self->request->train.lambda != 0 ? MRC_GIVEN
+                   : report->search_steps           ? MRC_FROM_SEARCH
+                                                    : MRC_FROM_DATA,
+                   value);
+    if (report->members > 1) {
+        snprintf(value, sizeof value, "%lld", (long long)report->members);
+        mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
+        mrc_fit_explain(self, "size", "members",
+                        "mean of %lld models with different seeds; solver, sizes and search are the first's",
+                        (long long)report->members);
+    }
+    if (report->search_centers[0] > 0 && report->search_steps) record_errors(self);
+}
+
+mercer_status mrc_stage_size(mercer_fitting *self)
+{
+    mrc_fit_choose_size(self);
+    if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
+    bool resumed = self->record.resumes != NULL; /* the checkpoint has the ridge */
+    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed || self->centers_only;
+    if (!known) MRC_TRY(mrc_fit_choose_ridge(self));
+    mrc_fit_record_size(self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_stage_centers(mercer_fitting *self)
+{
+    if (self->centers_only) return choose_centers(self, false);
+    const mercer_fit_options *options = &self->request->options;
+    MRC_TRY(mrc_fit_open_stream(self, options->seed, options->samples, &self->source));
+    if (!self->model_exists) MRC_TRY(choose_centers(self, true));
+    bool given = options->center_method && strcmp(options->center_method, "random") != 0;
+    mrc_fit_decide(self, "centers", "center_method", given ? MRC_GIVEN : MRC_DEFAULT, self->report.center_method);
+    if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
+    return mrc_fit_read_validation(self);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The record of a fit: its decisions, and the views of it: lines of the plan, the report, the note in the model. */
+#include "fit/fitting.h"
+
+#include "core/matrix.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Decisions --------------------------------------------------------------------------------------------------- */
+
+/* The decision of a stage with that name, or a new one; NULL if there are too many. */
+static mrc_decision *find_decision(mrc_fit_record *record, const char *stage, const char *name)
+{
+    for (int i = 0; i < record->decision_count; i++) {
+        mrc_decision *one = &record->decisions[i];
+        if (strcmp(one->stage, stage) == 0 && strcmp(one->name, name) == 0) return one;
+    }
+    return record->decision_count < MRC_DECISIONS ? &record->decisions[record->decision_count++] : NULL;
+}
+
+void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value)
+{
+    mrc_decision *one = find_decision(&self->record, stage, name);
+    if (!one) return;
+    *one = (mrc_decision){.stage = stage, .name = name, .origin = origin};
+    snprintf(one->value, sizeof one->value, "%s", value);
+}
+
+void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
+{
+    mrc_decision *one = find_decision(&self->record, stage, name);
+    if (!one) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(one->text, sizeof one->text, format, arguments);
+    va_end(arguments);
+}
+
+const char *mrc_origin_name(mrc_origin origin)
+{
+    static const char *const names[] = {"default", "given", "data", "search", "resumed"};
+    return names[origin];
+}
+
+void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan)
+{
+    for (int i = 0; i < self->record.decision_count; i++) {
+        const mrc_decision *one = &self->record.decisions[i];
+        if (one->text[0]) mrc_plan_say(plan, "%s: %s\n", one->stage, one->text);
+    }
+}
+
+void mrc_fit_start_record(mercer_fitting *self)
+{
+    const mrc_fit_request *request = self->request;
+    self->record.centers = request->options.centers;
+    self->record.ridge = fmax(request->train.lambda, 0);
+    self->record.converge = request->train.converge;
+    self->record.resumes = request->options.checkpoint;
+    self->report.temperature = (double)NAN;
+}
+
+/* ---- Note and report --------------------------------------------------------------------------------------------- */
+
+static json_t *real_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* A summary for the model file. It holds nothing that differs between two fits with the same result; "mercer train" is
+   what does the same. */
+static char *training_note(const mercer_fitting *self)
+{
+    const mercer_report *report = &self->training;
+    const mercer_fit_options *options = &self->request->options;
+    const char *method = options->given_centers ? "file" : mrc_fit_center_method(self);
+    json_auto_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
+                                  report->plan->solver, "projector", report->plan->projector, "rows",
+                                  (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
+                                  (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
+                                  (json_int_t)options->seed, "train_loss", real_number(report->train_loss),
+                                  "validation_loss", real_number(report->validation_loss), "center_method", method);
+    if (self->info.task == MERCER_TASK_CLASSIFICATION) {
+        json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
+        json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));
+    }
+    json_object_set_new(note, "ridge", real_number(report->plan->lambda));
+    json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
+    if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
+    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* all digits: a ridge is read back */
+}
+
+mercer_status mrc_fit_write_note(const mercer_fitting *self)
+{
+    char *note = training_note(self);
+    mercer_status status = note ? mercer_model_set_note(self->model, note)
+                                : mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the model's note");
+    free(note);
+    return status;
+}
+
+void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
+{
+    *report = self->report;
+    report->struct_size = sizeof *report;
+    report->effort = self->effort;
+    report->rows = self->info.rows;
+    report->validation_rows = self->validation ? self->validation->rows : 0;
+    report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;
+    snprintf(report->preprocess, sizeof report->preprocess, "%s",
+             self->applied || self->model ? mercer_preprocess_spec(self->applied)
+                                          : mrc_fit_preprocess(&self->request->options, &self->info));
+    report->train = self->data;
+    report->validation = self->validation;
+    report->model = self->model;
+    report->trainer = self->trainer;
+}

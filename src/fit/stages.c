@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The list of stages and the driver that runs them in their order. A stage reads the request and what earlier stages
+ * set, and sets its own part of the fit. A fit whose stage failed cannot go on.
+ *
+ * To add a stage: a function mrc_stage_<name> in a file of its own, its declaration in fitting.h, a row in the list.
+ */
+#include "fit/fitting.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct stage {
+    const char *name;
+    mercer_status (*run)(mercer_fitting *self);
+} stage;
+
+/* In the order in which they run. */
+static const stage stages[] = {
+    {"samples", mrc_stage_samples}, /* merge equal rows, hold out validation rows, find the transform of the targets */
+    {"search", mrc_stage_search},   /* choose the effort; search kernel, preprocessing and ridge */
+    {"kernel", mrc_stage_kernel},   /* kernel and preprocessing, unless the search chose them */
+    {"size", mrc_stage_size},       /* number of centers, and the ridge unless the search chose it */
+    {"centers", mrc_stage_centers}, /* choose the centers and make the model */
+    {"plan", mrc_stage_plan},       /* solver, precision, memory */
+    {"train", mrc_stage_train},     /* weights, also of the other members of a mean */
+    {"calibrate", mrc_stage_calibrate} /* temperature and intervals */
+};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static int find_stage(const char *name)
+{
+    for (int i = 0; i < STAGES; i++)
+        if (strcmp(stages[i].name, name) == 0) return i;
+    return STAGES;
+}
+
+/* Run the stages that have not run yet, up to and including the one with that name. */
+static mercer_status run_through(mercer_fitting *self, const char *last)
+{
+    int end = find_stage(last) + 1;
+    if (self->failed)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    while (self->stage < end) {
+        mercer_status status = stages[self->stage].run(self);
+        self->failed = status != MERCER_OK;
+        MRC_TRY(status);
+        self->stage++;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
+                               const mrc_fit_request *request)
+{
+    MRC_OWNED(mrc_release_fitting) mercer_fitting *self = NULL;
+    mrc_fit_request *own;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the fitting"));
+    self->context = context;
+    self->opened = mrc_seconds();
+    MRC_TRY(mrc_alloc(context, &own, 1, sizeof *own, "the options of a fit"));
+    *own = *request;
+    self->request = own;
+    mrc_fit_start_record(self);
+    self->data = data;
+    MRC_TRY(run_through(self, "samples"));
+    *out = self, self = NULL;
+    return MERCER_OK;
+}
+
+mercer_status mrc_fitting_prepare(mercer_fitting *self)
+{
+    if (self->info.task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
+    if (self->stage > find_stage("samples") + 1)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    return run_through(self, "plan");
+}
+
+mercer_status mrc_fitting_run(mercer_fitting *self)
+{
+    int train = find_stage("train");
+    if (self->stage < train) MRC_TRY(mrc_fitting_prepare(self));
+    self->stage = train, self->failed = false; /* a fit may be trained again */
+    return run_through(self, "calibrate");
+}
+
+mercer_status mrc_fitting_centers(mercer_fitting *self)
+{
+    if (self->failed || self->stage > find_stage("samples") + 1)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    self->centers_only = true;
+    self->device_each = 0; /* nothing is trained there */
+    return run_through(self, "centers");
+}
+
+mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
+{
+    mercer_fit_report *report = &self->report;
+    const mercer_fit_options *options = &self->request->options;
+    MRC_TRY(mrc_fit_find_memory(self));
+    MRC_TRY(mrc_fit_decide_search(self));
+    MRC_TRY(mrc_fit_choose_effort(self));
+    mrc_fit_choose_size(self);
+    int64_t p = report->centers = mrc_fit_center_count(self);
+    report->points = mrc_fit_points(options, &self->info);
+    snprintf(report->kernel, sizeof report->kernel, "%s",
+             options->kernel_function ? ""
+             : options->kernel        ? options->kernel
+                                      : MRC_DEFAULT_KERNEL);
+    snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
+    if (p > self->info.rows && !options->given_centers && !mrc_fit_is_augmented(options))
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
+                        (long long)p, (long long)self->info.rows);
+    /* The ridge is chosen when the data are there. A plan from sizes takes any value: costs do not depend on it. */
+    if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
+        self->record.ridge = 1e-6 * (double)mrc_max(1, self->info.rows);
+    mrc_fit_record_search(self);
+    mrc_fit_record_size(self);
+    MRC_TRY(mrc_fit_plan(self, p, plan));
+    mrc_fit_complete_plan(self, plan);
+    return MERCER_OK;
+}
+
+void mercer_fitting_free(mercer_fitting *self)
+{
+    if (!self) return;
+    mercer_context *context = self->context;
+    mercer_trainer_free(self->trainer);
+    mercer_source_free(&self->source);
+    if (!self->model_borrowed) mercer_model_free(self->model);
+    mercer_preprocess_free(self->preprocess);
+    mrc_units_clear(&self->units, context);
+    mrc_search_state_free(&self->search, context);
+    for (int64_t m = 1; m < MERCER_MEMBERS; m++) mercer_fitting_free(self->members[m]);
+    mercer_preprocess_free(self->found.preprocess);
+    MRC_FREE_ALL(context, self->class_factors, self->centers.data, self->validation_x.data, self->validation_y.data,
+                 (void *)self->validation_weights, self->plan, (void *)self->request);
+    mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) mercer_dataset_free(parts[i]);
+    mrc_free(context, self);
+}
