@@ -92,7 +92,7 @@ static bool start_backend(mercer_context *context, const char *name)
 static void tell_backend(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
-    if (context->half_precision && backend->ops->capabilities(backend).memory == MRC_HOST)
+    if (context->half_precision && mrc_backend_memory(backend) == MRC_HOST)
         mrc_warn(context, "arithmetic", "arithmetic fast changes nothing on backend %s: it is for GPUs",
                  backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), backend->ops->name,
@@ -171,7 +171,7 @@ void mercer_context_free(mercer_context *context)
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    mrc_capabilities can = context->backend->ops->capabilities(context->backend);
+    mrc_capabilities can = mrc_backend_capabilities(context->backend);
     mercer_context_info all = {.struct_size = sizeof all,
                                .backend = context->backend->ops->name,
                                .isa = can.isa,

@@ -11,7 +11,7 @@
 static int sample_threads(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
-    return backend->ops->capabilities(backend).memory == MRC_HOST ? 1 : context->threads;
+    return mrc_backend_memory(backend) == MRC_HOST ? 1 : context->threads;
 }
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------ */

@@ -112,39 +112,13 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return MERCER_OK;
 }
 
-/* With the kernel function that fits take where none is given. */
-static bool gains_by_half(mercer_context *context)
-{
-    mrc_backend *backend = context->backend;
-    mercer_kernel kernel;
-    return backend->ops->gains_by_half && mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1") == MERCER_OK &&
-           backend->ops->gains_by_half(backend, &kernel);
-}
-
-/* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for
-   ranks, as of a Laplace kernel. */
-static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
+static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                               const mercer_train_options *options)
 {
-    mrc_plan_request request = {.context = context,
-                                .options = options,
-                                .n = shape->samples,
-                                .p = shape->centers,
-                                .d = shape->features,
-                                .c = shape->outputs,
-                                .real = shape->weights,
-                                .points = shape->points,
-                                .shards = shards,
-                                .threads = context->threads,
-                                .rows_known = true,
-                                .on_samples = shape->on_samples == MERCER_ON && shape->samples == shape->centers,
-                                .sizes_only = true,
-                                .gains_by_half = gains_by_half(context),
-                                .coordinates = 1,
-                                .roughness = shards > 1 ? 0.5 : 0,
-                                .bounded = shards > 1};
+    const mrc_machine machine = mrc_machine_of(context);
     mrc_plan plan;
-    MRC_TRY(mrc_make_plan(&plan, &request));
+    mrc_reason reason;
+    if (mrc_plan_shape(&plan, &machine, shape, options, &reason) != MERCER_OK) return mrc_fail_with(context, &reason);
     return mrc_write_struct(context, out, &plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
@@ -182,8 +156,10 @@ mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t s
                           .points = model->centers.dtype,
                           .weights = model->weights.dtype};
     /* Ranks would have to look at the centers together, for which they need not be here. */
-    if (model->comm && model->comm->ranks > 1)
-        return plan_for(model->context, out, &shape, mrc_comm_shards(model->comm, model->total), &chosen);
+    if (model->comm && model->comm->ranks > 1) {
+        shape.shards = mrc_comm_shards(model->comm, model->total);
+        return plan_for(model->context, out, &shape, &chosen);
+    }
     return plan_model(model, out, &shape, &chosen);
 }
 
@@ -195,9 +171,7 @@ mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(mrc_read_shape(context, &ours, shape));
-    mrc_comm comm = {.ranks = 1, .shards = ours.shards > 0 ? ours.shards : 0};
-    int shards = ours.shards == 0 ? 1 : mrc_comm_shards(&comm, ours.centers);
-    return plan_for(context, out, &ours, shards, &chosen);
+    return plan_for(context, out, &ours, &chosen);
 }
 
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
@@ -225,7 +199,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     if (!mrc_solver_find(planned.solver))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_backend *backend = context->backend;
-    mrc_plan_ranks(&result, &planned, &sizes, &wire, backend->ops->capabilities(backend).float_factors);
+    mrc_plan_ranks(&result, &planned, &sizes, &wire, mrc_backend_capabilities(backend).float_factors);
     return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
 }
 
@@ -265,7 +239,9 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     mercer_train_options chosen;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));
-    MRC_TRY(mrc_plan_check_options(context, &chosen)); /* here, not hours later */
+    mrc_reason reason;
+    if (mrc_plan_check_options(&chosen, &reason) != MERCER_OK)
+        return mrc_fail_with(context, &reason); /* here, not hours later */
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));

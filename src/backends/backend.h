@@ -68,6 +68,7 @@ typedef struct mrc_extent {
     int64_t features, outputs, wide; /* columns of W as a rule, and the most */
     int64_t eigen;                   /* rows of the largest matrix that eigen_top gets */
     mercer_dtype points, real;
+    bool half; /* products are rounded to half precision */
 } mrc_extent;
 
 /* A search for nearest rows. */
@@ -138,7 +139,7 @@ struct mrc_backend_ops {
     /* ---- Required -------------------------------------------------------------------------------------------- */
     mercer_status (*create)(mrc_backend *backend); /* sets state; on failure nothing is left behind */
     void (*destroy)(mrc_backend *backend);
-    mrc_capabilities (*capabilities)(const mrc_backend *backend);
+    mrc_capabilities (*capabilities)(const mrc_backend *backend, bool half); /* half: products are rounded to it */
 
     mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
     void (*free)(mrc_backend *backend, void *memory);
@@ -297,6 +298,30 @@ extern const mrc_backend_ops *const mrc_backend_registry[];
 
 /* Makes the backend of that name (NULL: the default; "auto": the first that is there of those with memory of their own,
    else the default; "name:2": its device 2) for context. On failure *out is NULL. */
+/* Capabilities in the arithmetic of the context; where matrices live. */
+static inline mrc_capabilities mrc_backend_capabilities(const mrc_backend *backend)
+{
+    return backend->ops->capabilities(backend, backend->context->half_precision);
+}
+static inline mrc_memory mrc_backend_memory(const mrc_backend *backend)
+{
+    return backend->ops->capabilities(backend, false).memory;
+}
+
+/* The machine that a plan is for, as plans see it. */
+typedef struct mrc_machine {
+    mrc_backend *backend; /* its capabilities and work_bytes, which are functions of their arguments */
+    mrc_isa isa;
+    int threads;
+    int64_t free_memory;    /* bytes where the backend computes */
+    bool half;              /* products are rounded to half precision, */
+    bool precision_by_plan; /* or a plan decides whether they are */
+} mrc_machine;
+mrc_machine mrc_machine_of(const mercer_context *context);
+/* measure.c: flops per second of products in double, measured in a few milliseconds. Predictions of time use it;
+   decisions about a model do not, because they must not depend on a clock. */
+mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second);
+
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
 /* Whether making it may take its time: it is not the default, and may be there. */

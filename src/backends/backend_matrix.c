@@ -13,7 +13,7 @@ mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64
                                  mercer_dtype dtype, const char *what)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
-    out->memory = backend->ops->capabilities(backend).memory;
+    out->memory = mrc_backend_memory(backend);
     int64_t elements, bytes;
     if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,

@@ -15,6 +15,8 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 
+#include <math.h>
+
 enum { RUNS = 5, PATTERN_ROWS = 1024 };
 
 typedef struct measuring {
@@ -180,4 +182,45 @@ mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const m
     backend->ops->free(backend, self.products);
     MRC_TRY(status);
     return measure_copies(&self, out);
+}
+
+/* ---- For plans --------------------------------------------------------------------------------------------------- */
+
+enum { RATE_SIZE = 384, RATE_REPEATS = 3 };
+
+/* The best of RATE_REPEATS products of two square matrices. */
+mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second)
+{
+    mrc_backend *backend = context->backend;
+    mercer_matrix host, a, b, c;
+    double least = (double)INFINITY;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &host, RATE_SIZE, RATE_SIZE, MERCER_F64, "a measurement"));
+    for (int64_t i = 0; i < RATE_SIZE; i++)
+        for (int64_t j = 0; j < RATE_SIZE; j++) mrc_store(&host, i, j, 1.0 / (double)(1 + i + j));
+    mercer_matrix *const all[] = {&a, &b, &c};
+    for (int k = 0; k < 3; k++) {
+        MRC_TRY(mrc_scope_matrix(&scope, backend, all[k], RATE_SIZE, RATE_SIZE, MERCER_F64, "a measurement"));
+        MRC_TRY(backend->ops->copy(backend, all[k], &host));
+    }
+    for (int k = 0; k < RATE_REPEATS; k++) {
+        mrc_gemm job = {.alpha = 1, .a = &a, .b = &b, .c = &c};
+        double start = mrc_seconds();
+        MRC_TRY(backend->ops->gemm(backend, &job));
+        MRC_TRY(backend->ops->copy(backend, &host, &c)); /* waits for a device */
+        least = fmin(least, mrc_seconds() - start);
+    }
+    *flops_per_second = 2.0 * RATE_SIZE * RATE_SIZE * RATE_SIZE / fmax(least, 1e-9);
+    return MERCER_OK;
+}
+
+mrc_machine mrc_machine_of(const mercer_context *context)
+{
+    mrc_backend *backend = context->backend;
+    return (mrc_machine){.backend = backend,
+                         .isa = context->isa,
+                         .threads = context->threads,
+                         .free_memory = backend->ops->free_memory(backend),
+                         .half = context->half_precision,
+                         .precision_by_plan = context->precision_by_plan};
 }

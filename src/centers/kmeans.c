@@ -156,7 +156,7 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
         if (all[i].wanted) MRC_TRY(mrc_scope_alloc(scope, all[i].out, all[i].count, all[i].size, "k-means"));
     self->sums = (double *)(void *)self->order; /* one is done before the other begins */
     mrc_backend *backend = self->backend;
-    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     if (rows * d * mrc_dtype_size(x->dtype) > backend->ops->free_memory(backend) / 4) return MERCER_OK;
     return mrc_scope_matrix(scope, backend, &self->room, rows, d, x->dtype, "the rows of k-means");
 }

@@ -53,6 +53,21 @@ const char *mercer_last_error_field(const mercer_context *context)
     return field ? field : "";
 }
 
+mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
+{
+    va_list arguments;
+    reason->status = status, reason->field = field;
+    va_start(arguments, format);
+    vsnprintf(reason->text, sizeof reason->text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
+{
+    return mrc_blame(context, reason->field, mrc_fail(context, reason->status, "%s", reason->text));
+}
+
 const char *mercer_last_error(const mercer_context *context)
 {
     return context ? context->error : thread_error;

@@ -62,6 +62,19 @@ struct mercer_context {
  */
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
 
+/*
+ * Why something cannot be done, as a value: of functions whose failure is an answer to their caller, not yet an error.
+ * mrc_refuse fills it in and returns the status; mrc_fail_with makes it the context's error.
+ */
+typedef struct mrc_reason {
+    mercer_status status;
+    const char *field; /* static; option that was refused, or "" */
+    char text[MRC_ERROR_CHARS];
+} mrc_reason;
+mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
+    MRC_PRINTF(4, 5);
+mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
+
 /* Records which option or argument a failure is about (a static text), unless that is known already; returns status. */
 mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status);
 

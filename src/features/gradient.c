@@ -338,7 +338,7 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
     mrc_backend *processor = NULL;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
     if (mrc_kernel_norm(&slope) != 1) return slope_product(backend, sum, &slope, x, alpha, gradients);
-    if (backend->ops->capabilities(backend).memory != MRC_HOST) /* the processor computes it */
+    if (mrc_backend_memory(backend) != MRC_HOST) /* the processor computes it */
         MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
     mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, gradients);
     if (processor) mrc_backend_free(processor);

@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "plan/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     mrc_backend *backend = self->context->backend;
     mercer_comm *comm = self->request->options.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
-    self->on_device = backend->ops->capabilities(backend).memory != MRC_HOST;
+    self->on_device = mrc_backend_memory(backend) != MRC_HOST;
     self->memory = self->request->options.memory > 0 ? self->request->options.memory : mercer_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
@@ -90,13 +91,17 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
         .on_samples = self->record.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }
 
-static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan)
+static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan,
+                                 mrc_reason *reason)
 {
+    const mrc_machine machine = mrc_machine_of(self->context);
     mercer_train_options options = mrc_fit_train_options(self);
     mercer_shape shape = shape_of(self, p);
-    options.memory = memory;
-    *plan = (mercer_plan){.struct_size = sizeof *plan};
-    return mercer_plan_shape(self->context, plan, &shape, &options);
+    mrc_plan full;
+    options.memory = memory, options.lambda = fmax(options.lambda, 0);
+    MRC_TRY(mrc_plan_shape(&full, &machine, &shape, &options, reason));
+    *plan = full.public_plan;
+    return MERCER_OK;
 }
 
 /* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared
@@ -116,17 +121,19 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
 
 /* The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which
    the plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none. */
-static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory)
+static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
+                                     mrc_reason *reason)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
     MRC_TRY(mercer_comm_query(self->request->options.comm, &info));
     int64_t given = self->request->options.memory;
     *memory = given > 0 ? given : self->device_each * info.ranks;
     for (;;) {
-        mercer_status status = plan_within(self, p, *memory, plan);
+        mercer_status status = plan_within(self, p, *memory, plan, reason);
         if (status != MERCER_OK || held_by_a_rank(self, p, plan, info.ranks) <= (double)self->device_each)
             return status;
-        if (given > 0 || *memory <= self->device_each) return MERCER_ERROR_MEMORY;
+        if (given > 0 || *memory <= self->device_each)
+            return mrc_refuse(reason, "memory", MERCER_ERROR_MEMORY, "the plan does not fit the devices");
         *memory = mrc_max(*memory / 8 * 7, self->device_each);
     }
 }
@@ -137,7 +144,8 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     if (self->device_each > 0) {
         mercer_plan plan;
         int64_t memory = 0;
-        return plan_on_devices(self, p, &plan, &memory) == MERCER_OK ? memory : 0;
+        mrc_reason reason;
+        return plan_on_devices(self, p, &plan, &memory, &reason) == MERCER_OK ? memory : 0;
     }
     if (self->on_device) return self->request->options.memory;
     double row = row_bytes(self, real_type(self)), stream = 4 * row * (double)self->info.rows;
@@ -148,26 +156,23 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     return left < LEAST ? LEAST : (int64_t)left;
 }
 
-static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan)
+static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan, mrc_reason *reason)
 {
     int64_t memory;
-    if (self->device_each > 0) return plan_on_devices(self, p, plan, &memory);
-    return plan_within(self, p, mrc_fit_memory_left(self, p), plan);
+    if (self->device_each > 0) return plan_on_devices(self, p, plan, &memory, reason);
+    return plan_within(self, p, mrc_fit_memory_left(self, p), plan, reason);
 }
 
-bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
+bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan)
 {
-    char error[MRC_ERROR_CHARS];
-    memcpy(error, self->context->error, sizeof error);
-    bool found = try_plan(self, p, plan) == MERCER_OK;
-    memcpy(self->context->error, error, sizeof error);
-    return found;
+    mrc_reason reason;
+    return try_plan(self, p, plan, &reason) == MERCER_OK;
 }
 
 static bool fits(void *user, int64_t p)
 {
     mercer_plan plan;
-    return try_plan(user, p, &plan) == MERCER_OK;
+    return mrc_fit_try_plan(user, p, &plan);
 }
 
 /* 1,000,000 */
@@ -203,8 +208,10 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
 {
     mercer_plan own;
-    mercer_status status = try_plan(self, p, plan ? plan : &own);
+    mrc_reason reason;
+    mercer_status status = try_plan(self, p, plan ? plan : &own, &reason);
+    if (status == MERCER_OK) return MERCER_OK;
     /* Of one device the planner's message names the most centers that fit. */
-    if (status != MERCER_ERROR_MEMORY || (self->on_device && self->device_each == 0)) return status;
-    return refuse(self, p);
+    bool one_device = self->on_device && self->device_each == 0;
+    return status == MERCER_ERROR_MEMORY && !one_device ? refuse(self, p) : mrc_fail_with(self->context, &reason);
 }

@@ -244,7 +244,7 @@ mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
    how many centers would. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* The same for one of several: that it does not fit is no failure. */
-bool mrc_fit_try_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
+bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* fit_members.c: returns the number of models that the effort asks for. */
 int64_t mrc_fit_member_count(const mercer_fitting *self);

@@ -103,7 +103,8 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
 /* Predict the seconds of training and calibration. */
 static double predict_training(const mercer_fitting *self, const mercer_plan *plan)
 {
-    double folds = mrc_fit_is_cross_validated(self) ? 2 : 0, slower = mrc_plan_nominal_rate(self->context) / self->rate;
+    const mrc_machine machine = mrc_machine_of(self->context);
+    double folds = mrc_fit_is_cross_validated(self) ? 2 : 0, slower = mrc_plan_nominal_rate(&machine) / self->rate;
     return UNCOUNTED * (1 + folds) * plan->seconds * slower;
 }
 
@@ -143,7 +144,7 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     double seconds = 0;
     self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
-    MRC_TRY(mrc_plan_measure(self->context, &self->rate));
+    MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->budget > 0)) return MERCER_OK;
     /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */

@@ -199,7 +199,9 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     const mercer_fit_options *options = &request->options;
     request->train.seed = options->seed;
     MRC_TRY(check_numbers(context, options));
-    MRC_TRY(mrc_plan_check_options(context, &request->train)); /* here, not after a search */
+    mrc_reason reason;
+    if (mrc_plan_check_options(&request->train, &reason) != MERCER_OK)
+        return mrc_fail_with(context, &reason); /* here, not after a search */
     MRC_TRY(check_together(context, request));
     MRC_TRY(check_targets(context, options));
     MRC_TRY(check_kernel(context, options));

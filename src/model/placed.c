@@ -76,7 +76,7 @@ static mercer_status bring_weights(mercer_model *model)
 mercer_status mrc_model_place(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
-    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     mercer_status status = model->placed.z.data ? MERCER_OK : bring_centers(model);
     if (status == MERCER_OK) status = bring_weights(model);
     if (status == MERCER_OK) return MERCER_OK;

@@ -51,7 +51,7 @@ static void close_block(input_block *block)
 static mrc_memory home_of(const mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
-    return backend->ops->capabilities(backend).memory;
+    return mrc_backend_memory(backend);
 }
 
 /* F: where predictions go, or NULL: to host memory in the type of the weights. */

@@ -12,10 +12,12 @@
  */
 #include "plan/plan.h"
 
+#include "comm/comm.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,19 +53,19 @@ static double effort_of(const mrc_plan_request *request, const mrc_capabilities 
 static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9, 75e9};
 _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate for every instruction set");
 
-double mrc_plan_nominal_rate(const mercer_context *context)
+double mrc_plan_nominal_rate(const mrc_machine *machine)
 {
-    mrc_capabilities machine = context->backend->ops->capabilities(context->backend);
-    return machine.rate_double > 0 ? machine.rate_double : per_thread[context->isa] * context->threads / 2;
+    mrc_capabilities can = machine->backend->ops->capabilities(machine->backend, machine->half);
+    return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
 static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
-    mrc_backend *backend = self->request->context->backend;
-    mrc_capabilities machine = backend->ops->capabilities(backend);
+    mrc_backend *backend = self->request->machine.backend;
+    mrc_capabilities machine = backend->ops->capabilities(backend, self->half);
     self->device = machine.memory != MRC_HOST;
-    self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
+    self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->machine.isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
     const mrc_plan_request *request = self->request;
@@ -91,11 +93,9 @@ int64_t mrc_plan_share(bool device, int64_t available)
 static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
-    mrc_backend *backend = self->request->context->backend;
-    int64_t available = backend->ops->free_memory(backend);
     self->plan->budget = self->request->budget > 0 ? self->request->budget
                          : asked > 0               ? asked
-                                                   : mrc_plan_share(self->device, available);
+                                                   : mrc_plan_share(self->device, self->request->machine.free_memory);
     char budget[MRC_BYTES_TEXT];
     mrc_plan_say(self->public_plan, "memory budget %s (%s)\n", mrc_bytes_text(budget, self->plan->budget),
                  asked > 0      ? "given"
@@ -113,7 +113,7 @@ static int64_t device_bytes(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
     const mercer_plan *plan = self->public_plan;
-    mrc_backend *backend = request->context->backend;
+    mrc_backend *backend = request->machine.backend;
     int64_t widest = mrc_max(2 * request->c, mrc_max(plan->eigenpairs, plan->projector_eigenpairs));
     int64_t s = mrc_max(plan->nystrom, plan->projector_nystrom);
     mrc_extent work = {.rows = mrc_max(plan->batch, mrc_max(s, plan->projector_block)),
@@ -124,7 +124,8 @@ static int64_t device_bytes(const mrc_planner *self)
                        .eigen = mrc_max(mrc_eigensystem_largest(plan->nystrom, plan->eigenpairs),
                                         mrc_eigensystem_largest(plan->projector_nystrom, plan->projector_eigenpairs)),
                        .points = request->points,
-                       .real = request->real};
+                       .real = request->real,
+                       .half = self->half};
     int64_t own = backend->ops->work_bytes ? backend->ops->work_bytes(backend, &work) : 0;
     return own + request->p * (request->d * self->problem.point_size + 2 * request->c * self->problem.real_size);
 }
@@ -174,10 +175,10 @@ static mercer_status share_memory(mrc_planner *self)
     if (running > budget || set_up > budget) {
         if (!(row->traits & MRC_USES_SIZES))
             snprintf(hint, sizeof hint, "use %s, lower p or raise memory", mrc_solver_fallback()->name);
-        return mrc_fail(self->request->context, MERCER_ERROR_MEMORY,
-                        "the memory budget of %s is too small: %s with p = %lld needs %s; %s",
-                        mrc_bytes_text(has, budget), row->name, (long long)self->problem.p,
-                        mrc_bytes_text(needs, mrc_max(running, set_up)), hint);
+        return mrc_refuse(self->reason, "memory", MERCER_ERROR_MEMORY,
+                          "the memory budget of %s is too small: %s with p = %lld needs %s; %s",
+                          mrc_bytes_text(has, budget), row->name, (long long)self->problem.p,
+                          mrc_bytes_text(needs, mrc_max(running, set_up)), hint);
     }
     self->public_plan->bytes = mrc_max(set_up, running + choose_caches(self, budget - running));
     return MERCER_OK;
@@ -213,16 +214,13 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
     return MERCER_OK;
 }
 
-/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason as message, if it does not fit. */
+/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
-    mercer_context *context = self->request->context;
-    bool before = context->half_precision;
+    const mrc_machine *machine = &self->request->machine;
     self->plan->half_precision = mrc_plan_rounds(self->request, row);
-    if (context->precision_by_plan) context->half_precision = self->plan->half_precision;
-    mercer_status status = plan_sizes(self, row);
-    context->half_precision = before;
-    return status;
+    self->half = machine->precision_by_plan ? self->plan->half_precision : machine->half;
+    return plan_sizes(self, row);
 }
 
 /* One of those that auto may take, and what became of it. */
@@ -271,14 +269,11 @@ static bool in_question(const candidate *one, bool others)
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
-    mercer_context *context = self->request->context;
     mrc_plan start = *self->plan;
     candidate all[MOST_CANDIDATES];
     int count = 0;
     double fastest = INFINITY;
-    bool others = false;         /* some that fit take no short steps */
-    char error[MRC_ERROR_CHARS]; /* that a candidate does not fit is no failure of the call */
-    memcpy(error, context->error, sizeof error);
+    bool others = false; /* some that fit take no short steps */
     const mrc_solver *row;
     for (int i = 0; (row = mrc_solver_row(i)) && count < MOST_CANDIDATES; i++) {
         if (!(row->traits & MRC_FOR_AUTO)) continue;
@@ -289,7 +284,6 @@ static mercer_status choose_solver(mrc_planner *self)
         MRC_TRY(ask(self, one));
         others |= in_question(one, true);
     }
-    memcpy(context->error, error, sizeof error);
     for (int i = 0; i < count; i++)
         if (in_question(&all[i], others)) fastest = fmin(fastest, all[i].plan.public_plan.seconds);
     for (int i = 0; i < count; i++) {
@@ -310,27 +304,38 @@ static mercer_status choose_solver(mrc_planner *self)
     return plan_solver(self, last);
 }
 
+static void warn(mrc_planner *self, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
+static void warn(mrc_planner *self, const char *field, const char *format, ...)
+{
+    mrc_plan *plan = self->plan;
+    if (plan->warning_count == MRC_PLAN_WARNINGS) return;
+    mrc_plan_warning *one = &plan->warnings[plan->warning_count++];
+    one->field = field;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(one->text, sizeof one->text, format, arguments);
+    va_end(arguments);
+}
+
 static void mention_useless(mrc_planner *self)
 {
     mrc_useless one;
     for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
         mrc_plan_say(self->public_plan, "%s%s %s has no use for %s\n", one.warns ? "warning: " : "", one.who, one.name,
                      one.option);
-        if (one.warns && !self->request->trial && !self->request->sizes_only) /* a training may choose another solver */
-            mrc_warn(self->request->context, one.option, "%s %s has no use for %s, which was given", one.who, one.name,
-                     one.option);
+        if (one.warns && !self->request->sizes_only) /* a training may choose another solver */
+            warn(self, one.option, "%s %s has no use for %s, which was given", one.who, one.name, one.option);
     }
 }
 
 static void mention_bandwidth(mrc_planner *self)
 {
-    static const char *const words = "the bandwidth is %.0f times the median distance between centers: to the kernel "
-                                     "function all samples are nearly the same";
-    char text[256];
     if (self->request->spread < WIDE_BANDWIDTH) return;
-    snprintf(text, sizeof text, words, self->request->spread);
-    mrc_plan_say(self->public_plan, "warning: %s\n", text);
-    if (!self->request->trial) mrc_warn(self->request->context, "bandwidth", "%s", text);
+    warn(self, "bandwidth",
+         "the bandwidth is %.0f times the median distance between centers: to the kernel function all samples are "
+         "nearly the same",
+         self->request->spread);
+    mrc_plan_say(self->public_plan, "warning: %s\n", self->plan->warnings[self->plan->warning_count - 1].text);
 }
 
 /* What is kept, and the estimates. */
@@ -353,14 +358,20 @@ static void say_sums(mrc_planner *self)
 }
 
 /* row: the solver, or NULL to take the one that the options name, or to choose. */
-static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, const mrc_solver *row)
+static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, const mrc_solver *row,
+                               mrc_reason *reason)
 {
     memset(out, 0, sizeof *out);
-    mrc_planner self = {.request = request, .options = request->options, .plan = out, .public_plan = &out->public_plan};
-    MRC_TRY(mrc_plan_check_options(request->context, request->options));
+    mrc_planner self = {.request = request,
+                        .options = request->options,
+                        .reason = reason,
+                        .half = request->machine.half,
+                        .plan = out,
+                        .public_plan = &out->public_plan};
+    MRC_TRY(mrc_plan_check_options(request->options, reason));
     if (request->p < 1 || request->n < 1 || request->c < 1)
-        return mrc_fail(request->context, MERCER_ERROR_SHAPE,
-                        "training needs at least one sample, one center and one output");
+        return mrc_refuse(reason, "", MERCER_ERROR_SHAPE,
+                          "training needs at least one sample, one center and one output");
     rate_machine(&self);
     set_budget(&self);
     out->public_plan.struct_size = sizeof out->public_plan;
@@ -391,35 +402,65 @@ static bool has_plan(void *user, int64_t p)
     mrc_plan plan;
     mrc_plan_request other = *(const mrc_plan_request *)user;
     const mrc_solver *row = mrc_solver_find(other.options->solver);
+    mrc_reason reason;
     other.p = p;
-    other.trial = true;
     if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = p; /* the centers are the samples */
-    return make_plan(&plan, &other, NULL) == MERCER_OK;
+    return make_plan(&plan, &other, NULL, &reason) == MERCER_OK;
 }
 
-mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
+mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
 {
-    mercer_context *context = request->context;
-    mercer_status status = make_plan(out, request, NULL);
+    mrc_reason first;
+    mercer_status status = make_plan(out, request, NULL, &first);
+    if (status == MERCER_OK) return MERCER_OK;
+    *reason = first;
     if (status != MERCER_ERROR_MEMORY) return status;
-    char reason[MRC_ERROR_CHARS];
-    snprintf(reason, sizeof reason, "%s", mercer_last_error(context));
     mrc_plan_request asked = *request;
     int64_t most = mrc_plan_largest(request->p, has_plan, &asked);
-    if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);
-    return mrc_fail(context, status, "%s; the largest p that fits is %lld", reason, (long long)most);
+    if (most == 0) return mrc_refuse(reason, first.field, status, "%s; no number of centers fits", first.text);
+    return mrc_refuse(reason, first.field, status, "%s; the largest p that fits is %lld", first.text, (long long)most);
+}
+
+/* Whether the machine gains by half precision with the default kernel of a fit. */
+static bool gains_by_half(mrc_backend *backend)
+{
+    mercer_kernel kernel;
+    return backend->ops->gains_by_half && mrc_kernel_parse(NULL, &kernel, "laplace:bandwidth=1") == MERCER_OK &&
+           backend->ops->gains_by_half(backend, &kernel);
+}
+
+mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
+                             const mercer_train_options *options, mrc_reason *reason)
+{
+    mrc_comm comm = {.ranks = 1, .shards = shape->shards > 0 ? shape->shards : 0};
+    int shards = shape->shards == 0 ? 1 : mrc_comm_shards(&comm, shape->centers);
+    const mercer_dtype points = shape->points ? shape->points : MERCER_F32,
+                       wide = points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    mrc_plan_request request = {.machine = *machine,
+                                .options = options,
+                                .n = shape->samples,
+                                .p = shape->centers,
+                                .d = shape->features,
+                                .c = shape->outputs,
+                                .real = shape->weights ? shape->weights : wide,
+                                .points = points,
+                                .shards = shards,
+                                .threads = machine->threads,
+                                .rows_known = true,
+                                .on_samples = shape->on_samples == MERCER_ON && shape->samples == shape->centers,
+                                .sizes_only = true,
+                                .gains_by_half = gains_by_half(machine->backend),
+                                .coordinates = 1,
+                                .roughness = shards > 1 ? 0.5 : 0,
+                                .bounded = shards > 1};
+    return mrc_make_plan(out, &request, reason);
 }
 
 bool mrc_plan_is_cheap(const mrc_plan_request *request)
 {
-    mercer_context *context = request->context;
-    mrc_plan_request trial = *request;
     mrc_plan plan;
-    char error[MRC_ERROR_CHARS]; /* whether there is a plan at all is asked later */
-    memcpy(error, context->error, sizeof error);
-    trial.trial = true;
-    bool found = make_plan(&plan, &trial, NULL) == MERCER_OK;
-    memcpy(context->error, error, sizeof error);
+    mrc_reason reason;
+    bool found = make_plan(&plan, request, NULL, &reason) == MERCER_OK;
     return found && plan.public_plan.seconds <= plan.solver->cheap;
 }
 
@@ -437,39 +478,34 @@ static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
     mrc_plan_say(now, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
 }
 
-mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request)
+mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason)
 {
-    mercer_context *context = request->context;
     mercer_train_options options = *request->options;
     mrc_plan_request fixed = *request;
     mrc_plan refined;
-    char error[MRC_ERROR_CHARS]; /* a batch that does not fit is no failure: a smaller one does */
-    memcpy(error, context->error, sizeof error);
     if (plan->projector) options.projector = plan->public_plan.projector;
     options.epochs = plan->public_plan.epochs;
-    fixed.options = &options, fixed.trial = true;
-    mercer_status status = make_plan(&refined, &fixed, plan->solver);
+    fixed.options = &options;
+    mercer_status status = make_plan(&refined, &fixed, plan->solver, reason);
     while (status == MERCER_ERROR_MEMORY && fixed.critical_batch > plan->public_plan.batch) {
         fixed.critical_batch = mrc_max(plan->public_plan.batch, fixed.critical_batch / 2);
-        status = make_plan(&refined, &fixed, plan->solver);
+        status = make_plan(&refined, &fixed, plan->solver, reason);
     }
     MRC_TRY(status);
-    memcpy(context->error, error, sizeof error);
     tell_refinement(&refined, plan);
     *plan = refined;
     return MERCER_OK;
 }
 
-mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why)
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why,
+                               mrc_reason *reason)
 {
-    mrc_plan_request other = *request;
     mrc_plan next;
-    other.trial = true;
-    MRC_TRY(make_plan(&next, &other, row));
+    MRC_TRY(make_plan(&next, request, row, reason));
     memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
     mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
                  plan->half_precision ? "arithmetic accurate, " : "", next.public_plan.solver);
-    if (next.half_precision) mrc_plan_say_precision(&other, &next);
+    if (next.half_precision) mrc_plan_say_precision(request, &next);
     *plan = next;
     return MERCER_OK;
 }

@@ -6,7 +6,6 @@
  *   plan.c          machine and budget, the choice of a solver, what a refinement or a replacement changes
  *   plan_options.c  the list of options: values, and which solvers have a use for them
  *   plan_precision.c  which trainings may round products to half precision
- *   plan_rates.c    the measured speed of this machine
  *   plan_ranks.c    the cost of a plan on several ranks
  *   plan_search.c   which fits begin with a hyperparameter search
  */
@@ -19,19 +18,25 @@
    device's memory is for this: all but a margin, because it comes in pages and other programs may need a little. */
 int64_t mrc_plan_share(bool device, int64_t available);
 
-/* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the
-   largest p that fits, if nothing fits the budget. */
-mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);
+/* The planner is pure: a plan is a function of the request. It logs nothing, and a failure is a reason for the caller:
+   MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the largest p that fits, if nothing
+   fits the budget. */
+mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason);
+/* The plan of a training of that shape, whose data and kernel matrix nothing is known of: guesses are on the safe side
+   for one shard, and those of a Laplace kernel for several, which are for ranks. */
+mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
+                             const mercer_train_options *options, mrc_reason *reason);
 /* Whether the solver that would be taken is estimated to be so cheap that others' estimates do not matter. */
 bool mrc_plan_is_cheap(const mrc_plan_request *request);
 /* The most centers that fit, below p, which do not: by bisection, since more centers need more memory. 0: none do. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* The plan with the critical batch, and with what is known of the source by now: sizes change, and its text gains a
    line that begins with "refined:" if they do; solver, projector and epochs stay. */
-mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request);
+mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
 /* A plan for another solver in place of one that failed, or (NULL) for whichever is best by the request as it is now;
    the text gains a line that begins with "replaced:". */
-mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why);
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why,
+                               mrc_reason *reason);
 
 /* Whether a training by that solver takes half precision of its own accord, and the line that says why or why not. */
 bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row);
@@ -44,7 +49,7 @@ double mrc_rounding_limit(int64_t n);
 
 /* MERCER_ERROR_ARGUMENT for values out of range, names that are in no table, and options that the solver has no use
    for. */
-mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *options);
+mercer_status mrc_plan_check_options(const mercer_train_options *options, mrc_reason *reason);
 /* The name of an option that was given and says how to train where this solver does nothing of the kind; NULL if there
    is none. */
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
@@ -61,9 +66,7 @@ bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options,
 const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
 
 /* The flops per second in double that plans assume. */
-double mrc_plan_nominal_rate(const mercer_context *context);
-/* plan_rates.c: measures flops per second in double on this machine, in a few milliseconds. */
-mercer_status mrc_plan_measure(mercer_context *context, double *flops_per_second);
+double mrc_plan_nominal_rate(const mrc_machine *machine);
 
 /* Everything has been checked; the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,

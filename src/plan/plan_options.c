@@ -105,18 +105,18 @@ static bool is_given(const mercer_option *option, const mercer_train_options *op
     return option->type == MERCER_OPTION_SWITCH ? value == MERCER_ON : value > 0;
 }
 
-static mercer_status check_value(mercer_context *context, const mercer_option *option, double value)
+static mercer_status check_value(mrc_reason *reason, const mercer_option *option, double value)
 {
     double least = option->words && strchr(option->words, '|') ? -1 : 0; /* -1 where that has a name */
     if (option->type == MERCER_OPTION_SWITCH && !(value >= MERCER_AUTO && value <= MERCER_OFF))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
-                        option->name, value);
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT,
+                          "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF", option->name, value);
     if (!(value >= 0 || value == least) || isinf(value))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g", option->name, value,
-                        least);
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g",
+                          option->name, value, least);
     if (option->limit > 0 && value >= option->limit)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be below %g", option->name, value,
-                        option->limit);
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be below %g",
+                          option->name, value, option->limit);
     return MERCER_OK;
 }
 
@@ -173,14 +173,14 @@ static void list_users(const option_row *row, char *names, size_t size)
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
 /* "auto" and every name of a table, for the message about one that is not there. */
-static mercer_status unknown(mercer_context *context, const char *table, const char *name, const char *(*row)(int i))
+static mercer_status unknown(mrc_reason *reason, const char *table, const char *name, const char *(*row)(int i))
 {
     char names[256] = "auto";
     for (int i = 0; row(i); i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, ", %s", row(i));
     }
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%s' is unknown; valid: %s", table, name, names);
+    return mrc_refuse(reason, table, MERCER_ERROR_ARGUMENT, "%s '%s' is unknown; valid: %s", table, name, names);
 }
 
 static const char *solver_name(int i)
@@ -193,28 +193,22 @@ static const char *projector_name(int i)
     return mrc_projector_row(i) ? mrc_projector_row(i)->name : NULL;
 }
 
-mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
+mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *reason)
 {
     const mrc_solver *row = mrc_solver_find(o->solver);
-    for (int i = 0; row_at(i); i++) {
-        const mercer_option *one = &row_at(i)->option;
-        MRC_TRY(mrc_blame(context, one->name, check_value(context, one, value_of(one, o))));
-    }
+    for (int i = 0; row_at(i); i++) MRC_TRY(check_value(reason, &row_at(i)->option, value_of(&row_at(i)->option, o)));
     if (o->memory < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
-                        (long long)o->memory);
-    if (!row && !mrc_name_is_auto(o->solver))
-        return mrc_blame(context, "solver", unknown(context, "solver", o->solver, solver_name));
+        return mrc_refuse(reason, "memory", MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
+                          (long long)o->memory);
+    if (!row && !mrc_name_is_auto(o->solver)) return unknown(reason, "solver", o->solver, solver_name);
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {
         char names[256];
         list_users(option, names, sizeof names);
-        return mrc_blame(
-            context, option->option.name,
-            mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                     "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
-                     row->name, row->says, option->option.name, names));
+        return mrc_refuse(reason, option->option.name, MERCER_ERROR_ARGUMENT,
+                          "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
+                          row->name, row->says, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
-    return mrc_blame(context, "projector", unknown(context, "projector", o->projector, projector_name));
+    return unknown(reason, "projector", o->projector, projector_name);
 }

@@ -81,7 +81,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
             mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, mrc_max(1, all[i].cols), all[i].dtype, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->roots, m, sizeof *self->roots, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(m, mrc_max(p, c)), sizeof *self->numbers, what));
-    bool elsewhere = backend->ops->capabilities(backend).memory != MRC_HOST;
+    bool elsewhere = mrc_backend_memory(backend) != MRC_HOST;
     if (k > 0 && elsewhere) MRC_TRY(mrc_scope_alloc(scope, &self->host, 3 * m * p, sizeof *self->host, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->parts, k > 0 ? PARTS * p : 1, sizeof *self->parts, what));
     for (int64_t j = 0; j < p; j++) self->numbers[j] = 1;
@@ -106,7 +106,7 @@ static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitt
 static bool keeps_sums(const mrc_gradient_buffer *self, const mercer_kernel *kernel)
 {
     bool squares = kernel->bandwidth >= 1e-12 && kernel->bandwidth <= 1e12;
-    return squares && self->backend->ops->capabilities(self->backend).memory == MRC_HOST;
+    return squares && mrc_backend_memory(self->backend) == MRC_HOST;
 }
 
 /* K and Y times the roots of the weights, and K_ZZ. */

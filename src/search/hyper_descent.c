@@ -331,7 +331,7 @@ static mercer_status open_rows(workspace *self, mrc_scope *scope, const mercer_m
 {
     mrc_backend *backend = self->backend;
     *out = *rows;
-    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     MRC_TRY(mrc_scope_matrix(scope, backend, out, rows->rows, rows->cols, rows->dtype, "rows of the search"));
     return backend->ops->copy(backend, out, rows);
 }

@@ -17,7 +17,7 @@ enum { MRC_READ_ROWS = 2048 };
 struct mrc_solver;
 
 typedef struct mrc_plan_request {
-    mercer_context *context;
+    mrc_machine machine;
     const mercer_train_options *options;
     int64_t n, p, d, c;
     mercer_dtype real, points; /* of weights, of samples */
@@ -40,8 +40,15 @@ typedef struct mrc_plan_request {
     double coordinates;   /* how far the centers lie from the origin, mean square of coordinates in bandwidths; */
     double farthest;      /* the largest one; both 0 if not known */
     const char *accurate; /* why not to round, if that has been found out; or NULL */
-    bool trial; /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
+
+enum { MRC_PLAN_WARNINGS = 8 };
+
+/* Something that the caller should know of a plan that is followed. */
+typedef struct mrc_plan_warning {
+    const char *field; /* static; option concerned */
+    char text[256];
+} mrc_plan_warning;
 
 /* What the plan fixes beyond the public struct. */
 typedef struct mrc_plan {
@@ -53,8 +60,10 @@ typedef struct mrc_plan {
     bool on_samples;                               /* the request's */
     int64_t polish;                                /* steps of conjugate gradients at the end */
     int64_t keep_bytes;                            /* room for a batch's kernel block */
-    bool half_precision;                           /* the plan takes it for products: nobody had asked for it */
+    bool half_precision;                           /* chosen for products by the plan */
     int64_t budget;
+    mrc_plan_warning warnings[MRC_PLAN_WARNINGS];
+    int warning_count;
 } mrc_plan;
 
 /* What a solver wants to keep of K(X,Z): the planner gives what there is room for. */
@@ -70,6 +79,8 @@ typedef struct mrc_caching {
 typedef struct mrc_planner {
     const mrc_plan_request *request;
     const mercer_train_options *options;
+    mrc_reason *reason; /* of a failure */
+    bool half;          /* products are rounded to half precision */
     mrc_plan *plan;
     mercer_plan *public_plan;
     mrc_problem problem;

@@ -315,7 +315,7 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     mrc_backend *backend = trainer->job.backend;
     if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
     mrc_trainer_drop_samples(trainer);
-    if (!source || backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
     if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */

@@ -140,7 +140,7 @@ static mercer_status measure_roughness(mrc_trainer *self)
 static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
 {
     const mrc_job *job = &self->job;
-    return (mrc_plan_request){.context = job->context,
+    return (mrc_plan_request){.machine = mrc_machine_of(job->context),
                               .options = &job->options,
                               .n = n,
                               .p = job->target.p,
@@ -172,7 +172,11 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_know
     mrc_plan_request request = request_for(self, n, rows_known, points);
     if (lacks_roughness(self) && !mrc_plan_is_cheap(&request)) MRC_TRY(measure_roughness(self));
     request.roughness = self->roughness;
-    MRC_TRY(mrc_make_plan(&self->job.plan, &request));
+    mrc_reason reason;
+    mrc_plan *plan = &self->job.plan;
+    if (mrc_make_plan(plan, &request, &reason) != MERCER_OK) return mrc_fail_with(self->job.context, &reason);
+    for (int i = 0; i < plan->warning_count; i++)
+        mrc_warn(self->job.context, plan->warnings[i].field, "%s", plan->warnings[i].text);
     self->planned_budget = self->job.plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;
 }
@@ -181,7 +185,9 @@ static mercer_status refine(mrc_job *job, int64_t critical_batch, bool rows_know
 {
     mrc_plan_request request = request_for((mrc_trainer *)job, job->n, rows_known, points);
     request.critical_batch = critical_batch;
-    return mrc_refine_plan(&job->plan, &request);
+    mrc_reason reason;
+    return mrc_refine_plan(&job->plan, &request, &reason) == MERCER_OK ? MERCER_OK
+                                                                       : mrc_fail_with(job->context, &reason);
 }
 
 /* Threads and memory decide about the plan, and all ranks must follow the same one: rank 0's. */
@@ -407,7 +413,8 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     if (!row)
         (void)job->backend->ops->sync(job->backend); /* what is under way may find more that does not fit a half */
     mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
-    mercer_status status = mrc_replace_plan(&job->plan, &request, row, why);
+    mrc_reason reason;
+    mercer_status status = mrc_replace_plan(&job->plan, &request, row, why, &reason);
     if (status == MERCER_OK) status = agree_on_plan(self);
     if (status == MERCER_OK) status = open_stream(self, source);
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);

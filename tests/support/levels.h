@@ -10,7 +10,7 @@
 /* Whether another instruction set than the lowest is other code: a backend tells what it was tuned to. */
 static inline bool follows_level(const mrc_backend *backend)
 {
-    const char *tuned_to = backend->ops->capabilities(backend).isa;
+    const char *tuned_to = mrc_backend_capabilities(backend).isa;
     return backend->context->isa == MRC_ISA_SCALAR || strcmp(tuned_to, mrc_isa_name(backend->context->isa)) == 0;
 }
 

@@ -174,8 +174,9 @@ typedef struct fake_device {
     int64_t bytes;
 } fake_device;
 
-static mrc_capabilities fake_capabilities(const mrc_backend *backend)
+static mrc_capabilities fake_capabilities(const mrc_backend *backend, bool half)
 {
+    (void)half;
     return (mrc_capabilities){.place = ((const fake_device *)backend->state)->place};
 }
 

@@ -22,7 +22,7 @@ static void with_backend(mrc_backend *backend, void (*test)(mercer_context *cont
 
 static mrc_memory home_of(const mercer_context *context)
 {
-    return context->backend->ops->capabilities(context->backend).memory;
+    return mrc_backend_memory(context->backend);
 }
 
 /* The same elements where the backend computes, with gaps between rows. */

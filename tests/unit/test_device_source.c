@@ -55,7 +55,7 @@ static void compare(mercer_context *context, const mercer_source *host, const me
         if (done) assert_int_equal((there->skip)(there->user, done), 0);
         while (there->next(there->user, 50 + batches % 7, &batch) == 0 && batch.X.rows > 0) {
             mercer_matrix points = host_copy(context, &batch.X), targets = host_copy(context, &batch.Y);
-            assert_true(batch.X.memory == context->backend->ops->capabilities(context->backend).memory);
+            assert_true(batch.X.memory == mrc_backend_memory(context->backend));
             for (int64_t i = 0; i < points.rows; i++) {
                 assert_memory_equal(mrc_row(&points, i), mrc_row(&x, done + i), (size_t)(d * mrc_dtype_size(x.dtype)));
                 for (int64_t j = 0; j < c; j++)

@@ -255,8 +255,9 @@ static void test_bad_sources(void **state)
 /* The context's backend, as if its matrices were elsewhere: what it is given must have been brought there. */
 static int64_t copies, refuse_copy;
 
-static mrc_capabilities elsewhere(const mrc_backend *backend)
+static mrc_capabilities elsewhere(const mrc_backend *backend, bool half)
 {
+    (void)half;
     (void)backend;
     return (mrc_capabilities){.isa = "elsewhere", .memory = MRC_CUDA};
 }

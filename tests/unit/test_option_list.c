@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of options of training: rows describe the struct, and values out of range are refused by name. */
 #include "support/check.h"
+#include "support/plans.h"
 
 #include "plan/plan.h"
 
@@ -95,12 +96,12 @@ static void test_users(void **state)
 {
     (void)state;
     mercer_train_options options = {.struct_size = sizeof options, .solver = "direct", .carry = MERCER_ON};
-    assert_fails(context, mrc_plan_check_options(context, &options), MERCER_ERROR_ARGUMENT,
+    assert_fails(context, check_options(context, &options), MERCER_ERROR_ARGUMENT,
                  "has no use for carry: leave it out, or choose a solver that has: ep4, ep3, paper, ep3-exact, nytro");
     options = (mercer_train_options){.struct_size = sizeof options, .lambda = 5, .memory = -1};
-    assert_fails(context, mrc_plan_check_options(context, &options), MERCER_ERROR_ARGUMENT, "memory is -1");
+    assert_fails(context, check_options(context, &options), MERCER_ERROR_ARGUMENT, "memory is -1");
     options.memory = 0;
-    assert_succeeds(context, mrc_plan_check_options(context, &options));
+    assert_succeeds(context, check_options(context, &options));
 }
 
 int main(void)

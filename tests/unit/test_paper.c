@@ -12,6 +12,7 @@
  * that k steps differ by k (n + p + V) u (1/(n t) + 1/(p t_Z)) |K_ZX| (|y| + |K_XZ alpha|), a, b < 1, steps being
  * non-expansive but for the condition of K_ZZ.
  */
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "plan/plan.h"
@@ -104,7 +105,7 @@ static void test_plan(void **state)
     mrc_plan plan;
     mercer_train_options options = options_for("paper");
     options.memory = (int64_t)16 << 30;
-    mrc_plan_request request = {.context = context,
+    mrc_plan_request request = {.machine = mrc_machine_of(context),
                                 .options = &options,
                                 .n = 60000,
                                 .p = 1000,
@@ -117,7 +118,7 @@ static void test_plan(void **state)
                                 .bounded = true,
                                 .rows_known = true};
     const mercer_plan *is = &plan.public_plan;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(is->projector, "ep2");
     assert_true(is->nystrom == 5000 && is->eigenpairs == 500 && is->period == 1 && is->epochs == 50);
     assert_true(is->projector_nystrom == 1000 && is->projector_eigenpairs == 100 && is->projector_passes == 1);
@@ -126,16 +127,16 @@ static void test_plan(void **state)
     assert_true(plan.projector_options.tolerance == 0);
     assert_non_null(strstr(is->text, "as printed"));
     request.p = 10000;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(is->projector_nystrom == 2000 && is->projector_eigenpairs == 200 && is->epochs == 50);
     request.p = 100000;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(is->projector_nystrom == 10000 && is->projector_eigenpairs == 1000 && is->epochs == 50);
     options.epochs = 3, options.nystrom = 900, options.average = MERCER_ON;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(is->epochs == 3 && is->nystrom == 900 && is->eigenpairs == 90 && is->average);
     options.period = 4;
-    assert_fails(context, mrc_make_plan(&plan, &request), MERCER_ERROR_ARGUMENT, "period");
+    assert_fails(context, make_plan(context, &plan, &request), MERCER_ERROR_ARGUMENT, "period");
 }
 
 int main(void)

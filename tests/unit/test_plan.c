@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The planner: what it chooses, that it says so, and that a training stays within the memory it was given. */
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -9,7 +10,7 @@
 /* A plan for sizes that need not exist: the planner itself, without a model. */
 static mrc_plan_request request_for(sizes of, const mercer_train_options *options)
 {
-    mrc_plan_request request = {.context = context,
+    mrc_plan_request request = {.machine = mrc_machine_of(context),
                                 .options = options,
                                 .n = of.n,
                                 .p = of.p,
@@ -27,7 +28,7 @@ static mrc_plan_request request_for(sizes of, const mercer_train_options *option
 static mercer_status plan_for(mrc_plan *plan, sizes of, const mercer_train_options *options)
 {
     mrc_plan_request request = request_for(of, options);
-    return mrc_make_plan(plan, &request);
+    return make_plan(context, plan, &request);
 }
 
 static const int64_t GIB = (int64_t)1 << 30;
@@ -72,17 +73,17 @@ static void test_heavy_sample(void **state)
     mercer_train_options options = options_for(NULL);
     options.memory = 64 * GIB;
     mrc_plan_request request = request_for((sizes){1000000, 60000, 20, 1}, &options);
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "ep4");
     request.unevenness = MRC_UNEVEN_WEIGHTS;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "ep4");
     request.unevenness *= 1.01;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "cg");
     assert_non_null(strstr(plan.public_plan.text, "ep4 would take short steps"));
     options.memory = GIB;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "ep4");
 }
 
@@ -95,30 +96,30 @@ static void test_preconditioner(void **state)
     options.memory = 8 * GIB;
     mrc_plan_request request = request_for((sizes){60000, 10000, 784, 10}, &options);
     request.roughness = 0.5;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F16);
     assert_true(plan.public_plan.cache_data == MRC_CACHE_HALF && plan.public_plan.batch < MRC_READ_ROWS);
     assert_non_null(strstr(plan.public_plan.text, "polynomial"));
     int64_t preconditioner = plan.public_plan.bytes;
     options.lambda = 1e-3; /* a ridge is a product with K(Z,Z) itself */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F32);
     options.lambda = 0;
     request.roughness = 0.1; /* small eigenvalues matter: exact, in float */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
                 plan.public_plan.bytes > preconditioner);
     assert_null(strstr(plan.public_plan.text, "polynomial"));
     options.memory = GIB / 2; /* the factor takes 0.37 GiB of it */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0);
     options.memory = 8 * GIB;
     request = request_for((sizes){60000, 2000, 784, 10}, &options);
     request.roughness = 0.5; /* a small factor is cheap */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == MRC_CACHE_HALF);
     request.n = 5000; /* and a small cache fast */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.public_plan.cache_data == 1);
 }
 
@@ -132,20 +133,20 @@ static void test_preconditioner_of_shards(void **state)
     options.memory = 8 * GIB;
     mrc_plan_request request = request_for((sizes){60000, 2001, 784, 10}, &options);
     request.roughness = 0.5;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.eigenpairs == 0 &&
                 plan.public_plan.cache_centers == 1);
     for (request.shards = 2; request.shards <= 64; request.shards *= 2) {
-        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        assert_succeeds(context, make_plan(context, &plan, &request));
         assert_true(plan.preconditioner_sizes.basis > 0 && plan.public_plan.cache_centers == MRC_CACHE_HALF);
         assert_true(plan.public_plan.eigenpairs == plan.preconditioner_sizes.basis &&
                     plan.public_plan.nystrom == plan.preconditioner_sizes.sample);
     }
     request.roughness = 0.1;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0);
     request.roughness = 0.5, request.p = 1500;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0);
 }
 
@@ -403,8 +404,9 @@ static int64_t fake_free(mrc_backend *backend)
     return device_free;
 }
 
-static mrc_capabilities fake_capabilities(const mrc_backend *backend)
+static mrc_capabilities fake_capabilities(const mrc_backend *backend, bool half)
 {
+    (void)half;
     (void)backend;
     return (mrc_capabilities){
         .isa = "fake", .memory = MRC_CUDA, .rate = 500e12, .rate_double = 40e12, .bandwidth = 3e12};
@@ -582,11 +584,11 @@ static void test_half_only_where_float_does_not_fit(void **state)
     assert_true(plan.public_plan.bytes <= options.memory);
     mrc_plan_request request = request_for(of, &options);
     request.bounded = false; /* values that a half may not hold */
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_int_equal(plan.public_plan.cache_data, 0);
     request = request_for(of, &options);
     request.real = MERCER_F64;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     assert_int_equal(plan.public_plan.cache_data, 0);
     options.polish = 1;
     assert_succeeds(context, plan_for(&plan, of, &options));

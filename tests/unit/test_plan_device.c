@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans for a device with fast products: what is not kept because it is evaluated as fast, and periods of an epoch. There
    need not be a GPU: a plan asks a backend what it is, and computes nothing. */
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -12,12 +13,12 @@ static const mrc_backend_ops *honest;
 static mrc_backend_ops device;
 
 /* As a GPU tells of itself. */
-static mrc_capabilities rated(const mrc_backend *backend)
+static mrc_capabilities rated(const mrc_backend *backend, bool half)
 {
-    mrc_capabilities out = honest->capabilities(backend);
+    mrc_capabilities out = honest->capabilities(backend, half);
     out.memory = MRC_CUDA, out.bandwidth = 3e12, out.rate_double = 40e12, out.float_factors = false;
-    out.rate = backend->context->half_precision ? 500e12 : 40e12;
-    out.kept_size = backend->context->half_precision ? 2 : 4;
+    out.rate = half ? 500e12 : 40e12;
+    out.kept_size = half ? 2 : 4;
     return out;
 }
 
@@ -42,7 +43,7 @@ static int close_device(void **state)
 /* 60,000 images, all of them centers. */
 static mrc_plan_request images(const mercer_train_options *options)
 {
-    return (mrc_plan_request){.context = context,
+    return (mrc_plan_request){.machine = mrc_machine_of(context),
                               .options = options,
                               .n = 60000,
                               .p = 60000,
@@ -64,7 +65,7 @@ static mrc_plan_request images(const mercer_train_options *options)
 static mercer_plan plan_of(const mrc_plan_request *request)
 {
     static mrc_plan plan;
-    assert_succeeds(context, mrc_make_plan(&plan, request));
+    assert_succeeds(context, make_plan(context, &plan, request));
     return plan.public_plan;
 }
 
@@ -84,9 +85,9 @@ static void test_anew(void **state)
     request.d = 784;
     request.gains_by_half = false; /* another kernel function */
     assert_true(plan_of(&request).cache_data);
-    request.gains_by_half = true, context->half_precision = false;
+    request.gains_by_half = true, request.machine.half = false;
     assert_true(plan_of(&request).cache_data);
-    context->half_precision = true, options.cache = MERCER_ON;
+    request.machine.half = true, options.cache = MERCER_ON;
     assert_true(plan_of(&request).cache_data);
     options.cache = MERCER_AUTO, request.budget = (int64_t)8 << 30; /* would not fit: as many epochs as ever */
     plan = plan_of(&request);

@@ -4,6 +4,7 @@
  * breaks down is replaced, and that is said too.
  */
 #include "support/folder.h"
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "training/trainer.h"
@@ -137,7 +138,7 @@ static void test_refinement_keeps_solver(void **state)
                 mercer_train_options options = options_for(NULL);
                 options.memory = memory + (256 << 20), options.epochs = 2;
                 mrc_plan first, second;
-                mrc_plan_request request = {.context = context,
+                mrc_plan_request request = {.machine = mrc_machine_of(context),
                                             .options = &options,
                                             .n = 200000,
                                             .p = p,
@@ -149,13 +150,13 @@ static void test_refinement_keeps_solver(void **state)
                                             .threads = 4,
                                             .bounded = true,
                                             .rows_known = true};
-                assert_succeeds(context, mrc_make_plan(&first, &request));
+                assert_succeeds(context, make_plan(context, &first, &request));
                 if (strcmp(first.public_plan.solver, "ep4") != 0) continue;
                 request.critical_batch = critical;
-                assert_succeeds(context, mrc_make_plan(&second, &request));
+                assert_succeeds(context, make_plan(context, &second, &request));
                 changed += strcmp(second.public_plan.solver, "ep4") != 0;
                 mrc_plan refined = first;
-                assert_succeeds(context, mrc_refine_plan(&refined, &request));
+                assert_succeeds(context, refine_plan(context, &refined, &request));
                 assert_string_equal(refined.public_plan.solver, "ep4");
                 assert_string_equal(refined.public_plan.projector, first.public_plan.projector);
                 assert_non_null(refined.projector);
@@ -184,7 +185,7 @@ static void test_training_keeps_solver(void **state)
     assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
     check_followed(&self, "a training");
     mrc_plan second;
-    mrc_plan_request request = {.context = self.context,
+    mrc_plan_request request = {.machine = mrc_machine_of(self.context),
                                 .options = &options,
                                 .n = t.x.rows,
                                 .p = t.z.rows,
@@ -197,10 +198,10 @@ static void test_training_keeps_solver(void **state)
                                 .roughness = self.trainer->roughness,
                                 .bounded = true,
                                 .rows_known = true};
-    assert_succeeds(self.context, mrc_make_plan(&second, &request));
+    assert_succeeds(self.context, make_plan(self.context, &second, &request));
     assert_string_equal(second.public_plan.solver, "ep4");
     request.critical_batch = mrc_critical_batch(self.report.beta, self.report.tail, t.x.rows);
-    assert_succeeds(self.context, mrc_make_plan(&second, &request));
+    assert_succeeds(self.context, make_plan(self.context, &second, &request));
     assert_that(strcmp(second.public_plan.solver, "ep4") != 0, "a critical batch of %lld changes nothing",
                 (long long)request.critical_batch);
     job_close(&self);

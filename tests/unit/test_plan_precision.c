@@ -7,6 +7,7 @@
  * share of their size wherever half precision is allowed, and a rate that says so.
  */
 #include "support/folder.h"
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -24,10 +25,10 @@ static mercer_status fate; /* of rounded products */
 static int rounded_products, warnings;
 static char last_warning[1024];
 
-static mrc_capabilities rated(const mrc_backend *backend)
+static mrc_capabilities rated(const mrc_backend *backend, bool half)
 {
-    mrc_capabilities out = honest->capabilities(backend);
-    out.rate = backend->context->half_precision ? 500e12 : 40e12, out.rate_double = 40e12;
+    mrc_capabilities out = honest->capabilities(backend, half);
+    out.rate = half ? 500e12 : 40e12, out.rate_double = 40e12;
     return out;
 }
 
@@ -92,7 +93,7 @@ static int close_rounding(void **state)
 
 static mrc_plan_request request_for(const mercer_train_options *options)
 {
-    return (mrc_plan_request){.context = context,
+    return (mrc_plan_request){.machine = mrc_machine_of(context),
                               .options = options,
                               .n = 60000,
                               .p = 20000,
@@ -113,7 +114,7 @@ static mrc_plan_request request_for(const mercer_train_options *options)
 static bool takes_half(const mrc_plan_request *request, const char *says)
 {
     mrc_plan plan;
-    assert_succeeds(context, mrc_make_plan(&plan, request));
+    assert_succeeds(context, make_plan(context, &plan, request));
     assert_false(context->half_precision);
     const char *line = strstr(plan.public_plan.text, "arithmetic ");
     assert_that(says[0] ? line && strncmp(line, says, strlen(says)) == 0 : !line, "'%s' is not in\n%s", says,
@@ -170,9 +171,8 @@ static void test_reasons(void **state)
     assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 3.1e-04, is above the 2.9e-04"));
     bad.n = 10000000;
     assert_true(takes_half(&bad, "arithmetic fast"));
-    context->precision_by_plan = false; /* accurate was asked for */
+    good.machine.precision_by_plan = false; /* accurate was asked for */
     assert_false(takes_half(&good, ""));
-    context->precision_by_plan = true;
 }
 
 /* Solvers are compared each in its own arithmetic. */
@@ -183,9 +183,9 @@ static void test_rates(void **state)
     mercer_train_options options = options_for("ep4");
     options.memory = (int64_t)200 << 30;
     mrc_plan_request request = request_for(&options);
-    assert_succeeds(context, mrc_make_plan(&fast, &request));
+    assert_succeeds(context, make_plan(context, &fast, &request));
     request.accurate = "asked for";
-    assert_succeeds(context, mrc_make_plan(&slow, &request));
+    assert_succeeds(context, make_plan(context, &slow, &request));
     assert_true(fast.public_plan.flops == slow.public_plan.flops);
     assert_true(fast.public_plan.seconds < slow.public_plan.seconds / 2);
 }

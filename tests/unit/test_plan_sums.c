@@ -3,6 +3,7 @@
  * What plans add up: bytes, flops and seconds to the last one, with a solver whose costs are made up; the cost on ranks,
  * from the costs of a solver.
  */
+#include "support/plans.h"
 #include "support/training.h"
 
 #include "plan/plan.h"
@@ -58,7 +59,7 @@ static mrc_plan_request made_request(const mercer_train_options *options)
         .epochs = 2,
         .all_projections = 5};
     made_caching = (mrc_caching){.block = 3000, .beside = 1234};
-    return (mrc_plan_request){.context = context,
+    return (mrc_plan_request){.machine = mrc_machine_of(context),
                               .options = options,
                               .n = ROWS,
                               .p = CENTERS,
@@ -75,7 +76,7 @@ static mrc_plan_request made_request(const mercer_train_options *options)
 static mercer_status plan_made(mrc_plan *plan, const mrc_plan_request *request)
 {
     memset(plan, 0, sizeof *plan);
-    return mrc_replace_plan(plan, request, &made, "a test");
+    return replace_plan(context, plan, request, &made, "a test");
 }
 
 /* Scratch of the threads, and a batch of m rows with its targets, in bytes: reals and points of these sizes. */
@@ -176,8 +177,7 @@ static void test_time(void **state)
     mercer_train_options options = options_for(NULL);
     mrc_plan_request request = made_request(&options);
     options.memory = (int64_t)1 << 30;
-    mrc_isa isa = context->isa;
-    context->isa = MRC_ISA_AVX2;
+    request.machine.isa = MRC_ISA_AVX2;
     for (int i = 0; i < 4; i++) {
         double threads = request.threads = i == 1 ? 2 : i == 2 ? 8 : 4;
         request.real = i == 3 ? MERCER_F64 : MERCER_F32;
@@ -204,7 +204,6 @@ static void test_time(void **state)
         assert_succeeds(context, plan_made(&plan, &request));
         check_near(seen.problem.effort, efforts[i].effort, 1e-12);
     }
-    context->isa = isa;
 }
 
 static mrc_extent asked;
@@ -216,9 +215,9 @@ static int64_t device_work(mrc_backend *backend, const mrc_extent *work)
     return 100000;
 }
 
-static mrc_capabilities device_capabilities(const mrc_backend *backend)
+static mrc_capabilities device_capabilities(const mrc_backend *backend, bool half)
 {
-    (void)backend;
+    (void)backend, (void)half;
     return (mrc_capabilities){.memory = MRC_CUDA,
                               .rate = 100e12,
                               .rate_double = 30e12,
@@ -246,14 +245,11 @@ static void test_device(void **state)
     fake.ops = &ops;
     made_caching.block = 0, made_cost.set_up.set_up = (mrc_bytes){0, 0};
     request.norm = 1;
-    context->backend = &fake;
-    mercer_status status = plan_made(&plan, &request);
+    request.machine.backend = &fake, request.machine.free_memory = device_room(&fake);
+    assert_succeeds(context, plan_made(&plan, &request));
     mrc_planner first = seen;
     request.real = MERCER_F64;
-    mercer_status again = plan_made(&plan, &request);
-    context->backend = own;
-    assert_succeeds(context, status);
-    assert_succeeds(context, again);
+    assert_succeeds(context, plan_made(&plan, &request));
     assert_true(first.device && first.rate == 100e12 && first.rate_double == 30e12 && first.bandwidth == 3e12);
     assert_true(first.kept_size == 6 && first.problem.effort == 5);
     assert_true(seen.kept_size == 8 && seen.rate == 30e12);
@@ -264,10 +260,7 @@ static void test_device(void **state)
     assert_int_equal(plan.public_plan.bytes,
                      3340 + 100000 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
     ops.work_bytes = NULL; /* a device that holds nothing of its own */
-    context->backend = &fake;
-    again = plan_made(&plan, &request);
-    context->backend = own;
-    assert_succeeds(context, again);
+    assert_succeeds(context, plan_made(&plan, &request));
     assert_int_equal(plan.public_plan.bytes,
                      3340 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
     assert_int_equal(mrc_plan_share(false, 1001), 500);
@@ -297,7 +290,7 @@ static void test_largest(void **state)
         char line[128] = "";
         plan = first;
         request.critical_batch = critical[i];
-        assert_succeeds(context, mrc_refine_plan(&plan, &request));
+        assert_succeeds(context, refine_plan(context, &plan, &request));
         assert_int_equal(plan.public_plan.batch, batch[i]);
         char bytes[MRC_BYTES_TEXT];
         mrc_bytes_text(bytes, 3340 + workspace(4, batch[i], 4, 4, 1));
@@ -308,7 +301,7 @@ static void test_largest(void **state)
     }
     request.critical_batch = 0; /* nothing is left to be halved */
     options.memory = 3340 + workspace(4, 100, 4, 4, 1) - 1;
-    assert_fails(context, mrc_refine_plan(&plan, &request), MERCER_ERROR_MEMORY, "too small");
+    assert_fails(context, refine_plan(context, &plan, &request), MERCER_ERROR_MEMORY, "too small");
 }
 
 /* A wide bandwidth is one of a hundred times the median distance, or more. */
@@ -320,15 +313,15 @@ static void test_width(void **state)
     mrc_plan_request request = made_request(&options);
     for (int wide = 0; wide < 2; wide++) {
         request.spread = wide ? 100 : 99.9;
-        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        assert_succeeds(context, make_plan(context, &plan, &request));
         assert_true((strstr(plan.public_plan.text, "100 times the median") != NULL) == wide);
     }
     request.n = 1, request.p = 1, request.c = 1;
-    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_succeeds(context, make_plan(context, &plan, &request));
     int64_t *const sizes_of[] = {&request.n, &request.p, &request.c};
     for (int i = 0; i < 3; i++) {
         *sizes_of[i] = 0;
-        assert_fails(context, mrc_make_plan(&plan, &request), MERCER_ERROR_SHAPE, "at least one sample");
+        assert_fails(context, make_plan(context, &plan, &request), MERCER_ERROR_SHAPE, "at least one sample");
         *sizes_of[i] = 1;
     }
 }
@@ -355,7 +348,7 @@ static void test_kept_text(void **state)
         request.n = 20000, request.p = cases[i].centers, request.roughness = cases[i].roughness;
         options.projector = cases[i].projector, options.memory = INT64_C(16) << 30;
         if (i != 4) options.epochs = 3; /* all but direct have a use for it */
-        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        assert_succeeds(context, make_plan(context, &plan, &request));
         const char *found = strstr(plan.public_plan.text, cases[i].says);
         assert_that(found && found[strlen(cases[i].says)] == '\n', "%s: %s", cases[i].says, plan.public_plan.text);
         assert_null(strstr(plan.public_plan.text, "polish"));

@@ -280,7 +280,7 @@ static void memory_on(mrc_backend *backend)
     assert_non_null(memory);
     assert_true(backend->context->bytes_now >= before + 1000);
     mercer_matrix view = mrc_view(memory, 10, 100, MERCER_U8), host;
-    view.memory = backend->ops->capabilities(backend).memory;
+    view.memory = mrc_backend_memory(backend);
     assert_succeeds(backend->context, backend->ops->clear(backend, &view));
     assert_succeeds(backend->context, backend->ops->sync(backend));
     assert_succeeds(backend->context, mrc_host_open(backend, &view, &host));
@@ -292,7 +292,7 @@ static void memory_on(mrc_backend *backend)
     assert_succeeds(backend->context, mrc_host_close(backend, &view, &host, false, MERCER_OK));
     backend->ops->free(backend, memory);
     assert_int_equal(backend->context->bytes_now, before);
-    mrc_capabilities can = backend->ops->capabilities(backend);
+    mrc_capabilities can = mrc_backend_capabilities(backend);
     assert_non_null(can.isa);
     assert_true(can.memory == MRC_HOST || can.memory == MRC_CUDA);
     assert_true(backend->ops->free_memory(backend) > 0);

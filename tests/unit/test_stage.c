@@ -14,7 +14,7 @@ static const mercer_dtype types[] = {MERCER_F32, MERCER_F64, MERCER_F16, MERCER_
 static mercer_matrix own_matrix(mrc_backend *backend, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
     mercer_matrix out = mrc_view(NULL, rows, cols, dtype);
-    out.memory = backend->ops->capabilities(backend).memory;
+    out.memory = mrc_backend_memory(backend);
     assert_succeeds(backend->context,
                     backend->ops->alloc(backend, &out.data, rows * cols * mrc_dtype_size(dtype), "a test"));
     assert_succeeds(backend->context, backend->ops->clear(backend, &out));
@@ -52,7 +52,7 @@ static void stage_all(mrc_backend *backend)
             fill(&host, number);
             assert_succeeds(backend->context, backend->ops->stage(backend, &host, &staged));
             assert_true(staged.rows == host.rows && staged.cols == host.cols && staged.dtype == host.dtype);
-            assert_true(staged.rows == 0 || staged.memory == backend->ops->capabilities(backend).memory);
+            assert_true(staged.rows == 0 || staged.memory == mrc_backend_memory(backend));
             if (staged.data != host.data && host.rows > 0) fill(&host, 99); /* the caller's memory is free */
             assert_content(backend, &staged, number);
             if (number > 0 && before.rows > 0 && host.rows > 0) assert_content(backend, &before, number - 1);

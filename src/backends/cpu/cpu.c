@@ -21,8 +21,9 @@ static void destroy(mrc_backend *backend)
     mrc_free(backend->context, cpu);
 }
 
-static mrc_capabilities capabilities(const mrc_backend *backend)
+static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 {
+    (void)half;
     return (mrc_capabilities){.isa = mrc_isa_name(backend->context->isa),
                               .point_dtypes = MRC_ACCEPT_ANY,
                               .memory = MRC_HOST,

@@ -136,17 +136,17 @@ static mercer_status create(mrc_backend *backend)
     return status;
 }
 
-static mrc_capabilities capabilities(const mrc_backend *backend)
+static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 {
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
                               .point_dtypes = MRC_ACCEPT_ANY,
                               .memory = MRC_CUDA,
-                              .rate = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
+                              .rate = half && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
                               .rate_differences = 20e12, /* of an H200: 25 with many features */
                               .bandwidth = 3e12,
-                              .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
-                              .short_from = backend->context->half_precision ? MRC_CUDA_WIDE : 0,
+                              .kept_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .short_from = half ? MRC_CUDA_WIDE : 0,
                               .place = mrc_cuda_of(backend)->place,
                               .stream = mrc_cuda_of(backend)->stream,
                               .device_seconds = mrc_cuda_of(backend)->device_seconds,

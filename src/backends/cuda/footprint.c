@@ -68,7 +68,7 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
     int64_t block = mrc_min(work->rows, BLOCK); /* an upper bound of projectors' blocks */
     int64_t solver = mrc_max(28 * n * n + 512 * n, 16 * block * block + 8 * block);
     int64_t packed = 0;
-    if (backend->context->half_precision) {
+    if (work->half) {
         scratch = mrc_max(scratch, half_bytes(work));
         /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
         packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);

@@ -22,9 +22,9 @@ static void destroy(mrc_backend *backend)
     (void)backend;
 }
 
-static mrc_capabilities capabilities(const mrc_backend *backend)
+static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 {
-    (void)backend;
+    (void)backend, (void)half;
     return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MRC_HOST};
 }
 

@@ -54,7 +54,7 @@ static bool use_block_method(int64_t s, int64_t q)
 /* Where a device multiplies, going on until pairs are exact would take most of the set-up. */
 static bool is_rough(const mrc_centers *centers)
 {
-    return centers->backend->ops->capabilities(centers->backend).memory != MRC_HOST;
+    return mrc_backend_memory(centers->backend) != MRC_HOST;
 }
 
 int64_t mrc_eigensystem_largest(int64_t s, int64_t q)

@@ -161,7 +161,7 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 {
     mrc_backend *backend = self->centers->backend;
     mercer_matrix staged;
-    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     if (!self->x.data)
         MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
     if (!self->y.data)

@@ -128,7 +128,8 @@ static mercer_status choose_projector(mrc_planner *self)
         why = row->suits ? row->suits(self) : NULL;
         if (why) projector = row;
     }
-    if (!projector) return mrc_fail(self->request->context, MERCER_ERROR_UNSUPPORTED, "no projector suits these sizes");
+    if (!projector)
+        return mrc_refuse(self->reason, "projector", MERCER_ERROR_UNSUPPORTED, "no projector suits these sizes");
     self->plan->projector = projector;
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "%s", projector->name);
     mrc_plan_say(self->public_plan, "projector %s: %s\n", projector->name, why);
@@ -176,8 +177,7 @@ static void choose_projector_sizes(mrc_planner *self)
 static bool evaluates_as_fast(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
-    bool fast =
-        self->device && request->gains_by_half && request->context->half_precision && request->real == MERCER_F32;
+    bool fast = self->device && request->gains_by_half && self->half && request->real == MERCER_F32;
     if (!fast || self->options->cache == MERCER_ON) return false;
     double flops = 2 * mrc_problem_features(&self->problem);
     double bytes = mrc_problem_reads(&self->problem, (double)self->problem.real_size, 2);

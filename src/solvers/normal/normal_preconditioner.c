@@ -174,7 +174,7 @@ static mercer_status make_preconditioner(mrc_normal *self)
 
 mercer_dtype mrc_normal_factor_type(const mrc_normal *self)
 {
-    bool floats = self->backend->ops->capabilities(self->backend).float_factors;
+    bool floats = mrc_backend_capabilities(self->backend).float_factors;
     return self->centers->real == MERCER_F32 && floats ? MERCER_F32 : MERCER_F64;
 }
 

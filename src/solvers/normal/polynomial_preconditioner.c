@@ -387,7 +387,7 @@ static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype 
     mrc_backend *backend = centers->backend;
     mercer_dtype real = centers->real;
     int64_t p = centers->p, q = self->q;
-    bool host = backend->ops->capabilities(backend).memory == MRC_HOST;
+    bool host = mrc_backend_memory(backend) == MRC_HOST;
     MRC_TRY(mrc_alloc_zero(centers->context, &self->scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof *self->scale,
                            "eigenvalues of K(Z,Z)"));
     MRC_TRY(mrc_matrix_reserve(backend, &self->k, centers->z.rows, p, stored, "K(Z,Z)"));

@@ -31,7 +31,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
 {
     int64_t begin, shards, first, rows;
-    mrc_memory home = backend->ops->capabilities(backend).memory;
+    mrc_memory home = mrc_backend_memory(backend);
     *out = (mrc_centers){.context = backend->context,
                          .backend = backend,
                          .comm = comm,
@@ -138,7 +138,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c)
 {
-    mrc_capabilities there = centers->backend->ops->capabilities(centers->backend);
+    mrc_capabilities there = mrc_backend_capabilities(centers->backend);
     return centers->real == MERCER_F32 && there.short_from > 0 && c >= there.short_from;
 }
 

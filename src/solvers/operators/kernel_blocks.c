@@ -103,7 +103,7 @@ static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_
     mrc_backend *backend = self->centers->backend;
     mercer_matrix block =
         mrc_view(self->kept[shard].memory, rows, self->centers->shard[shard].rows, self->centers->real);
-    block.memory = backend->ops->capabilities(backend).memory;
+    block.memory = mrc_backend_memory(backend);
     return block;
 }
 
