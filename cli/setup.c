@@ -33,9 +33,10 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
 static int refuse_option(const cli_values *v)
 {
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
+    CLI_OWNED(cli_drop) char *prefix = cli_format("%s: ", mercer_last_error_field(NULL));
     const cli_option *option = cli_find_option(cli_values_command(v), mercer_last_error_field(NULL));
-    return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, message)
-                          : cli_error(CLI_USAGE, "%s", message);
+    const char *rest = strncmp(message, prefix, strlen(prefix)) == 0 ? message + strlen(prefix) : message;
+    return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, rest) : cli_error(CLI_USAGE, "%s", message);
 }
 
 /* What the options of the kernel, the search and the metric can be refused for without data. */

@@ -146,13 +146,13 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
-/* Print the decisions of the search. */
+/* Print the lines of the decisions, unless they say that there was no search. */
 static void say_search(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
     int exists = 1;
     for (int i = 0; mercer_fitting_decision(r->job.fitting, i, &one, &exists) == MERCER_OK && exists; i++)
-        if (one.text[0] != '\0') cli_say(r->v, "%s: %s", one.stage, one.text);
+        if (one.text[0] != '\0' && strcmp(one.value, "none") != 0) cli_say(r->v, "%s: %s", one.stage, one.text);
 }
 
 /* The one plan of this training, shown before it is followed. */

@@ -67,6 +67,17 @@ class Things:
         L.lib.mercer_importance_free(handle)
         return status
 
+    def decision(self, decision):
+        """Of a fit to three rows that is prepared."""
+        handle, exists = C.c_void_p(), C.c_int()
+        rows = np.arange(3.0).reshape(3, 1)
+        data = mercer.Dataset._of_arrays(self.model.context, rows, Y=rows)
+        L.check(L.lib.mercer_fitting_open(C.byref(handle), self.context, data.handle, None), self.context)
+        L.check(L.lib.mercer_fitting_prepare(handle, None), self.context)
+        status = L.lib.mercer_fitting_decision(handle, 0, decision, C.byref(exists))
+        L.lib.mercer_fitting_free(handle)
+        return status
+
     def choose(self, options, report):
         return L.lib.mercer_choose_centers(self.context, self.two, self.points, options, report)
 
@@ -89,6 +100,7 @@ CALLS = {
     "mercer_dataset_arrays": lambda t, s: L.lib.mercer_dataset_from_arrays(C.byref(t.out), t.context, s),
     "mercer_fit_options": lambda t, s: L.lib.mercer_fit(C.byref(t.out), t.context, t.data.handle, s, None),
     "mercer_fit_report": lambda t, s: L.lib.mercer_fit(C.byref(t.out), t.context, t.data.handle, None, s),
+    "mercer_decision": lambda t, s: t.decision(s),
     "mercer_stream_options": lambda t, s: L.lib.mercer_source_from_dataset(L.mercer_source(), t.data.handle, s),
     "mercer_center_options": lambda t, s: t.choose(s, None),
     "mercer_center_report": lambda t, s: t.choose(None, s),

@@ -148,7 +148,7 @@ void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, 
 /* hyperparameters.c and fit_centers.c: the decisions of two stages, also of a plan from sizes. */
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
-/* Adds the lines of the record to the text of a plan. */
+/* Writes the lines of the record before the text of a plan. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
 /* Sets the caller's report. */

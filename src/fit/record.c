@@ -51,10 +51,14 @@ const char *mrc_origin_name(mrc_origin origin)
 
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan)
 {
+    char text[MERCER_PLAN_TEXT];
+    memcpy(text, plan->text, sizeof text);
+    plan->text[0] = 0;
     for (int i = 0; i < self->record.decision_count; i++) {
         const mrc_decision *one = &self->record.decisions[i];
         if (one->text[0]) mrc_plan_say(plan, "%s: %s\n", one->stage, one->text);
     }
+    mrc_plan_say(plan, "%s", text);
 }
 
 void mrc_fit_start_record(mercer_fitting *self)
