@@ -50,7 +50,7 @@ static mercer_status check_options(mrc_center_request *request)
         MRC_TRY(mrc_kernel_check(context, options->kernel));
         MRC_TRY(mrc_check_center_kernel(context, request->method, options->kernel));
     }
-    if (options->memory == 0) options->memory = mercer_free_memory() / 2;
+    if (options->memory == 0) options->memory = mrc_free_memory() / 2;
     return MERCER_OK;
 }
 
@@ -143,7 +143,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
     MRC_TRY(read_request(&request, options));
     if (request.options.labels)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
-    MRC_TRY(check_sizes(&request, dataset->rows, mercer_preprocess_width(preprocess, dataset->features)));
+    MRC_TRY(check_sizes(&request, dataset->rows, mrc_preprocess_width(preprocess, dataset->features)));
     for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
         mrc_part part = mrc_dataset_part(dataset, first);
         MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &part.rows));

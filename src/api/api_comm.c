@@ -216,3 +216,10 @@ int mercer_comm_leave(mercer_comm *comm, int code, const char *text)
 {
     return comm && mrc_comm_leave(comm, code, text ? text : "");
 }
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+void mercer_comm_free(mrc_comm *comm)
+{
+    mrc_comm_free(comm);
+}

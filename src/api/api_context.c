@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: version, status texts, contexts. */
+#include "core/clock.h"
 #include "core/context.h"
 
 #include "api/api_options.h"
@@ -190,4 +191,41 @@ mercer_status mercer_context_wait(mercer_context *context, void *stream)
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     mrc_backend *backend = context->backend;
     return backend->ops->wait ? backend->ops->wait(backend, stream) : MERCER_OK;
+}
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+int mercer_device_count(const char *name)
+{
+    return mrc_device_count(name);
+}
+
+const char *mercer_status_string(mercer_status status)
+{
+    return mrc_status_string(status);
+}
+
+const char *mercer_last_error_field(const mercer_context *context)
+{
+    return mrc_last_error_field(context);
+}
+
+const char *mercer_last_error(const mercer_context *context)
+{
+    return mrc_last_error(context);
+}
+
+const char *mercer_warning(const mercer_context *context, int index, const char **field)
+{
+    return mrc_warning_of(context, index, field);
+}
+
+void mercer_clear_warnings(mercer_context *context)
+{
+    mrc_clear_warnings(context);
+}
+
+int64_t mercer_free_memory(void)
+{
+    return mrc_free_memory();
 }

@@ -234,13 +234,13 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
                                 const mercer_matrix *X, const mercer_matrix *Y, const int32_t *labels)
 {
     mercer_context *context = dataset->context;
-    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
+    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_REAL | 1 << dtype));
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && fitted != dataset->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, the dataset has %lld",
                         (long long)fitted, (long long)dataset->features);
-    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mercer_preprocess_width(preprocess, dataset->features)));
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_preprocess_width(preprocess, dataset->features)));
     if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
     if (!Y) return MERCER_OK;
@@ -383,4 +383,21 @@ mercer_status mercer_column_texts_next(mercer_column_texts *texts, const char *c
 void mercer_column_texts_free(mercer_column_texts *texts)
 {
     mrc_column_texts_free(texts);
+}
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+void mercer_dataset_free(mercer_dataset *dataset)
+{
+    mrc_dataset_free(dataset);
+}
+
+mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+{
+    return mrc_dataset_fingerprint(dataset, out);
+}
+
+mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out)
+{
+    return mrc_dataset_checksum(dataset, out);
 }

@@ -9,6 +9,7 @@
 #include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
 #include "data/dataset.h"
+#include "explain/importance.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -182,7 +183,7 @@ static mercer_status find_radius(const mercer_model *model, mrc_scope *scope, me
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "the model's intervals are for another task");
     MRC_TRY(mrc_scope_alloc(scope, &radius, model->weights.cols, sizeof *radius, "intervals"));
     options->radius = radius;
-    return mercer_model_interval(model, radius, options->interval);
+    return mrc_model_interval(model, radius, options->interval);
 }
 
 mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
@@ -201,7 +202,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
                         (long long)data->outputs, (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
     if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
-    if (!ours.class_shift) ours.class_shift = mercer_model_class_shift(model);
+    if (!ours.class_shift) ours.class_shift = mrc_model_class_shift(model);
     MRC_TRY(check_options(context, &ours));
     MRC_SCOPE(scope, context);
     MRC_TRY(find_radius(model, &scope, &ours));
@@ -273,4 +274,72 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
     if (room < 0) return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld", (long long)room);
     return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);
+}
+
+/* ---- Importance of columns ----------------------------------------------------------------------------------- */
+
+static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
+{
+    MRC_TRY(mrc_check_model_dataset(model, data));
+    if (data->task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
+    if (data->outputs == model->weights.cols) return MERCER_OK;
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
+                    (long long)data->outputs, (long long)model->weights.cols);
+}
+
+mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model, const mercer_dataset *data,
+                                            const mercer_permutation_options *options)
+{
+    mercer_permutation_options ours;
+    if (out) *out = NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_permutation_options), options, "options"));
+    if (ours.repeats < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld, it must not be negative",
+                        (long long)ours.repeats);
+    MRC_TRY(check_targets(model, data));
+    return mrc_importance_measure(out, model, data, &ours);
+}
+
+mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out)
+{
+    if (!importance) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "importance is NULL");
+    mercer_importance_info ours = {.struct_size = sizeof ours,
+                                   .columns = importance->count,
+                                   .names = importance->names,
+                                   .drops = importance->drops,
+                                   .errors = importance->errors,
+                                   .score = importance->score,
+                                   .task = importance->task,
+                                   .rows = importance->rows,
+                                   .repeats = importance->repeats};
+    return mrc_write_struct(importance->context, out, &ours, MRC_STRUCT(mercer_importance_info), "out");
+}
+
+void mercer_importance_free(mercer_importance *importance)
+{
+    mrc_importance_free(importance);
+}
+
+mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
+                                        const mercer_matrix *F, int64_t *count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!data || !values || !count)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", !data ? "data" : values ? "count" : "values");
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "F", F, F->rows, model->weights.cols));
+    MRC_TRY(mrc_check_model_dataset(model, data));
+    return mrc_partial_dependence(model, data, column, values, F, count);
+}
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+void mercer_evaluation_free(mercer_evaluation *self)
+{
+    mrc_evaluation_free(self);
 }

@@ -190,3 +190,10 @@ mercer_status mercer_temperature(mercer_context *context, double *out, const mer
     MRC_TRY(mrc_check_classes(context, labels, scores->rows, scores->cols));
     return mrc_temperature(context, out, scores, labels, weights, NULL);
 }
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+void mercer_fitting_free(mercer_fitting *self)
+{
+    mrc_fitting_free(self);
+}

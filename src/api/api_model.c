@@ -3,7 +3,7 @@
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "features/gradient.h"
+#include "explain/gradient.h"
 #include "kernels/kernel.h"
 #include "model/model.h"
 #include "model/model_file.h"
@@ -192,4 +192,62 @@ const double *mercer_model_target_offset(const mercer_model *model)
 const double *mercer_model_target_scale(const mercer_model *model)
 {
     return model ? model->units.scale : NULL;
+}
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+void mercer_model_free(mercer_model *model)
+{
+    mrc_model_free(model);
+}
+
+mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+{
+    return mrc_model_set_labels(model, labels, count);
+}
+
+mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    return mrc_model_set_feature_names(model, names, count);
+}
+
+mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    return mrc_model_set_target_names(model, names, count);
+}
+
+mercer_status mercer_model_set_note(mercer_model *model, const char *note)
+{
+    return mrc_model_set_note(model, note);
+}
+
+mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
+{
+    return mrc_model_set_schema(model, schema);
+}
+
+mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
+{
+    return mrc_model_set_temperature(model, temperature);
+}
+
+mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift)
+{
+    return mrc_model_set_class_shift(model, shift);
+}
+
+const double *mercer_model_class_shift(const mercer_model *model)
+{
+    return mrc_model_class_shift(model);
+}
+
+mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
+                                         mercer_task task)
+{
+    return mrc_model_set_intervals(model, scores, rows, task);
+}
+
+mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)
+{
+    return mrc_model_interval(model, radius, level);
 }

@@ -98,7 +98,7 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
     mercer_preprocess *copy = NULL;
-    int64_t fitted = mrc_preprocess_features(preprocess), width = mercer_preprocess_width(preprocess, fitted);
+    int64_t fitted = mrc_preprocess_features(preprocess), width = mrc_preprocess_width(preprocess, fitted);
     if (fitted > 0 && width != model->centers.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
                         "preprocess: makes samples of %lld features, the model's centers "
@@ -108,7 +108,7 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, the model has %lld names",
                         (long long)fitted, (long long)mrc_model_features(model));
     if (preprocess) MRC_TRY(mrc_preprocess_copy(&copy, context, preprocess));
-    mercer_preprocess_free(model->preprocess);
+    mrc_preprocess_free(model->preprocess);
     model->preprocess = copy;
     return MERCER_OK;
 }

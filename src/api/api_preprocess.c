@@ -90,8 +90,30 @@ mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const
                         (long long)X->cols, (long long)fitted);
     bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
     MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_size(context, "out", out, X->rows, mercer_preprocess_width(preprocess, X->cols)));
+    MRC_TRY(mrc_check_size(context, "out", out, X->rows, mrc_preprocess_width(preprocess, X->cols)));
     MRC_TRY(mrc_check_apart(context, "out", out, "X", X));
     mrc_preprocess_rows(preprocess, out, X);
     return MERCER_OK;
+}
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype)
+{
+    return mrc_preprocess_auto(format, dtype);
+}
+
+void mercer_preprocess_free(mercer_preprocess *self)
+{
+    mrc_preprocess_free(self);
+}
+
+int64_t mercer_preprocess_width(const mercer_preprocess *self, int64_t features)
+{
+    return mrc_preprocess_width(self, features);
+}
+
+mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
+{
+    return mrc_preprocess_dtype(self, dtype);
 }

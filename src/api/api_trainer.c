@@ -344,3 +344,15 @@ mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *repo
     mrc_trainer_fill_report(trainer);
     return mrc_write_struct(trainer->job.context, report, &trainer->job.report, MRC_STRUCT(mercer_report), "report");
 }
+
+/* ---- Defined in other folders ------------------------------------------------------------------------------------ */
+
+mercer_status mercer_trainer_finish(mrc_trainer *self)
+{
+    return mrc_trainer_finish(self);
+}
+
+const mercer_option *mercer_train_option(int index)
+{
+    return mrc_train_option(index);
+}

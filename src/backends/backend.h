@@ -403,4 +403,7 @@ void mrc_fix_signs(const mercer_matrix *vectors);
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape);
 
+/* The public functions of the same names, without mercer_. */
+int mrc_device_count(const char *name);
+
 #endif

@@ -55,7 +55,7 @@ static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *ma
 static int64_t default_free_memory(mrc_backend *backend)
 {
     (void)backend;
-    return mercer_free_memory();
+    return mrc_free_memory();
 }
 
 static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,

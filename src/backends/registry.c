@@ -117,7 +117,7 @@ void mrc_backend_free(mrc_backend *backend)
     mrc_free(backend->context, backend);
 }
 
-int mercer_device_count(const char *name)
+int mrc_device_count(const char *name)
 {
     int device;
     const mrc_backend_ops *ops = find(name, &device);

@@ -133,8 +133,8 @@ static int compare_rows(const void *a, const void *b)
 static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t count, mrc_scope *scope, mercer_matrix *out)
 {
-    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
-    int64_t width = mercer_preprocess_width(preprocess, dataset->features);
+    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
+    int64_t width = mrc_preprocess_width(preprocess, dataset->features);
     MRC_TRY(mrc_scope_view(scope, out, count, width, dtype, "samples to choose centers from"));
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
@@ -171,10 +171,9 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
 static int64_t count_part(const mrc_center_request *request, const mercer_dataset *dataset,
                           const mercer_preprocess *preprocess)
 {
-    int64_t size = mrc_dtype_size(mercer_preprocess_dtype(preprocess, dataset->dtype)),
-            memory = request->options.memory;
-    int64_t fit = memory / 2 /
-                  mrc_max(1, mercer_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
+    int64_t size = mrc_dtype_size(mrc_preprocess_dtype(preprocess, dataset->dtype)), memory = request->options.memory;
+    int64_t fit =
+        memory / 2 / mrc_max(1, mrc_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
     int64_t useful = request->method == MRC_CENTERS_RPCHOLESKY ? memory / 2 / (request->p * mrc_max(size, 4))
                                                                : mrc_max(KMEANS_LEAST, KMEANS_ROWS * request->p);
     return mrc_min(dataset->rows, mrc_min(fit, useful));

@@ -41,7 +41,7 @@ static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece
     /* At once: messages that are still on their way point into memory that the caller is about to release. After
        leaving, no message is received any more. */
     char text[MRC_ERROR_CHARS];
-    snprintf(text, sizeof text, "%s", mercer_last_error(comm->context));
+    snprintf(text, sizeof text, "%s", mrc_last_error(comm->context));
     mrc_comm_leave(comm, comm->left_code, text);
     return status;
 }
@@ -384,7 +384,7 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
 {
     if (comm->ranks == 1 || comm->broken) return status;
     char text[MRC_ERROR_CHARS / 2] = "", *texts, mine[MRC_ERROR_CHARS];
-    snprintf(mine, sizeof mine, "%s", status == MERCER_OK ? "" : mercer_last_error(comm->context));
+    snprintf(mine, sizeof mine, "%s", status == MERCER_OK ? "" : mrc_last_error(comm->context));
     if (status != MERCER_OK) snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, mine[0] ? mine : "failed");
     MRC_SCOPE(scope, comm->context);
     MRC_TRY(mrc_comm_records(comm, &scope, text, sizeof text, &texts));

@@ -33,7 +33,7 @@ mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int ran
     return MERCER_OK;
 }
 
-void mercer_comm_free(mrc_comm *comm)
+void mrc_comm_free(mrc_comm *comm)
 {
     if (!comm) return;
     mrc_comm_unlink(comm);

@@ -54,7 +54,8 @@ struct mercer_comm {
     mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
 };
 
-MRC_RELEASE(mrc_release_comm, mrc_comm, mercer_comm_free)
+void mrc_comm_free(mrc_comm *comm);
+MRC_RELEASE(mrc_release_comm, mrc_comm, mrc_comm_free)
 /* One rank with S >= 1 shards. */
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
 /* The ranks of a job, by the module of that name ("mpi"). */

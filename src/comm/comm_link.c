@@ -111,7 +111,7 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
     } else if (device < 0) {
         snprintf(self->why_not, sizeof self->why_not, "it does not compute on a GPU");
     } else if (mrc_module_load(comm->context, "nccl", MRC_LINK_SYMBOL, &table) != MERCER_OK) {
-        snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, mercer_last_error(comm->context));
+        snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, mrc_last_error(comm->context));
     } else {
         comm->link->module = table;
         comm->link->module->place(device, self->place, &failure);
@@ -170,7 +170,7 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
     if (why_not[0]) return MERCER_OK;
     mercer_status status = join(comm, device);
     if (status == MERCER_OK || comm->broken || mrc_comm_listen(comm, false) != MERCER_OK) return status;
-    snprintf(why_not, 2 * WHY_CHARS, "%.*s", 2 * WHY_CHARS - 1, mercer_last_error(comm->context));
+    snprintf(why_not, 2 * WHY_CHARS, "%.*s", 2 * WHY_CHARS - 1, mrc_last_error(comm->context));
     return MERCER_OK;
 }
 

@@ -135,7 +135,7 @@ static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
             self->barrier = barrier;
             for (int i = 0; i < ranks; i++) self->all[i] = all[i]->state;
         } else {
-            mercer_comm_free(all[r]);
+            mrc_comm_free(all[r]);
             all[r] = NULL;
         }
     }
@@ -148,8 +148,7 @@ mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *conte
     for (int r = 0; r < ranks; r++) out[r] = NULL;
     for (int r = 0; r < ranks && status == MERCER_OK; r++) {
         status = create_one(&out[r], contexts[r], r, ranks, shards, deadline);
-        if (status != MERCER_OK && r > 0)
-            mrc_fail(contexts[0], status, "rank %d: %s", r, mercer_last_error(contexts[r]));
+        if (status != MERCER_OK && r > 0) mrc_fail(contexts[0], status, "rank %d: %s", r, mrc_last_error(contexts[r]));
     }
     mrc_barrier *barrier = status == MERCER_OK ? mrc_barrier_create(ranks) : NULL;
     if (status == MERCER_OK && !barrier)

@@ -129,7 +129,7 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     status = join(*out);
     if (status == MERCER_OK) return MERCER_OK;
     (*out)->broken = true; /* the other ranks may be in another call */
-    mercer_comm_free(*out);
+    mrc_comm_free(*out);
     *out = NULL;
     return status;
 }

@@ -34,7 +34,7 @@ static int64_t linux_available(void)
     return kib > 0 ? (int64_t)kib * 1024 : -1;
 }
 
-int64_t mercer_free_memory(void)
+int64_t mrc_free_memory(void)
 {
     int64_t available = linux_available();
     if (available > 0) return available;

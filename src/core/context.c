@@ -19,7 +19,7 @@ static const char **field_of(mercer_context *context)
 #define STATUS_AS_CASE(name, value, text) \
     case name: return text;
 
-const char *mercer_status_string(mercer_status status)
+const char *mrc_status_string(mercer_status status)
 {
     switch (status) {
         MERCER_STATUS_LIST(STATUS_AS_CASE)
@@ -36,7 +36,7 @@ mercer_status mrc_fail(mercer_context *context, mercer_status status, const char
     vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
     va_end(arguments);
     *field_of(context) = "";
-    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mercer_status_string(status), text);
+    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mrc_status_string(status), text);
     return status;
 }
 
@@ -47,7 +47,7 @@ mercer_status mrc_blame(mercer_context *context, const char *field, mercer_statu
     return status;
 }
 
-const char *mercer_last_error_field(const mercer_context *context)
+const char *mrc_last_error_field(const mercer_context *context)
 {
     const char *field = context ? context->error_field : thread_field;
     return field ? field : "";
@@ -68,7 +68,7 @@ mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
     return mrc_blame(context, reason->field, mrc_fail(context, reason->status, "%s", reason->text));
 }
 
-const char *mercer_last_error(const mercer_context *context)
+const char *mrc_last_error(const mercer_context *context)
 {
     return context ? context->error : thread_error;
 }
@@ -109,7 +109,7 @@ void mrc_warn(mercer_context *context, const char *field, const char *format, ..
     mrc_log(context, MERCER_LOG_WARNING, "%s", text);
 }
 
-const char *mercer_warning(const mercer_context *context, int index, const char **field)
+const char *mrc_warning_of(const mercer_context *context, int index, const char **field)
 {
     if (field) *field = "";
     if (!context || index < 0 || index >= context->warning_count) return NULL;
@@ -117,7 +117,7 @@ const char *mercer_warning(const mercer_context *context, int index, const char 
     return context->warnings[index].text;
 }
 
-void mercer_clear_warnings(mercer_context *context)
+void mrc_clear_warnings(mercer_context *context)
 {
     if (context) context->warning_count = 0;
 }

@@ -96,4 +96,11 @@ void mrc_log(mercer_context *context, mercer_log_level level, const char *format
         if (mrc_try_status != MERCER_OK) return mrc_try_status; \
     } while (0)
 
+/* The public functions of the same names, without mercer_. */
+const char *mrc_status_string(mercer_status status);
+const char *mrc_last_error_field(const mercer_context *context);
+const char *mrc_last_error(const mercer_context *context);
+const char *mrc_warning_of(const mercer_context *context, int index, const char **field);
+void mrc_clear_warnings(mercer_context *context);
+
 #endif

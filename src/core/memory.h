@@ -67,10 +67,15 @@ void mrc_free_list(mercer_context *context, void *const *list, size_t count);
     {                                           \
         end(*variable);                         \
     }
-MRC_RELEASE(mrc_release_dataset, mercer_dataset, mercer_dataset_free)
-MRC_RELEASE(mrc_release_preprocess, mercer_preprocess, mercer_preprocess_free)
-MRC_RELEASE(mrc_release_model, mercer_model, mercer_model_free)
-MRC_RELEASE(mrc_release_fitting, mercer_fitting, mercer_fitting_free)
+/* Of other folders; named here because every folder releases what it owns. */
+void mrc_model_free(mercer_model *model);
+void mrc_fitting_free(mercer_fitting *self);
+void mrc_dataset_free(mercer_dataset *dataset);
+void mrc_preprocess_free(mercer_preprocess *self);
+MRC_RELEASE(mrc_release_dataset, mercer_dataset, mrc_dataset_free)
+MRC_RELEASE(mrc_release_preprocess, mercer_preprocess, mrc_preprocess_free)
+MRC_RELEASE(mrc_release_model, mercer_model, mrc_model_free)
+MRC_RELEASE(mrc_release_fitting, mercer_fitting, mrc_fitting_free)
 
 /*
  * What a function takes for the time of a call: released when it returns, whichever way it does.

@@ -21,7 +21,7 @@ void mrc_parts_free(mercer_context *context, mrc_parts *parts)
     *parts = (mrc_parts){0};
 }
 
-void mercer_dataset_free(mercer_dataset *dataset)
+void mrc_dataset_free(mercer_dataset *dataset)
 {
     if (!dataset) return;
     mercer_context *context = dataset->context;

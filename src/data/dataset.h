@@ -59,7 +59,7 @@ struct mercer_dataset {
     const char *schema;               /* of the table that features were made of (data/schema); NULL: none */
     int64_t left_out;                 /* rows of the file that have no target */
 
-    /* The memory of the views above; released by mercer_dataset_free, but for maps, parts and computed samples that are
+    /* The memory of the views above; released by mrc_dataset_free, but for maps, parts and computed samples that are
        another dataset's. */
     bool borrowed;
     bool spilled; /* x_map is a temporary file: what has been read of it is given back to the system */
@@ -149,5 +149,9 @@ const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, cha
 
 /* fingerprint.c: of samples that take more than `most` bytes, blocks spread over them stand for all. */
 mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint64_t *out);
+
+/* The public functions of the same names, without mercer_. */
+mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
+mercer_status mrc_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);
 
 #endif

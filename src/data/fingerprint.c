@@ -115,12 +115,12 @@ mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint
     return MERCER_OK;
 }
 
-mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
 {
     return mrc_dataset_hash(dataset, WHOLE_BYTES, out);
 }
 
-mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out)
+mercer_status mrc_dataset_checksum(const mercer_dataset *dataset, uint64_t *out)
 {
     return mrc_dataset_hash(dataset, INT64_MAX, out);
 }

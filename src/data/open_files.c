@@ -17,7 +17,7 @@ mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const 
 
 mrc_budget mrc_budget_of(const mercer_dataset_options *options)
 {
-    return (mrc_budget){.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2,
+    return (mrc_budget){.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2,
                         .spill = options->spill,
                         .copies = options->mapping == MERCER_OFF};
 }

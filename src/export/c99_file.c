@@ -227,7 +227,7 @@ static mercer_status put_model(mrc_c99_job *job)
     const mercer_model *model = job->model;
     const mrc_units *units = &model->units;
     const mrc_curve *curve = &units->curve;
-    const double *shift = mercer_model_class_shift(model);
+    const double *shift = mrc_model_class_shift(model);
     int64_t c = model->weights.cols;
     bool classes = has_classes(model);
     for (job->member = 0; job->member < model->member_count; job->member++)

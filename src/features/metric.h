@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Given metrics of a kernel of the L2 distance: r^2 = (x - z) M (x - z)'. A metric is stored as the linear map A with
+ * features: metrics that a caller gives, as maps of the points.
+ *
+ * A metric of a kernel of the L2 distance: r^2 = (x - z) M (x - z)'. A metric is stored as the linear map A with
  * M = A A', so that |x A - z A| is the distance (data/prepare/linear_map.h). M is full, or given by weights w:
- * M = diag(w), A = diag(sqrt(w)). The weights of other norms are converted before (fit/prepare.c).
+ * M = diag(w), A = diag(sqrt(w)). The weights of other norms are converted before (fit/fit_kernel.c).
  */
 #ifndef MRC_FEATURES_METRIC_H
 #define MRC_FEATURES_METRIC_H

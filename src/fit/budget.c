@@ -26,7 +26,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     mercer_comm *comm = self->request->options.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
     self->on_device = mrc_backend_memory(backend) != MRC_HOST;
-    self->memory = self->request->options.memory > 0 ? self->request->options.memory : mercer_free_memory() / 2;
+    self->memory = self->request->options.memory > 0 ? self->request->options.memory : mrc_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
     MRC_TRY(mercer_comm_query(comm, &info));
@@ -63,7 +63,7 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
 {
     const mercer_dataset *held = self->validation;
     if (!held || !self->watched) return 0;
-    mercer_dtype dtype = mercer_preprocess_dtype(self->applied, held->dtype);
+    mercer_dtype dtype = mrc_preprocess_dtype(self->applied, held->dtype);
     int64_t row =
         mrc_fit_width(self) * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
     return mrc_min(held->rows, self->memory / 4 / row + 1);

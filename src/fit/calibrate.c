@@ -100,7 +100,7 @@ static mercer_status shift_classes(mercer_fitting *self)
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &shift, self->info.outputs, sizeof *shift, "shifts of classes"));
     mrc_fit_class_shift(self, mercer_model_temperature(self->model, NULL), shift);
-    return mercer_model_set_class_shift(self->model, shift);
+    return mrc_model_set_class_shift(self->model, shift);
 }
 
 /* The temperature for `scores`, those of a dataset in memory. */
@@ -114,7 +114,7 @@ static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset
     MRC_TRY(mrc_fit_population_weights(self, of, &scope, &weights));
     MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, of->labels, weights, logs));
     if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
-    MRC_TRY(mercer_model_set_temperature(self->model, self->report.temperature));
+    MRC_TRY(mrc_model_set_temperature(self->model, self->report.temperature));
     return shift_classes(self);
 }
 
@@ -196,7 +196,7 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of,
         }
         fill_table(list, n, mrc_row(&scores, j), m);
     }
-    return mercer_model_set_intervals(self->model, &scores, effective, of->task);
+    return mrc_model_set_intervals(self->model, &scores, effective, of->task);
 }
 
 /* ---- On the validation set --------------------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mer
 static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data, bool shared)
 {
     int64_t first;
-    MRC_TRY(make_room(self, data->rows, shared, mercer_preprocess_dtype(self->applied, data->dtype), &first));
+    MRC_TRY(make_room(self, data->rows, shared, mrc_preprocess_dtype(self->applied, data->dtype), &first));
     if (self->centers.rows == 0) return MERCER_OK;
     return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
 }

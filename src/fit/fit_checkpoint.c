@@ -58,7 +58,7 @@ static void save(void *user, bool now)
     const mrc_metadata metadata[] = {{"search", text}};
     if (mrc_tensor_file_write(self->context, self->request->train.checkpoint, tensors, 3, metadata, 1) != MERCER_OK)
         mrc_warn(self->context, "checkpoint", "no checkpoint of the search can be written: %s",
-                 mercer_last_error(self->context));
+                 mrc_last_error(self->context));
     self->search_saved = mrc_seconds();
 }
 

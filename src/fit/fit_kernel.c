@@ -6,6 +6,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "kernels/table.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info)
 {
     if (options->preprocess && strcmp(options->preprocess, "auto") != 0) return options->preprocess;
-    return mercer_preprocess_auto(info->format, info->dtype);
+    return mrc_preprocess_auto(info->format, info->dtype);
 }
 
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info)
@@ -67,8 +68,8 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
                                       const mercer_preprocess *preprocess, int64_t memory, double *out)
 {
     enum { MOST = 2000 };
-    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, data->dtype);
-    int64_t n = data->rows, rows[MOST], d = mercer_preprocess_width(preprocess, data->features);
+    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, data->dtype);
+    int64_t n = data->rows, rows[MOST], d = mrc_preprocess_width(preprocess, data->features);
     int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), memory / 2));
     char digits[32];
     mercer_matrix X;
@@ -84,7 +85,7 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
 
 int64_t mrc_fit_width(const mercer_fitting *self)
 {
-    return mercer_preprocess_width(self->applied, self->info.features);
+    return mrc_preprocess_width(self->applied, self->info.features);
 }
 
 /* Weights w in another norm, r^p = sum_k w_k |x_k - z_k|^p, scale by w^(1/p); those of norm 2, which the preprocessing
@@ -149,7 +150,7 @@ static mercer_status inherit(mercer_fitting *self)
     if (outer->applied) MRC_TRY(mrc_preprocess_copy(&self->preprocess, self->context, outer->applied));
     self->applied = self->preprocess;
     self->kernel = outer->kernel;
-    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
 
@@ -215,7 +216,7 @@ static mercer_status load_model(mercer_fitting *self)
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, before ? before : &self->kernel, self->report.kernel,
                                  sizeof self->report.kernel, NULL));
-    self->report.points = mercer_preprocess_dtype(self->applied, self->info.dtype);
+    self->report.points = mrc_preprocess_dtype(self->applied, self->info.dtype);
     self->report.centers = mercer_model_size(self->model);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s",
              self->model_borrowed ? "given" : "checkpoint");
@@ -248,7 +249,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
     MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &self->report.folded));
-    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
 
@@ -287,12 +288,12 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
     self->centers = (mercer_matrix){0};
     MRC_TRY(status);
     MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
-    if (info->labels) MRC_TRY(mercer_model_set_labels(self->model, info->labels, info->outputs));
+    if (info->labels) MRC_TRY(mrc_model_set_labels(self->model, info->labels, info->outputs));
     MRC_TRY(mrc_fit_set_units(self));
-    if (info->schema) MRC_TRY(mercer_model_set_schema(self->model, info->schema));
-    if (info->feature_names) MRC_TRY(mercer_model_set_feature_names(self->model, info->feature_names, info->features));
+    if (info->schema) MRC_TRY(mrc_model_set_schema(self->model, info->schema));
+    if (info->feature_names) MRC_TRY(mrc_model_set_feature_names(self->model, info->feature_names, info->features));
     if (info->target_names)
-        MRC_TRY(mercer_model_set_target_names(self->model, info->target_names, info->labels ? 1 : info->outputs));
+        MRC_TRY(mrc_model_set_target_names(self->model, info->target_names, info->labels ? 1 : info->outputs));
     return MERCER_OK;
 }
 
@@ -318,7 +319,7 @@ mercer_status mrc_fit_read_validation(mercer_fitting *self)
     mercer_context *context = self->context;
     const mercer_dataset *held = self->validation;
     if (!self->watched) return MERCER_OK;
-    mercer_dtype real = mrc_fit_target_type(self), dtype = mercer_preprocess_dtype(self->applied, held->dtype);
+    mercer_dtype real = mrc_fit_target_type(self), dtype = mrc_preprocess_dtype(self->applied, held->dtype);
     int64_t m = mrc_fit_validation_rows(self), d = mrc_fit_width(self), c = held->outputs, *rows;
     mercer_matrix *x = &self->validation_x, *y = &self->validation_y;
     double *weights;

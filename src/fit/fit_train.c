@@ -139,10 +139,10 @@ static void warn_if_rounded(const mercer_fitting *self)
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->record.resumes)) {
-        MRC_TRY(mercer_model_set_temperature(self->model, 0));
-        MRC_TRY(mercer_model_set_class_shift(self->model, NULL));
+        MRC_TRY(mrc_model_set_temperature(self->model, 0));
+        MRC_TRY(mrc_model_set_class_shift(self->model, NULL));
     }
-    return mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);
+    return mrc_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);
 }
 
 mercer_status mrc_stage_train(mercer_fitting *self)

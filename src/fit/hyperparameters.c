@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
-#include "features/gradient.h"
+#include "explain/gradient.h"
 #include "features/metric.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -183,7 +183,7 @@ static mercer_status take_result(mercer_fitting *self)
     bool none = mrc_fit_has_no_ridge(self->request), given = self->record.ridge > 0 || none;
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
     found->preprocess = NULL;
-    report->points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    report->points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
     if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
     if (given && !(found->error <= RIDGE_LOSS * found->better_error))

@@ -104,7 +104,7 @@ static char *training_note(const mercer_fitting *self)
 mercer_status mrc_fit_write_note(const mercer_fitting *self)
 {
     char *note = training_note(self);
-    mercer_status status = note ? mercer_model_set_note(self->model, note)
+    mercer_status status = note ? mrc_model_set_note(self->model, note)
                                 : mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the model's note");
     free(note);
     return status;

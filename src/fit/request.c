@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The request of a fit: the caller's options, copied and checked once. Whatever can be said without data is said here;
- * mercer_last_error_field names the option that was refused.
+ * mrc_last_error_field names the option that was refused.
  */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
 #include "core/matrix.h"
-#include "features/gradient.h"
+#include "explain/gradient.h"
 #include "features/metric.h"
 #include "plan/plan.h"
 

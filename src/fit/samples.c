@@ -320,8 +320,8 @@ static mercer_status agree_on_data(const mercer_fitting *self)
 {
     uint64_t prints[2] = {0, 0};
     if (!self->request->options.comm) return MERCER_OK;
-    MRC_TRY(mercer_dataset_fingerprint(self->data, &prints[0]));
-    if (self->validation) MRC_TRY(mercer_dataset_fingerprint(self->validation, &prints[1]));
+    MRC_TRY(mrc_dataset_fingerprint(self->data, &prints[0]));
+    if (self->validation) MRC_TRY(mrc_dataset_fingerprint(self->validation, &prints[1]));
     return mercer_comm_agree(self->request->options.comm, "other data", prints, sizeof prints);
 }
 

@@ -126,21 +126,21 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     return MERCER_OK;
 }
 
-void mercer_fitting_free(mercer_fitting *self)
+void mrc_fitting_free(mercer_fitting *self)
 {
     if (!self) return;
     mercer_context *context = self->context;
     mercer_trainer_free(self->trainer);
     mercer_source_free(&self->source);
-    if (!self->model_borrowed) mercer_model_free(self->model);
-    mercer_preprocess_free(self->preprocess);
+    if (!self->model_borrowed) mrc_model_free(self->model);
+    mrc_preprocess_free(self->preprocess);
     mrc_units_clear(&self->units, context);
     mrc_search_state_free(&self->search, context);
-    for (int64_t m = 1; m < MERCER_MEMBERS; m++) mercer_fitting_free(self->members[m]);
-    mercer_preprocess_free(self->found.preprocess);
+    for (int64_t m = 1; m < MERCER_MEMBERS; m++) mrc_fitting_free(self->members[m]);
+    mrc_preprocess_free(self->found.preprocess);
     MRC_FREE_ALL(context, self->class_factors, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights, self->plan, (void *)self->request);
     mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) mercer_dataset_free(parts[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) mrc_dataset_free(parts[i]);
     mrc_free(context, self);
 }

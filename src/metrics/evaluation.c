@@ -58,7 +58,7 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
     return MERCER_OK;
 }
 
-void mercer_evaluation_free(mercer_evaluation *self)
+void mrc_evaluation_free(mercer_evaluation *self)
 {
     if (!self) return;
     mrc_scope_close(&self->held);

@@ -75,7 +75,8 @@ mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, i
 /* Arguments have been checked. */
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                     const mercer_evaluation_options *options);
-MRC_RELEASE(mrc_release_evaluation, mercer_evaluation, mercer_evaluation_free)
+void mrc_evaluation_free(mercer_evaluation *self);
+MRC_RELEASE(mrc_release_evaluation, mercer_evaluation, mrc_evaluation_free)
 mercer_status mrc_evaluation_add(mercer_evaluation *self, const mercer_matrix *F, const mercer_matrix *Y,
                                  const int32_t *labels, const double *weights);
 

@@ -23,7 +23,7 @@
 #define MOST_SHIFT 1e4
 #define ROUNDING   1e-6 /* by which a sum of probabilities may exceed 1 */
 
-mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
+mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (temperature != 0 && !mrc_in_range(temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
@@ -33,7 +33,7 @@ mercer_status mercer_model_set_temperature(mercer_model *model, double temperatu
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift)
+mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     double *memory = NULL;
@@ -51,7 +51,7 @@ mercer_status mercer_model_set_class_shift(mercer_model *model, const double *sh
     return MERCER_OK;
 }
 
-const double *mercer_model_class_shift(const mercer_model *model)
+const double *mrc_model_class_shift(const mercer_model *model)
 {
     return model ? model->calibration.shift : NULL;
 }
@@ -88,8 +88,7 @@ static mercer_status check_scores(const mercer_model *model, const mercer_matrix
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
-                                         mercer_task task)
+mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mrc_calibration *own = &model->calibration;
@@ -106,7 +105,7 @@ mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matri
     return MERCER_OK;
 }
 
-mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)
+mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");

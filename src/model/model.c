@@ -50,11 +50,11 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
     return MERCER_OK;
 }
 
-void mercer_model_free(mercer_model *model)
+void mrc_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
-    for (int64_t m = 1; m < model->member_count; m++) mercer_model_free(model->members[m]);
+    for (int64_t m = 1; m < model->member_count; m++) mrc_model_free(model->members[m]);
     mrc_model_unplace(model);
     if (model->map.data) {
         mrc_unmap(&model->map);
@@ -62,7 +62,7 @@ void mercer_model_free(mercer_model *model)
         MRC_FREE_ALL(context, model->origin, model->weights.data, model->centers.data);
     }
     mrc_units_clear(&model->units, context);
-    mercer_preprocess_free(model->preprocess);
+    mrc_preprocess_free(model->preprocess);
     MRC_FREE_ALL(context, (void *)model->labels, (void *)model->feature_names, (void *)model->target_names, model->note,
                  model->calibration.shift, model->calibration.scores, model->schema, model->plan, model);
 }
@@ -110,7 +110,7 @@ static mercer_status replace_names(mercer_model *model, const char ***list, cons
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t outputs = model->weights.cols;
@@ -124,7 +124,7 @@ mercer_status mercer_model_set_labels(mercer_model *model, const char *const *la
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t features = mrc_model_features(model);
@@ -134,7 +134,7 @@ mercer_status mercer_model_set_feature_names(mercer_model *model, const char *co
     return replace_names(model, &model->feature_names, names, count, "name");
 }
 
-mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t outputs = model->weights.cols;
@@ -162,13 +162,13 @@ static mercer_status replace_text(mercer_model *model, char **to, const char *te
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_note(mercer_model *model, const char *note)
+mercer_status mrc_model_set_note(mercer_model *model, const char *note)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     return replace_text(model, &model->note, note, "note");
 }
 
-mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
+mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
 {
     mrc_schema *parsed = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -111,4 +111,16 @@ void mrc_model_unplace(mercer_model *model);
    ranks. */
 mercer_status mrc_model_find_origin(mercer_model *model);
 
+/* The public functions of the same names, without mercer_. */
+mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
+mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
+mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
+mercer_status mrc_model_set_note(mercer_model *model, const char *note);
+mercer_status mrc_model_set_schema(mercer_model *model, const char *schema);
+mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
+mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);
+const double *mrc_model_class_shift(const mercer_model *model);
+mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task);
+mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level);
+
 #endif

@@ -33,7 +33,7 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 {
     char text[MRC_ERROR_CHARS];
     if (status == MERCER_OK) return status;
-    snprintf(text, sizeof text, "%s", mercer_last_error(self->context));
+    snprintf(text, sizeof text, "%s", mrc_last_error(self->context));
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     return mrc_fail(self->context, status == MERCER_ERROR_MEMORY ? status : MERCER_ERROR_FORMAT, "%s: %s: %s",
@@ -313,12 +313,12 @@ static mercer_status read_calibration(const model_reader *self)
     const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
     if (mrc_tensor_file_metadata(self->file, "temperature")) {
         MRC_TRY(read_scalar(self, "temperature", MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST, &value));
-        MRC_TRY(inside(self, "temperature", mercer_model_set_temperature(self->model, value)));
+        MRC_TRY(inside(self, "temperature", mrc_model_set_temperature(self->model, value)));
     }
     if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
         if (version_of(self) < SHIFT) return wrong(self, "it shifts classes, which its format_version does not know");
         MRC_TRY(read_tensor(self, "classes.shift", 1, self->model->weights.cols, MRC_ACCEPT_F64, &scores));
-        MRC_TRY(inside(self, "classes.shift", mercer_model_set_class_shift(self->model, scores.data)));
+        MRC_TRY(inside(self, "classes.shift", mrc_model_set_class_shift(self->model, scores.data)));
     }
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
@@ -326,7 +326,7 @@ static mercer_status read_calibration(const model_reader *self)
     MRC_TRY(read_scalar(self, "interval_rows", 1, MRC_INTERVAL_ROWS_MOST, &value));
     MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
     mercer_task task = strcmp(kind, "classes") == 0 ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
-    return inside(self, "intervals", mercer_model_set_intervals(self->model, &scores, value, task));
+    return inside(self, "intervals", mrc_model_set_intervals(self->model, &scores, value, task));
 }
 
 /* A reader that does not know it would take cells for features: files that have it say so. */
@@ -335,7 +335,7 @@ static mercer_status read_schema(const model_reader *self)
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");
     if (!schema) return MERCER_OK;
     if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not know");
-    MRC_TRY(inside(self, "schema", mercer_model_set_schema(self->model, schema)));
+    MRC_TRY(inside(self, "schema", mrc_model_set_schema(self->model, schema)));
     if (self->model->fills_gaps && version_of(self) < GAPS)
         return wrong(self, "its schema fills gaps, which its format_version does not know");
     if (self->model->reads_notations && version_of(self) < NOTATIONS)
@@ -390,13 +390,13 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_units(self));
     MRC_TRY(read_curve(self));
     MRC_TRY(read_preprocess(self));
-    MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mercer_model_set_labels));
-    MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mercer_model_set_feature_names));
-    MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mercer_model_set_target_names));
+    MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mrc_model_set_labels));
+    MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mrc_model_set_feature_names));
+    MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mrc_model_set_target_names));
     MRC_TRY(read_calibration(self));
     MRC_TRY(read_schema(self));
     MRC_TRY(read_members(self));
-    return note ? mercer_model_set_note(self->model, note) : MERCER_OK;
+    return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
 }
 
 /* The rows of this rank. */

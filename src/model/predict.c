@@ -85,7 +85,7 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, cons
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     mercer_dtype result = F ? F->dtype : model->weights.dtype;
-    out->dtype = mercer_preprocess_dtype(model->preprocess, X->dtype);
+    out->dtype = mrc_preprocess_dtype(model->preprocess, X->dtype);
     bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
     single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
     if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;

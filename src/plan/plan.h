@@ -77,4 +77,7 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
    memory. Every rank calls it. */
 mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each);
 
+/* The public functions of the same names, without mercer_. */
+const mercer_option *mrc_train_option(int index);
+
 #endif

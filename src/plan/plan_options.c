@@ -78,7 +78,7 @@ static const option_row *row_at(int index)
     return index >= 0 && (size_t)index < sizeof rows / sizeof *rows ? &rows[index] : NULL;
 }
 
-const mercer_option *mercer_train_option(int index)
+const mercer_option *mrc_train_option(int index)
 {
     const option_row *row = row_at(index);
     return row ? &row->option : NULL;

@@ -418,6 +418,6 @@ mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out
     if (status == MERCER_OK) status = mrc_search_finish(&self, &best);
     if (status == MERCER_OK) status = mrc_search_keep(&self, &best);
     mrc_free(task->context, self.split.rows);
-    mercer_preprocess_free(self.points.preprocess);
+    mrc_preprocess_free(self.points.preprocess);
     return status;
 }

@@ -19,7 +19,7 @@ enum { BLOCK = 1024 };
 
 static mercer_status number_columns(mrc_search_points *self)
 {
-    int64_t d = mercer_preprocess_width(self->preprocess, self->features);
+    int64_t d = mrc_preprocess_width(self->preprocess, self->features);
     MRC_TRY(mrc_scope_alloc(self->scope, &self->feature, 2 * d, sizeof *self->feature, "columns of the search"));
     self->width = 0;
     for (int64_t k = 0; k < d; k++) self->feature[self->width++] = k;

@@ -182,7 +182,7 @@ static int skip(void *user, int64_t rows)
 
 static const char *last_error(void *user)
 {
-    return mercer_last_error(((device_source *)user)->backend->context);
+    return mrc_last_error(((device_source *)user)->backend->context);
 }
 
 static void release(void *user)

@@ -76,7 +76,7 @@ void mrc_trainer_free(mrc_trainer *self)
 {
     if (!self) return;
     tear_down(self);
-    mercer_comm_free(self->own_comm);
+    mrc_comm_free(self->own_comm);
     mrc_free(self->job.context, self->job.spectrum);
     mrc_free(self->job.context, self);
 }
@@ -406,7 +406,7 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     mrc_job *job = &self->job;
     const mercer_source *source = job->stream.source;
     char why[MRC_ERROR_CHARS];
-    snprintf(why, sizeof why, "%s", mercer_last_error(job->context));
+    snprintf(why, sizeof why, "%s", mrc_last_error(job->context));
     if (!row) memcpy(self->accurate, why, sizeof why);
     self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
     tear_down(self);
@@ -502,7 +502,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
     return job->report.projections > before ? publish(job) : MERCER_OK;
 }
 
-mercer_status mercer_trainer_finish(mrc_trainer *self)
+mercer_status mrc_trainer_finish(mrc_trainer *self)
 {
     if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!self->job.ready) return MERCER_OK;

@@ -146,4 +146,7 @@ mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *
                                      mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source));
 void mrc_trainer_drop_samples(mrc_trainer *trainer);
 
+/* The public functions of the same names, without mercer_. */
+mercer_status mrc_trainer_finish(mrc_trainer *self);
+
 #endif

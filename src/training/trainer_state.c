@@ -152,7 +152,7 @@ static void tell_failure(mrc_trainer *self, bool failed)
     if (failed && !self->keep_failed)
         mrc_warn(self->job.context, "checkpoint",
                  "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
-                 self->job.samples, mercer_last_error(self->job.context));
+                 self->job.samples, mrc_last_error(self->job.context));
     if (!failed && self->keep_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
                 self->job.samples);

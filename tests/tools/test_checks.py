@@ -195,6 +195,13 @@ class Names(Tree):
         self.write("src/core/probe.c", "static void helper(void)\n{\n}\nvoid mrc_helper(void)\n{\n}\n")
         self.assert_ok("check-names")
 
+    def test_public_functions(self):
+        self.write("src/core/probe.c", "\nvoid mercer_helper(void)\n{\n}\n")
+        self.assert_wrong("check-names", "src/core/probe.c:2: mercer_helper()")
+        self.write("src/core/probe.c", "void mrc_helper(void)\n{\n}\n")
+        self.write("src/api/api_probe.c", "void mercer_helper(void)\n{\n}\n")
+        self.assert_ok("check-names")
+
     def test_micro_kernels(self):
         self.write("src/backends/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
         self.assert_ok("check-names")

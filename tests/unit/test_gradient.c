@@ -5,7 +5,7 @@
  */
 #include "support/backends.h"
 
-#include "features/gradient.h"
+#include "explain/gradient.h"
 #include "kernels/table.h"
 #include "support/data.h"
 #include "support/kernel_table.h"

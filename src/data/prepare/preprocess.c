@@ -101,7 +101,7 @@ mercer_status mrc_preprocess_set_map(mercer_preprocess *self, int64_t features, 
     return MERCER_OK;
 }
 
-void mercer_preprocess_free(mercer_preprocess *self)
+void mrc_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
@@ -129,12 +129,12 @@ int64_t mrc_preprocess_features(const mercer_preprocess *self)
     return !self ? 0 : self->map ? self->map->features : self->features;
 }
 
-int64_t mercer_preprocess_width(const mercer_preprocess *self, int64_t features)
+int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features)
 {
     return self && self->map ? self->map->width : features;
 }
 
-mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
+mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
 {
     if (mrc_preprocess_is_identity(self)) return dtype;
     return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
@@ -341,7 +341,7 @@ static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x,
 void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients)
 {
-    int64_t width = mercer_preprocess_width(self, x->cols);
+    int64_t width = mrc_preprocess_width(self, x->cols);
     for (int64_t i = 0; i < x->rows; i++)
         for (int64_t l = 0; l < c; l++)
             pull_back_one(self, x, i, (const double *)mrc_row(mapped, i) + l * width,

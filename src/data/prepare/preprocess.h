@@ -93,7 +93,7 @@ int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
 /* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);
-/* out = the preprocessed rows of x; of the type that mercer_preprocess_dtype tells, or f32 or f64. Shapes have been
+/* out = the preprocessed rows of x; of the type that mrc_preprocess_dtype tells, or f32 or f64. Shapes have been
    checked. Any thread; never fails, never allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
 /* As mrc_dataset_fetch, with x of another type too and preprocessed. Arguments have been checked. */
@@ -114,5 +114,10 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
                           double *deviation);
 /* The same of a dataset's targets, one-hot for classes; of computed samples the first 4096 stand for all. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
+
+/* The public functions of the same names, without mercer_. */
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
+int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features);
+mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype);
 
 #endif

@@ -195,7 +195,7 @@ static const entry entries[] = {
     {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
 };
 
-const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype)
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
 {
     if (dtype == MERCER_U8) return "scale";
     const mrc_format *of = format ? mrc_format_find(format) : NULL;
@@ -214,7 +214,7 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     *out = NULL;
     if (strcmp(spec, "auto") == 0) {
         if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing auto needs data: dataset is NULL");
-        spec = mercer_preprocess_auto(data->format, data->dtype);
+        spec = mrc_preprocess_auto(data->format, data->dtype);
     }
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
     mrc_preprocess_kind kind = entries[index].kind;

@@ -30,7 +30,7 @@ static void close_builder(builder *self)
 {
     mrc_cells_close(&self->cells);
     mrc_schema_free(self->schema);
-    mercer_dataset_free(self->dataset);
+    mrc_dataset_free(self->dataset);
     mrc_scope_close(&self->scope);
 }
 

@@ -356,7 +356,7 @@ double mrc_data_stream_unevenness(const mercer_source *source)
 
 static const char *last_error(void *user)
 {
-    return mercer_last_error(((data_stream *)user)->context);
+    return mrc_last_error(((data_stream *)user)->context);
 }
 
 static void release(void *user)
@@ -402,7 +402,7 @@ static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
     if (!wants_thread(self, prefetch)) return MERCER_OK;
     mercer_status status = mrc_background_start(&self->background, self->context, make_chunk, self);
     if (status != MERCER_ERROR_UNSUPPORTED || prefetch == MERCER_ON) return status;
-    mrc_warn(self->context, "memory", "%s; samples are read when they are needed", mercer_last_error(self->context));
+    mrc_warn(self->context, "memory", "%s; samples are read when they are needed", mrc_last_error(self->context));
     return MERCER_OK;
 }
 
@@ -450,8 +450,8 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->threads = options->threads > 1 ? options->threads : 1;
     self->samples = stream->samples ? stream->samples : data->rows;
     self->names_rows = !stream->augment && self->samples == data->rows;
-    self->x_dtype = mercer_preprocess_dtype(stream->preprocess, data->dtype);
-    self->width = mercer_preprocess_width(stream->preprocess, data->features);
+    self->x_dtype = mrc_preprocess_dtype(stream->preprocess, data->dtype);
+    self->width = mrc_preprocess_width(stream->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
     MRC_TRY(build(self, stream));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * features: gradients of models, and metrics.
+ * explain: what a model's predictions depend on.
  *
- *   gradient.h   gradients of a model's outputs in its samples
- *   metric.h     given metrics, checked; a metric becomes a linear map of the points
+ *   gradient.h     gradients of a model's outputs in its samples
+ *   importance.h   permutation importance of the columns of a table, partial dependence
  */
-#ifndef MRC_FEATURES_GRADIENT_H
-#define MRC_FEATURES_GRADIENT_H
+#ifndef MRC_EXPLAIN_GRADIENT_H
+#define MRC_EXPLAIN_GRADIENT_H
 
 #include "backends/backend.h"
 #include "model/model.h"

@@ -16,7 +16,7 @@
  *
  * Among ranks each shard of the centers gives sums of its own, which are added up in the tree of all sums over shards.
  */
-#include "features/gradient.h"
+#include "explain/gradient.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public: which columns of a table a model's predictions depend on.
+ * Which columns of a table a model's predictions depend on.
  *
  * A column of the table is all its features: levels of a category, the sign of a missing value. Without a schema a
  * feature is a column.
@@ -13,7 +13,8 @@
  * Both go through the rows in blocks. Cost: columns x repetitions predictions of all rows; points predictions of at
  * most DEPENDENCE_ROWS rows.
  */
-#include "api/api_options.h"
+#include "explain/importance.h"
+
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
@@ -29,16 +30,6 @@
 #include <string.h>
 
 enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_ROWS = 512 };
-
-struct mercer_importance {
-    mercer_context *context;
-    int64_t count;
-    void *names;            /* (count) a list of texts in one block; NULL: they have none */
-    double *drops, *errors; /* (count) */
-    double score;
-    mercer_task task;
-    int64_t rows, repeats;
-};
 
 /* ---- Columns --------------------------------------------------------------------------------------------------- */
 
@@ -155,7 +146,7 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
                                          .outputs = data->outputs,
                                          .rows = data->rows,
                                          .temperature = mercer_model_temperature(self->model, NULL),
-                                         .class_shift = mercer_model_class_shift(self->model),
+                                         .class_shift = mrc_model_class_shift(self->model),
                                          .memory = 1};
     MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));
     for (int64_t first = 0; first < data->rows; first += self->most) MRC_TRY(add_rows(self, sums, first, column, rng));
@@ -190,16 +181,6 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
     return MERCER_OK;
 }
 
-static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
-{
-    MRC_TRY(mrc_check_model_dataset(model, data));
-    if (data->task == MERCER_TASK_UNLABELLED)
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
-    if (data->outputs == model->weights.cols) return MERCER_OK;
-    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
-                    (long long)data->outputs, (long long)model->weights.cols);
-}
-
 static mercer_status measure(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
                              const mercer_permutation_options *options)
 {
@@ -216,48 +197,21 @@ static mercer_status measure(mercer_importance *self, mercer_model *model, const
     return permute(self, &rows, &all, options);
 }
 
-MRC_RELEASE(release_importance, mercer_importance, mercer_importance_free)
-
-mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model, const mercer_dataset *data,
-                                            const mercer_permutation_options *options)
+mercer_status mrc_importance_measure(mercer_importance **out, mercer_model *model, const mercer_dataset *data,
+                                     const mercer_permutation_options *options)
 {
-    mercer_permutation_options ours;
-    MRC_OWNED(release_importance) mercer_importance *self = NULL;
-    if (out) *out = NULL;
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
-    if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
-    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_permutation_options), options, "options"));
-    if (ours.repeats < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld, it must not be negative",
-                        (long long)ours.repeats);
-    MRC_TRY(check_targets(model, data));
-    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof(mercer_importance), "importance of columns"));
-    *self = (mercer_importance){.context = context,
+    MRC_OWNED(mrc_release_importance) mercer_importance *self = NULL;
+    MRC_TRY(mrc_alloc_zero(model->context, &self, 1, sizeof(mercer_importance), "importance of columns"));
+    *self = (mercer_importance){.context = model->context,
                                 .task = data->task,
                                 .rows = data->rows,
-                                .repeats = ours.repeats ? ours.repeats : USUAL_REPEATS};
-    MRC_TRY(measure(self, model, data, &ours));
+                                .repeats = options->repeats ? options->repeats : USUAL_REPEATS};
+    MRC_TRY(measure(self, model, data, options));
     *out = self, self = NULL;
     return MERCER_OK;
 }
 
-mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out)
-{
-    if (!importance) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "importance is NULL");
-    mercer_importance_info ours = {.struct_size = sizeof ours,
-                                   .columns = importance->count,
-                                   .names = importance->names,
-                                   .drops = importance->drops,
-                                   .errors = importance->errors,
-                                   .score = importance->score,
-                                   .task = importance->task,
-                                   .rows = importance->rows,
-                                   .repeats = importance->repeats};
-    return mrc_write_struct(importance->context, out, &ours, MRC_STRUCT(mercer_importance_info), "out");
-}
-
-void mercer_importance_free(mercer_importance *importance)
+void mrc_importance_free(mercer_importance *importance)
 {
     if (!importance) return;
     MRC_FREE_ALL(importance->context, importance->names, importance->drops, importance);
@@ -332,23 +286,16 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
     return MERCER_OK;
 }
 
-mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
-                                        const mercer_matrix *F, int64_t *count)
+mercer_status mrc_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
+                                     const mercer_matrix *F, int64_t *count)
 {
     MRC_OWNED(close_columns) columns all = {0};
     block rows;
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
-    if (!data || !values || !count)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", !data ? "data" : values ? "count" : "values");
-    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_size(context, "F", F, F->rows, model->weights.cols));
-    MRC_TRY(mrc_check_model_dataset(model, data));
+    MRC_SCOPE(scope, model->context);
     MRC_TRY(open_columns(&all, model));
     if (column < 0 || column >= all.count)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
                         (long long)all.count);
-    MRC_SCOPE(scope, context);
     MRC_TRY(open_block(&rows, &scope, model, data));
     mrc_column one = column_of(&all, model, column);
     return depend(&rows, &one, values, F, count);

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stage of a fit is added by touching three files: one of its own, the header of src/fit, and the list of stages.
+
+In a copy of the tree: `count`, which records the number of training rows after the stage samples.
+"""
+import json
+import unittest
+
+import extend
+
+OWN, HEADER, LIST = "src/fit/fit_count.c", "src/fit/fitting.h", "src/fit/stages.c"
+
+STAGE = """/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stage count: the number of training rows, for the record. */
+#include "fit/fitting.h"
+
+#include <stdio.h>
+
+mercer_status mrc_stage_count(mercer_fitting *self)
+{
+    char rows[32];
+    snprintf(rows, sizeof rows, "%lld", (long long)self->data->rows);
+    mrc_fit_decide(self, "count", "rows", MRC_FROM_DATA, rows);
+    mrc_fit_explain(self, "count", "rows", "%s training rows", rows);
+    return MERCER_OK;
+}
+"""
+
+
+class Stage(extend.Extended):
+    def test_three_files(self):
+        self.write(OWN, STAGE)
+        self.insert(HEADER, "mercer_status mrc_stage_samples(mercer_fitting *self);\n", "mercer_status mrc_stage_count(mercer_fitting *self);\n")
+        self.insert(LIST, "hold out validation rows, find the transform of the targets */\n", '    {"count", mrc_stage_count},\n')
+        self.assertLessEqual(len(self.touched), 3)
+        self.build("mercer_program", optimisation="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
+        rows = [f"{i},{i * i % 7}" for i in range(60)]
+        self.write("t.csv", "\n".join(["a,y", *rows]) + "\n")
+        output = self.run_command("build/mercer", "train", "--x", "t.csv", "--target", "y", "--task", "regression", "--effort", "1", "--json",
+                                  "-o", "m.safetensors")
+        self.assertIn("count: 60 training rows\n", output)
+        decisions = json.loads(output.splitlines()[-1])["decisions"]
+        self.assertEqual(decisions[0], {"stage": "count", "name": "rows", "origin": "data", "value": "60", "text": "60 training rows"})
+
+
+if __name__ == "__main__":
+    unittest.main()
