@@ -39,7 +39,7 @@ static int refuse_option(const cli_values *v)
     return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, rest) : cli_error(CLI_USAGE, "%s", message);
 }
 
-/* What the options of the kernel, the search and the metric can be refused for without data. */
+/* Check options of kernel, search and metric that need no data. */
 static int check_values(const cli_values *v)
 {
     if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");

@@ -146,13 +146,14 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
-/* Print the lines of the decisions, unless they say that there was no search. */
-static void say_search(const run *r)
+/* Print the decisions that have a text, except that there was no search. */
+static void show_decisions(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
     int exists = 1;
     for (int i = 0; mercer_fitting_decision(r->job.fitting, i, &one, &exists) == MERCER_OK && exists; i++)
-        if (one.text[0] != '\0' && strcmp(one.value, "none") != 0) cli_say(r->v, "%s: %s", one.stage, one.text);
+        if (one.text[0] != '\0' && !(strcmp(one.name, "search") == 0 && strcmp(one.value, "none") == 0))
+            cli_say(r->v, "%s: %s", one.stage, one.text);
 }
 
 /* The one plan of this training, shown before it is followed. */
@@ -166,7 +167,7 @@ static int prepare(run *r)
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
-    say_search(r);
+    show_decisions(r);
     if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));

@@ -333,7 +333,7 @@ class Fitting:
         return self.model(), told, values
 
     def decisions(self) -> list[dict[str, str]]:
-        """What was chosen, in order: stage, name, origin (given, default, data, search, resumed), value and text."""
+        """Return the decisions of the fit in order: stage, name, origin (given, default, data, search, resumed), value, text."""
         found, one, exists = [], L.mercer_decision(), C.c_int(1)
         names = ("stage", "name", "origin", "value", "text")
         self._call("mercer_fitting_decision", len(found), one, exists)

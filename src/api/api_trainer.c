@@ -102,14 +102,8 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
                                   const mercer_train_options *theirs)
 {
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_train_options), theirs, "options"));
-    if (ours->classification < MERCER_AUTO || ours->classification > MERCER_OFF)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: classification is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
-                        (int)ours->classification);
-    if (!(ours->progress_seconds >= 0) || !(ours->checkpoint_seconds >= 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
-                        ours->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
-    return MERCER_OK;
+    mrc_reason reason;
+    return mrc_plan_check_options(ours, &reason) == MERCER_OK ? MERCER_OK : mrc_fail_with(context, &reason);
 }
 
 static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
@@ -239,9 +233,6 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     mercer_train_options chosen;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));
-    mrc_reason reason;
-    if (mrc_plan_check_options(&chosen, &reason) != MERCER_OK)
-        return mrc_fail_with(context, &reason); /* here, not hours later */
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));

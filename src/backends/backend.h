@@ -296,8 +296,6 @@ struct mrc_backend_ops {
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
 extern const mrc_backend_ops *const mrc_backend_registry[];
 
-/* Makes the backend of that name (NULL: the default; "auto": the first that is there of those with memory of their own,
-   else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 /* Capabilities in the arithmetic of the context; where matrices live. */
 static inline mrc_capabilities mrc_backend_capabilities(const mrc_backend *backend)
 {
@@ -322,6 +320,8 @@ mrc_machine mrc_machine_of(const mercer_context *context);
    decisions about a model do not, because they must not depend on a clock. */
 mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second);
 
+/* Makes the backend of that name (NULL: the default; "auto": the first that is there of those with memory of their own,
+   else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
 /* Whether making it may take its time: it is not the default, and may be there. */

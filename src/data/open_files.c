@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of a dataset: one, or several whose rows stand below each other. */
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/opening.h"

@@ -124,6 +124,7 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
                                      mrc_reason *reason)
 {
+    *reason = (mrc_reason){.status = MERCER_ERROR_COMM, .field = "", .text = "the ranks cannot be counted"};
     mercer_comm_info info = {.struct_size = sizeof info};
     MRC_TRY(mercer_comm_query(self->request->options.comm, &info));
     int64_t given = self->request->options.memory;

@@ -4,9 +4,9 @@
  *
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
- * (with class weights, f_j is shifted: class_weights.c). T minimises the weighted log loss on scores of samples that
+ * (with class weights, f_j is shifted: class_weights.c). T minimizes the weighted log loss on scores of samples that
  * the model has not seen. The loss is a smooth function of one number, convex in 1 / T; a golden-section search over
- * log T finds it. One number cannot change which class is the likeliest, and some hundred samples determine it. Cost:
+ * log T finds it. One number cannot change which class is the likeliest, and a few hundred samples determine it. Cost:
  * some 25 passes over the scores (n, c).
  *
  * Intervals (src/model/calibration.c) need scores of held-out rows: of values |f - y| for each output, of classes the
@@ -363,10 +363,13 @@ static mercer_status calibrate(mercer_fitting *self)
 mercer_status mrc_stage_calibrate(mercer_fitting *self)
 {
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
-    if (isfinite(self->report.temperature)) {
+    int known;
+    double temperature = mercer_model_temperature(self->model, &known);
+    if (known) {
         char value[32];
-        snprintf(value, sizeof value, "%.4g", self->report.temperature);
+        snprintf(value, sizeof value, "%.4g", temperature);
         mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);
     }
+    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* it is for checkpoints */
     return mrc_fit_write_note(self);
 }

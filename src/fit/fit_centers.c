@@ -116,8 +116,8 @@ void mrc_fit_choose_size(mercer_fitting *self)
 
 /* ---- Which ------------------------------------------------------------------------------------------------------- */
 
-/* Room for p centers, or for this rank's share of them; *first tells which of them is the first. */
-static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
+/* Allocate p centers, or this rank's share of them; *first is the index of its first. */
+static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);
     *first = 0;
@@ -133,12 +133,12 @@ static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mer
 static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data, bool shared)
 {
     int64_t first;
-    MRC_TRY(make_room(self, data->rows, shared, mrc_preprocess_dtype(self->applied, data->dtype), &first));
+    MRC_TRY(allocate_centers(self, data->rows, shared, mrc_preprocess_dtype(self->applied, data->dtype), &first));
     if (self->centers.rows == 0) return MERCER_OK;
     return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
 }
 
-static int tell_progress(void *user, int64_t done, int64_t total, double error)
+static int report_progress(void *user, int64_t done, int64_t total, double error)
 {
     const mercer_fitting *self = user;
     return self->request->options.progress
@@ -149,7 +149,7 @@ static int tell_progress(void *user, int64_t done, int64_t total, double error)
 static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
 {
     int64_t first;
-    MRC_TRY(make_room(self, p, shared, self->report.points, &first));
+    MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
     mercer_center_report report = {.struct_size = sizeof report};
     const mercer_center_options options = {.struct_size = sizeof options,
                                            .method = self->request->options.center_method,
@@ -158,7 +158,7 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
                                            .iterations = self->request->options.center_iterations,
                                            .batch = self->request->options.center_batch,
                                            .memory = mrc_fit_memory_left(self, p),
-                                           .progress = tell_progress,
+                                           .progress = report_progress,
                                            .progress_user = self,
                                            .comm = self->request->options.comm,
                                            .total_centers = shared && self->request->options.comm ? p : 0};
@@ -169,8 +169,8 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
     return MERCER_OK;
 }
 
-/* The rows with different features: a center that occurs twice makes K(Z, Z) singular. *out is to be released; NULL if
-   all rows differ, or a solver was asked for whose centers are the samples. */
+/* Take the rows with different features, because a repeated center makes K(Z, Z) singular. *out stays NULL if all rows
+   differ or the solver's centers are the samples; the caller releases it. */
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
@@ -186,7 +186,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
     mercer_source source = {0};
     int64_t first, done = 0;
-    MRC_TRY(make_room(self, p, shared, self->report.points, &first));
+    MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
     int64_t row_bytes = self->centers.cols * mrc_dtype_size(self->centers.dtype);
     MRC_TRY(mrc_fit_open_stream(self, self->request->options.seed + CENTER_STREAM, p, &source));
     bool failed = source.restart(source.user, 0), stopped = false;
@@ -198,7 +198,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
             if (done < first || done >= first + self->centers.rows) continue; /* another rank's */
             memcpy(mrc_row(&self->centers, done - first), mrc_row(&batch.X, i), (size_t)row_bytes);
         }
-        stopped = tell_progress(self, done, p, 0) != 0 && !self->request->options.comm; /* ranks draw alike */
+        stopped = report_progress(self, done, p, 0) != 0 && !self->request->options.comm; /* ranks draw alike */
     }
     mercer_source_free(&source);
     if (failed || done < p)
@@ -239,7 +239,7 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
 
 /* ---- The stages -------------------------------------------------------------------------------------------------- */
 
-/* Describe the errors of the search by number of centers. */
+/* Record the errors of the search by number of centers. */
 static void record_errors(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
@@ -251,8 +251,8 @@ static void record_errors(mercer_fitting *self)
     if (isfinite(report->search_more_centers))
         snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
                  100 * report->search_more_centers);
-    mrc_fit_decide(self, "search", "sizes", MRC_FROM_SEARCH, sizes);
-    mrc_fit_explain(self, "search", "sizes", "held-out error with %s%s", sizes, gain);
+    mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), sizes);
+    mrc_fit_explain(self, "size", "errors", "held-out error with %s%s", sizes, gain);
 }
 
 void mrc_fit_record_size(mercer_fitting *self)
@@ -260,22 +260,24 @@ void mrc_fit_record_size(mercer_fitting *self)
     const mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
     bool given = options->centers != 0 || options->given_centers;
+    int64_t p = report->centers > 0 ? report->centers : mrc_fit_center_count(self);
     char value[64];
-    snprintf(value, sizeof value, "%lld", (long long)mrc_fit_center_count(self));
-    mrc_fit_decide(self, "size", "centers", given ? MRC_GIVEN : self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT, value);
+    snprintf(value, sizeof value, "%lld", (long long)p);
+    mrc_fit_decide(self, "size", "centers", mrc_fit_origin(self, given, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT),
+                   value);
     snprintf(value, sizeof value, "%.17g", self->record.ridge);
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
+                   : self->record.resumes           ? MRC_RESUMED
                    : report->search_steps           ? MRC_FROM_SEARCH
                                                     : MRC_FROM_DATA,
                    value);
-    if (report->members > 1) {
-        snprintf(value, sizeof value, "%lld", (long long)report->members);
-        mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
+    snprintf(value, sizeof value, "%lld", (long long)report->members);
+    mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
+    if (report->members > 1)
         mrc_fit_explain(self, "size", "members",
                         "mean of %lld models with different seeds; solver, sizes and search are the first's",
                         (long long)report->members);
-    }
     if (report->search_centers[0] > 0 && report->search_steps) record_errors(self);
 }
 
@@ -296,8 +298,11 @@ mercer_status mrc_stage_centers(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_open_stream(self, options->seed, options->samples, &self->source));
     if (!self->model_exists) MRC_TRY(choose_centers(self, true));
-    bool given = options->center_method && strcmp(options->center_method, "random") != 0;
-    mrc_fit_decide(self, "centers", "center_method", given ? MRC_GIVEN : MRC_DEFAULT, self->report.center_method);
+    bool given = options->centers < 0 || options->given_centers ||
+                 (options->center_method && strcmp(options->center_method, "random") != 0);
+    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
+                   self->report.center_method);
+    mrc_fit_record_size(self); /* equal rows may have left fewer centers */
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
 }

@@ -1,26 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A search in a checkpoint. Until training writes its own, the checkpoint holds the state of the search: a tensor file
- * with
+ * The checkpoint of a fit is one file, which has the state of the stage that runs.
+ *
+ * While the search runs it is a tensor file with
  *
  *   search.memory   (1, numbers) f64   parameters and moments of all descents, then the journal
- *   search.stages   (3, 3) f64         steps done, rate and smoothed error of each descent
+ *   search.stages   (4, 3) f64         steps done, rate and smoothed error of each descent
  *   search.sizes    (1, 2) f64         effort, rows of the journal
  *
  * and in the metadata under "search" the options that determine it. Draws depend on the seed and the step only, so a
  * search that is continued gives the same bytes.
+ *
+ * Then it is the file of the trainer (training/checkpoint.c): a model with the state of training, and in the metadata
+ * under "fit_record" what the stages before decided and reported, as JSON: effort, ridge, errors and steps of the
+ * search. A resumed fit takes these from it and does not search again. Times are not in it, because ranks write equal
+ * files.
  */
 #include "fit/fitting.h"
 
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/numbers/bounds.h"
+#include "model/model.h"
 #include "model/tensor_file.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define NUMBER_MOST 1e100 /* of a record */
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3, DESCRIPTION = 512 };
 
 static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[DESCRIPTION])
@@ -57,7 +67,7 @@ static void save(void *user, bool now)
     describe(self, task, text);
     const mrc_metadata metadata[] = {{"search", text}};
     if (mrc_tensor_file_write(self->context, self->request->train.checkpoint, tensors, 3, metadata, 1) != MERCER_OK)
-        mrc_warn(self->context, "checkpoint", "no checkpoint of the search can be written: %s",
+        mrc_warn(self->context, "checkpoint", "cannot write a checkpoint of the search: %s",
                  mrc_last_error(self->context));
     self->search_saved = mrc_seconds();
 }
@@ -115,11 +125,106 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
     return MERCER_OK;
 }
 
-mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool *found)
+/* ---- The record -------------------------------------------------------------------------------------------------- */
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *search_json(const mercer_fitting *self)
+{
+    const mercer_fit_report *report = &self->report;
+    const mercer_matrix *journal = report->search_steps;
+    json_t *steps = json_array(), *sizes = json_array();
+    for (int64_t i = 0; i < journal->rows; i++)
+        for (int k = 0; k < MRC_JOURNAL_COLUMNS; k++)
+            json_array_append_new(steps, real_or_null(mrc_load(journal, i, k)));
+    for (int i = 0; i < MRC_SEARCH_SIZES; i++)
+        json_array_append_new(sizes, json_pack("[I, o]", (json_int_t)report->search_centers[i],
+                                               real_or_null(report->search_center_errors[i])));
+    return json_pack("{so so sI sI sb so so}", "error", real_or_null(report->search_error), "ridge",
+                     real_or_null(report->search_ridge), "rows", (json_int_t)report->search_rows, "held",
+                     (json_int_t)report->search_held, "cut", report->search_cut, "sizes", sizes, "steps", steps);
+}
+
+mercer_status mrc_fit_set_record(const mercer_fitting *self)
+{
+    json_auto_t *all = json_pack("{si so}", "effort", self->effort, "ridge", real_or_null(self->record.ridge));
+    if (all && self->report.search_steps) json_object_set_new(all, "search", search_json(self));
+    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (!text) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the record of a checkpoint");
+    mercer_status status = mrc_model_set_record(self->model, text);
+    free(text);
+    return status;
+}
+
+/* Read a number of a record; 0 if it is missing or out of range, because the file is not trusted. */
+static double read_number(const json_t *value, double most)
+{
+    double number = json_number_value(value);
+    return mrc_in_range(number, 0, most) ? number : 0;
+}
+
+static mercer_status read_steps(mercer_fitting *self, const json_t *steps)
+{
+    mrc_search_state *state = &self->search;
+    int64_t rows = mrc_min((int64_t)json_array_size(steps) / MRC_JOURNAL_COLUMNS, MRC_SEARCH_STEPS);
+    MRC_TRY(mrc_alloc_zero(self->context, &state->memory, MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS, sizeof(double),
+                           "the journal of the search"));
+    for (int64_t i = 0; i < rows * MRC_JOURNAL_COLUMNS; i++) {
+        double most = i % MRC_JOURNAL_COLUMNS == 0 ? MRC_SEARCH_STAGES : NUMBER_MOST;
+        state->memory[i] = read_number(json_array_get(steps, (size_t)i), most);
+    }
+    state->journal = state->memory, state->steps = rows;
+    self->journal = mrc_view(state->journal, rows, MRC_JOURNAL_COLUMNS, MERCER_F64);
+    self->report.search_steps = &self->journal;
+    return MERCER_OK;
+}
+
+static mercer_status read_search(mercer_fitting *self, const json_t *search)
+{
+    mercer_fit_report *report = &self->report;
+    report->search_error = read_number(json_object_get(search, "error"), NUMBER_MOST);
+    report->search_ridge = read_number(json_object_get(search, "ridge"), NUMBER_MOST);
+    report->search_rows = (int64_t)read_number(json_object_get(search, "rows"), MRC_ROWS_MOST);
+    report->search_held = (int64_t)read_number(json_object_get(search, "held"), MRC_ROWS_MOST);
+    report->search_cut = json_is_true(json_object_get(search, "cut"));
+    self->found.error = report->search_error;
+    for (int i = 0; i < MRC_SEARCH_SIZES; i++) {
+        const json_t *size = json_array_get(json_object_get(search, "sizes"), (size_t)i);
+        report->search_centers[i] = self->found.centers[i] =
+            (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
+        report->search_center_errors[i] = self->found.errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
+    }
+    return read_steps(self, json_object_get(search, "steps"));
+}
+
+/* Restore what a record says; checkpoints of older versions have none. */
+static mercer_status read_record(mercer_fitting *self, const char *path, const char *text)
+{
+    const mercer_fit_options *options = &self->request->options;
+    json_auto_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *search = json_object_get(all, "search");
+    int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
+    if (effort > 0 && options->effort > 0 && !(options->budget > 0) && effort != options->effort)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: belongs to other options: its effort is %d, but effort is %d", path, effort,
+                        options->effort);
+    self->effort = effort;
+    if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
+        self->record.ridge = read_number(json_object_get(all, "ridge"), MRC_RIDGE_MOST);
+    return self->searches && json_is_object(search) ? read_search(self, search) : MERCER_OK;
+}
+
+mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
-    mercer_matrix memory;
-    MRC_TRY(mrc_tensor_file_open(&file, context, path));
-    *found = mrc_tensor_file_find(file, "search.memory", &memory);
+    mercer_matrix memory, sizes;
+    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
+    *searching = mrc_tensor_file_find(file, "search.memory", &memory);
+    if (!*searching) return read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
+    double effort = find(file, "search.sizes", 1, 2, &sizes) ? mrc_load(&sizes, 0, 0) : 0;
+    if (mrc_in_range(effort, 1, MRC_MOST_EFFORT)) self->effort = (int)effort;
     return MERCER_OK;
 }

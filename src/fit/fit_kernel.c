@@ -154,7 +154,7 @@ static mercer_status inherit(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* ---- A model that exists - ------------------------------------------------------------------------------------- */
+/* ---- A model that exists ----------------------------------------------------------------------------------------- */
 
 static mercer_status check_names(mercer_fitting *self)
 {
@@ -207,8 +207,8 @@ static mercer_status load_model(mercer_fitting *self)
     self->model_borrowed = options->model != NULL;
     self->model = options->model;
     if (!self->model)
-        MRC_TRY(options->comm ? mercer_model_load_shared(&self->model, options->comm, options->checkpoint)
-                              : mercer_model_load(&self->model, context, options->checkpoint));
+        MRC_TRY(options->comm ? mercer_model_load_shared(&self->model, options->comm, self->record.resumes)
+                              : mercer_model_load(&self->model, context, self->record.resumes));
     self->applied = mercer_model_preprocess(self->model);
     self->kernel = *mercer_model_kernel(self->model);
     const mercer_kernel *before = mercer_preprocess_kernel(self->applied);
@@ -257,12 +257,16 @@ static void record_kernel(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
-    bool searched = report->search_steps != NULL;
-    mrc_origin chosen = self->model_exists ? MRC_RESUMED : searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
-    mrc_fit_decide(self, "kernel", "kernel", options->kernel && !self->model_exists ? MRC_GIVEN : chosen,
-                   report->kernel);
-    mrc_fit_decide(self, "kernel", "preprocess",
-                   options->preprocess && strcmp(options->preprocess, "auto") != 0 ? MRC_GIVEN : chosen,
+    bool searched = report->search_steps != NULL, kernel = options->kernel || options->kernel_function,
+         preprocess = options->preprocess && strcmp(options->preprocess, "auto") != 0;
+    mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
+    mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise),
+                   report->kernel[0] ? report->kernel : "a function of the caller's");
+    if (searched)
+        mrc_fit_explain(self, "kernel", "kernel",
+                        "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
+                        report->search_ridge, report->search_error);
+    mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise),
                    mercer_preprocess_spec(self->applied));
 }
 

@@ -28,7 +28,7 @@ int64_t mrc_fit_member_count(const mercer_fitting *self)
 
 /* ---- One member -------------------------------------------------------------------------------------------------- */
 
-static int tell_progress(const mercer_fitting *self)
+static int report_progress(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->whole->request->options;
     return options->progress
@@ -39,13 +39,13 @@ static int tell_progress(const mercer_fitting *self)
 static int watch_search(void *user, const char *phase, int64_t done, int64_t total, double error)
 {
     (void)phase, (void)done, (void)total, (void)error;
-    return tell_progress(*(mercer_fitting *const *)user);
+    return report_progress(*(mercer_fitting *const *)user);
 }
 
 static int watch_training(void *user, const mercer_progress *progress)
 {
     (void)progress;
-    return tell_progress(*(mercer_fitting *const *)user);
+    return report_progress(*(mercer_fitting *const *)user);
 }
 
 /* Opens a fit to the training rows with the options as they were given and a seed of its own. */

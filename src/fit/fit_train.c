@@ -46,6 +46,7 @@ static mercer_status create_trainer(mercer_fitting *self)
         options.validation_weights = self->validation_weights;
     }
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
+    if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
     MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->request->options.comm, &options));
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
 }
@@ -56,6 +57,16 @@ void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan)
     mrc_fit_add_lines(self, plan);
 }
 
+static void record_solver(mercer_fitting *self, const mercer_plan *plan)
+{
+    bool given = !mrc_name_is_auto(self->request->train.solver);
+    mrc_fit_decide(self, "plan", "solver",
+                   given                  ? MRC_GIVEN
+                   : self->record.resumes ? MRC_RESUMED
+                                          : MRC_FROM_DATA,
+                   plan->solver);
+}
+
 mercer_status mrc_stage_plan(mercer_fitting *self)
 {
     MRC_TRY(create_trainer(self));
@@ -63,10 +74,9 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0) self->record.ridge = plan->lambda;
+    if (self->record.resumes && self->record.ridge == 0) self->record.ridge = plan->lambda; /* of an older version */
     mrc_fit_predict(self, plan);
-    mrc_fit_decide(self, "plan", "solver", mrc_name_is_auto(self->request->train.solver) ? MRC_FROM_DATA : MRC_GIVEN,
-                   plan->solver);
+    record_solver(self, plan);
     mrc_fit_complete_plan(self, plan);
     return MERCER_OK;
 }
@@ -154,6 +164,8 @@ mercer_status mrc_stage_train(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
+    mrc_fit_record_size(self); /* a budget may have left fewer members */
+    record_solver(self, self->model->plan);
     mrc_fit_complete_plan(self, self->model->plan); /* which the report points to */
     return MERCER_OK;
 }

@@ -141,7 +141,7 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
 /* record.c: the record of a fit that begins. */
 void mrc_fit_start_record(mercer_fitting *self);
-/* Adds a decision, or replaces that of the same stage and name; and adds a line of text to it, for the plan. */
+/* Adds a decision, or replaces that of the same stage and name. explain adds a line of text to it, for the plan. */
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
@@ -151,6 +151,8 @@ void mrc_fit_record_size(mercer_fitting *self);
 /* Writes the lines of the record before the text of a plan. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
+/* Where a value comes from that a model brings with it, or that is given or chosen otherwise. */
+mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin otherwise);
 /* Sets the caller's report. */
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
 /* Writes a summary of the training into the model. */
@@ -215,8 +217,11 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
 /* fit_checkpoint.c: continues the search of a checkpoint, if record.resumes is set, and saves it as training does. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Returns whether a checkpoint holds a search, and no training yet. */
-mercer_status mrc_fit_has_search(mercer_context *context, const char *path, bool *found);
+/* Opens a checkpoint and restores its effort. *searching: it holds a search and no training; else the ridge and what
+   the search found are restored, too. */
+mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
+/* Sets the record that checkpoints of the model carry. */
+mercer_status mrc_fit_set_record(const mercer_fitting *self);
 
 /* target_units.c: finds the transform of the targets from the training rows; gives it to the model. */
 mercer_status mrc_fit_find_units(mercer_fitting *self);

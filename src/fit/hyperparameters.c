@@ -45,7 +45,7 @@ static void warn_about_defaults(const mercer_fitting *self)
     bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
     bool known = options->bandwidth > 0 || (options->kernel && strstr(options->kernel, "bandwidth="));
     bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel && known));
-    if (!searched || complete || options->model || options->checkpoint || self->outer || self->whole) return;
+    if (!searched || complete || options->model || self->record.resumes || self->outer || self->whole) return;
     const char *option = options->tune == MERCER_OFF ? "tune"
                          : fixed                     ? fixed
                          : options->augment          ? "augment"
@@ -138,11 +138,25 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
         self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
-mercer_status mrc_fit_choose_effort(mercer_fitting *self)
+/* Choose the largest effort that is predicted to fit the budget. */
+static void fit_budget(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     double seconds = 0;
-    self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
+    for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
+        seconds = predict_seconds(self);
+        if (elapsed(self) + seconds <= options->budget) return;
+    }
+    self->effort = 1;
+    mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+             fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
+}
+
+mercer_status mrc_fit_choose_effort(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool resumed = self->effort > 0; /* by the checkpoint */
+    if (!resumed) self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
@@ -150,15 +164,7 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->comm) self->deadline = self->opened + share * options->budget;
-    for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
-        seconds = predict_seconds(self);
-        if (elapsed(self) + seconds <= options->budget) break;
-    }
-    if (self->effort == 0) {
-        self->effort = 1;
-        mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
-                 fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
-    }
+    if (!resumed) fit_budget(self);
     return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
 }
 
@@ -237,44 +243,54 @@ static mercer_status search(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Describe the search: whether there is one, what it found, and what it predicts. */
+static mrc_origin effort_origin(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    if (self->record.resumes) return MRC_RESUMED;
+    if (options->budget > 0) return MRC_FROM_DATA; /* and the machine */
+    return options->effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
+}
+
 void mrc_fit_record_search(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
+    const mercer_fit_options *options = &self->request->options;
     char value[64];
     if (self->outer) return;
     snprintf(value, sizeof value, "%d", self->effort);
-    mrc_fit_decide(self, "search", "effort", self->request->options.effort > 0 ? MRC_GIVEN : MRC_DEFAULT, value);
-    if (report->search_skipped) {
-        mrc_fit_decide(self, "search", "search", MRC_FROM_DATA, "none");
-        mrc_fit_explain(self, "search", "search", "none, because %s", report->search_skipped);
-        return;
-    }
-    if (!report->search_steps) {
-        if (self->model_exists) return;
-        mrc_fit_decide(self, "search", "search", MRC_DEFAULT, "planned");
+    mrc_fit_decide(self, "search", "effort", effort_origin(self), value);
+    bool asked = options->tune == MERCER_ON || options->learn_features == MERCER_ON;
+    const char *skipped = report->search_skipped        ? report->search_skipped
+                          : self->searches              ? NULL
+                          : options->tune == MERCER_OFF ? "tune is off"
+                                                        : "only centers are chosen";
+    if (skipped) {
+        mrc_fit_decide(self, "search", "search", options->tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA, "none");
+        mrc_fit_explain(self, "search", "search", "none, because %s", skipped);
+    } else if (report->search_steps) {
+        snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
+        mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), value);
+        if (self->model_exists)
+            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, before the checkpoint", self->effort,
+                            (long long)self->search.steps);
+        else
+            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
+                            (long long)self->search.steps, report->search_seconds,
+                            report->search_cut ? " (ended by the budget)" : "");
+    } else if (!self->model_exists) {
+        mrc_fit_decide(self, "search", "search", asked ? MRC_GIVEN : MRC_DEFAULT, "planned");
         mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
-        return;
     }
-    snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
-    mrc_fit_decide(self, "search", "search", MRC_DEFAULT, value);
-    mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
-                    (long long)self->search.steps, report->search_seconds,
-                    report->search_cut ? " (ended by the budget)" : "");
-    mrc_fit_decide(self, "search", "kernel", MRC_FROM_SEARCH, report->kernel);
-    mrc_fit_explain(self, "search", "kernel",
-                    "kernel %s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
-                    report->search_ridge, report->search_error);
 }
 
 mercer_status mrc_stage_search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    const char *checkpoint = self->record.resumes;
+    const char *checkpoint = self->centers_only ? NULL : self->record.resumes;
     bool searching = false;
-    if (checkpoint) MRC_TRY(mrc_fit_has_search(self->context, checkpoint, &searching));
-    self->model_exists = options->model || (checkpoint && !searching);
     MRC_TRY(mrc_fit_decide_search(self));
+    if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
+    self->model_exists = !self->centers_only && (options->model || (checkpoint && !searching));
     MRC_TRY(mrc_fit_choose_effort(self));
     if (searching && !self->searches)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,

@@ -15,20 +15,24 @@
 
 /* ---- Decisions --------------------------------------------------------------------------------------------------- */
 
-/* The decision of a stage with that name, or a new one; NULL if there are too many. */
 static mrc_decision *find_decision(mrc_fit_record *record, const char *stage, const char *name)
 {
     for (int i = 0; i < record->decision_count; i++) {
         mrc_decision *one = &record->decisions[i];
         if (strcmp(one->stage, stage) == 0 && strcmp(one->name, name) == 0) return one;
     }
-    return record->decision_count < MRC_DECISIONS ? &record->decisions[record->decision_count++] : NULL;
+    return NULL;
 }
 
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value)
 {
-    mrc_decision *one = find_decision(&self->record, stage, name);
-    if (!one) return;
+    mrc_fit_record *record = &self->record;
+    mrc_decision *one = find_decision(record, stage, name);
+    if (!one && record->decision_count == MRC_DECISIONS) {
+        mrc_log(self->context, MERCER_LOG_ERROR, "the record of a fit is full: %s %s is missing", stage, name);
+        return;
+    }
+    if (!one) one = &record->decisions[record->decision_count++];
     *one = (mrc_decision){.stage = stage, .name = name, .origin = origin};
     snprintf(one->value, sizeof one->value, "%s", value);
 }
@@ -41,6 +45,13 @@ void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, 
     va_start(arguments, format);
     vsnprintf(one->text, sizeof one->text, format, arguments);
     va_end(arguments);
+}
+
+mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin otherwise)
+{
+    if (self->model_borrowed) return MRC_GIVEN;
+    if (self->model_exists) return MRC_RESUMED;
+    return given ? MRC_GIVEN : otherwise;
 }
 
 const char *mrc_origin_name(mrc_origin origin)

@@ -36,7 +36,8 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
     } numbers[] = {{"memory", options->memory, 0},
                    {"samples", options->samples, 0},
                    {"center_iterations", options->center_iterations, 0},
-                   {"center_batch", options->center_batch, -1}};
+                   {"center_batch", options->center_batch, -1},
+                   {"shards", options->shards, -1}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least)
             return mrc_blame(context, numbers[i].name,

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OVER "the fitting was already prepared, or one of its stages failed; open a new one"
+
 typedef struct stage {
     const char *name;
     mercer_status (*run)(mercer_fitting *self);
@@ -43,8 +45,7 @@ static int find_stage(const char *name)
 static mercer_status run_through(mercer_fitting *self, const char *last)
 {
     int end = find_stage(last) + 1;
-    if (self->failed)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    if (self->failed) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     while (self->stage < end) {
         mercer_status status = stages[self->stage].run(self);
         self->failed = status != MERCER_OK;
@@ -76,8 +77,7 @@ mercer_status mrc_fitting_prepare(mercer_fitting *self)
 {
     if (self->info.task == MERCER_TASK_UNLABELLED)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
-    if (self->stage > find_stage("samples") + 1)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    if (self->stage > find_stage("samples") + 1) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     return run_through(self, "plan");
 }
 
@@ -85,6 +85,8 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     int train = find_stage("train");
     if (self->stage < train) MRC_TRY(mrc_fitting_prepare(self));
+    if (!self->trainer)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the model was taken from the fitting; open a new one");
     self->stage = train, self->failed = false; /* a fit may be trained again */
     return run_through(self, "calibrate");
 }
@@ -92,7 +94,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
 mercer_status mrc_fitting_centers(mercer_fitting *self)
 {
     if (self->failed || self->stage > find_stage("samples") + 1)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     self->centers_only = true;
     self->device_each = 0; /* nothing is trained there */
     return run_through(self, "centers");
@@ -116,11 +118,11 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     if (p > self->info.rows && !options->given_centers && !mrc_fit_is_augmented(options))
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
+    mrc_fit_record_search(self);
+    mrc_fit_record_size(self);
     /* The ridge is chosen when the data are there. A plan from sizes takes any value: costs do not depend on it. */
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = 1e-6 * (double)mrc_max(1, self->info.rows);
-    mrc_fit_record_search(self);
-    mrc_fit_record_size(self);
     MRC_TRY(mrc_fit_plan(self, p, plan));
     mrc_fit_complete_plan(self, plan);
     return MERCER_OK;

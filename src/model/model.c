@@ -64,7 +64,7 @@ void mrc_model_free(mercer_model *model)
     mrc_units_clear(&model->units, context);
     mrc_preprocess_free(model->preprocess);
     MRC_FREE_ALL(context, (void *)model->labels, (void *)model->feature_names, (void *)model->target_names, model->note,
-                 model->calibration.shift, model->calibration.scores, model->schema, model->plan, model);
+                 model->record, model->calibration.shift, model->calibration.scores, model->schema, model->plan, model);
 }
 
 int64_t mrc_model_features(const mercer_model *model)
@@ -166,6 +166,11 @@ mercer_status mrc_model_set_note(mercer_model *model, const char *note)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     return replace_text(model, &model->note, note, "note");
+}
+
+mercer_status mrc_model_set_record(mercer_model *model, const char *record)
+{
+    return replace_text(model, &model->record, record, "record");
 }
 
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)

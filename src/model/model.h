@@ -61,6 +61,7 @@ struct mercer_model {
     const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
     int64_t target_count;
     char *note;           /* owned; NULL: none */
+    char *record;         /* of a fit that is under way (fit/fit_checkpoint.c), owned; NULL: none */
     char *schema;         /* owned; of the table that samples are made of (data/schema); NULL: none */
     bool fills_gaps;      /* the schema has a matrix for it */
     bool reads_notations; /* the schema has a column with a notation */
@@ -116,6 +117,7 @@ mercer_status mrc_model_set_labels(mercer_model *model, const char *const *label
 mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
 mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
+mercer_status mrc_model_set_record(mercer_model *model, const char *record);
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema);
 mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
 mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 13, POINT_TEXTS = 4, KEY_CHARS = 64 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 14, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and texts of one member, and its kernel. */
 typedef struct member_texts {
@@ -238,6 +238,7 @@ static mercer_status describe(const mercer_model *model, contents *out)
         {"interval_rows", known->scores ? out->interval_rows : NULL},
         {"schema", model->schema},
         {"note", model->note},
+        {"fit_record", model->record},
         {"members", model->member_count > 1 ? out->member_digits : NULL},
     };
     add_texts(out, format, sizeof format / sizeof *format);

@@ -330,12 +330,14 @@ static void mention_useless(mrc_planner *self)
 
 static void mention_bandwidth(mrc_planner *self)
 {
+    char text[256];
     if (self->request->spread < WIDE_BANDWIDTH) return;
-    warn(self, "bandwidth",
-         "the bandwidth is %.0f times the median distance between centers: to the kernel function all samples are "
-         "nearly the same",
-         self->request->spread);
-    mrc_plan_say(self->public_plan, "warning: %s\n", self->plan->warnings[self->plan->warning_count - 1].text);
+    snprintf(text, sizeof text,
+             "the bandwidth is %.0f times the median distance between centers: to the kernel function all samples are "
+             "nearly the same",
+             self->request->spread);
+    warn(self, "bandwidth", "%s", text);
+    mrc_plan_say(self->public_plan, "warning: %s\n", text);
 }
 
 /* What is kept, and the estimates. */
@@ -432,6 +434,12 @@ static bool gains_by_half(mrc_backend *backend)
 mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
                              const mercer_train_options *options, mrc_reason *reason)
 {
+    if (shape->features < 1)
+        return mrc_refuse(reason, "", MERCER_ERROR_SHAPE, "training needs at least one feature, there are %lld",
+                          (long long)shape->features);
+    if (shape->points && mrc_dtype_size(shape->points) == 0)
+        return mrc_refuse(reason, "", MERCER_ERROR_DTYPE, "samples have the element type %d, which does not exist",
+                          (int)shape->points);
     mrc_comm comm = {.ranks = 1, .shards = shape->shards > 0 ? shape->shards : 0};
     int shards = shape->shards == 0 ? 1 : mrc_comm_shards(&comm, shape->centers);
     const mercer_dtype points = shape->points ? shape->points : MERCER_F32,

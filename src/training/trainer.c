@@ -101,10 +101,12 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     mercer_matrix some = *z; /* spread evenly: rows may be in some order */
     some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
     char error[MRC_ERROR_CHARS];
+    const char *field = job->context->error_field;
     memcpy(error, job->context->error, sizeof error);
     mercer_status status = mrc_median_distance(job->backend, mrc_kernel_norm(kernel), &some, 0, &median);
     if (status != MERCER_OK && status != MERCER_ERROR_DATA) return status;
     memcpy(job->context->error, error, sizeof error);
+    job->context->error_field = field;
     if (status == MERCER_OK && median > 0) *out = kernel->bandwidth / median;
     return MERCER_OK;
 }
@@ -166,6 +168,13 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                                          !mrc_kernel_is_callback(job->target.kernel)};
 }
 
+static void warn_of_plan(const mrc_trainer *self)
+{
+    const mrc_plan *plan = &self->job.plan;
+    for (int i = 0; i < plan->warning_count; i++)
+        mrc_warn(self->job.context, plan->warnings[i].field, "%s", plan->warnings[i].text);
+}
+
 mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
 {
     MRC_TRY(look_at_kernel(self));
@@ -175,8 +184,7 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_know
     mrc_reason reason;
     mrc_plan *plan = &self->job.plan;
     if (mrc_make_plan(plan, &request, &reason) != MERCER_OK) return mrc_fail_with(self->job.context, &reason);
-    for (int i = 0; i < plan->warning_count; i++)
-        mrc_warn(self->job.context, plan->warnings[i].field, "%s", plan->warnings[i].text);
+    warn_of_plan(self);
     self->planned_budget = self->job.plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;
 }
@@ -418,6 +426,7 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     if (status == MERCER_OK) status = agree_on_plan(self);
     if (status == MERCER_OK) status = open_stream(self, source);
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
+    warn_of_plan(self);
     mrc_warn(job->context, "solver", row ? "%s; training goes on with %s" : "%s; training begins again in %s", why,
              row ? row->name : "accurate arithmetic");
     bool resumed = job->resuming;

@@ -319,8 +319,8 @@ class Resumed(Search):
             os.remove(self.path("m.safetensors"))
 
     def test_interrupted_while_a_member_is_fitted(self):
-        """The checkpoint has the first model of the mean; the others are trained again."""
-        self.good("train", *self.long, "-o", "whole.safetensors", "-q")
+        """The checkpoint has the first model of the mean and what its search found; the others are trained again."""
+        first = self.answer("train", *self.long, "-o", "whole.safetensors", "-q")
         train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
         process = self.until_checkpoint(*train)
         while process.poll() is None and self.in_search():
@@ -330,7 +330,12 @@ class Resumed(Search):
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, errors)
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
-        self.assertEqual(len(self.answer("resume", "run", "--threads", "1")["members"]), 3)
+        told = self.answer("resume", "run", "--threads", "1")
+        self.assertEqual(len(told["members"]), 3)
+        for name in ("effort", "error", "ridge", "rows", "held", "cut", "sizes", "twice_the_centers", "steps"):
+            self.assertEqual(told["search"][name], first["search"][name], name)
+        origins = {one["name"]: one["origin"] for one in told["decisions"] if one["stage"] == "search"}
+        self.assertEqual(origins["search"], "resumed")
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_interrupted_without_a_folder(self):

@@ -175,7 +175,7 @@ static void test_decisions(void **state)
         assert_true((report->search_skipped != NULL) == (skipped != NULL));
         assert_true((report->search_steps != NULL) == (skipped == NULL));
         if (skipped) assert_that(strstr(report->search_skipped, skipped) != NULL, "%s", report->search_skipped);
-        assert_non_null(strstr(made->plan.text, skipped ? "\nsearch: none, because " : "\nsearch: effort 1, "));
+        assert_non_null(strstr(made->plan.text, skipped ? "search: none, because " : "search: effort 1, "));
         assert_true(made->plan.lambda > 0 && report->search_ridge > 0);
         mercer_fitting_free(made->fitting);
         mercer_dataset_free(data);

@@ -57,6 +57,7 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     *out = 0;
     if (s == 0) return MERCER_OK;
     char error[MRC_ERROR_CHARS]; /* that a matrix is singular is no failure of the call */
+    const char *field = context->error_field;
     memcpy(error, context->error, sizeof error);
     void *bytes;
     double *values;
@@ -73,5 +74,6 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &others, &own));
     MRC_TRY(measure(backend, &k, &own, values + s * all + t, out));
     memcpy(context->error, error, sizeof error);
+    context->error_field = field;
     return MERCER_OK;
 }
