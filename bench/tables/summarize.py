@@ -6,6 +6,7 @@ RESULTS are files of JSON lines; of the same fit the last line counts. The table
 time" of FILE, or adds it; --svg draws the chart of the section. With --check both files are only compared with what would be written.
 """
 import argparse
+import math
 import os
 import statistics
 import sys
@@ -28,9 +29,9 @@ Efforts of `mercer train` next to CatBoost and LightGBM with their defaults: err
 the fit. Text columns are categories for the packages, and dates are numbers. The raw lines are in `bench/results`.
 
 ```sh
-{command} --seeds 1 --efforts 1,3 --output {output}
-{command} --seeds 3 --efforts 3 --packages '' --output {output}
-{command} --seeds 1 --efforts 5 --packages '' --tables hr,adult --output {output}
+{command} --seeds 3 --efforts 1,3 --output {output}
+{command} --efforts 2,4,5 --packages '' --output {output}
+{command} --folder large --efforts 3 --timeout 300 --output {output}
 bench/tables/summarize.py --svg docs/efforts.svg --docs docs/tables.md {output}
 ```
 """.replace("{command}", "bench/tables/efforts.py").replace("{output}", "bench/results/efforts.jsonl")
@@ -132,9 +133,11 @@ def default_line(groups, rival):
     better, worse = ([name for name in found if said[name][0] == word] for word in ("better", "worse"))
     clear = [name for name in found if said[name][1]]
     ratios = [value[2] for value in found.values()]
+    single = all(math.isnan(value[1]) for value in found.values())
+    errors = "" if single else f" The difference exceeds two standard errors on {listed(clear)}."
     return prose(f"Next to {NAMES[rival]} with its defaults, effort {DEFAULT_EFFORT} is better on {len(better)} of {len(found)} tables "
-                 f"({listed(better)}) and worse on {len(worse)} ({listed(worse)}). The difference exceeds two standard errors on "
-                 f"{listed(clear)}. Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times the seconds, geometric mean {geometric_mean(ratios):.2g}.")
+                 f"({listed(better)}) and worse on {len(worse)} ({listed(worse)}).{errors} "
+                 f"Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times the seconds, geometric mean {geometric_mean(ratios):.2g}.")
 
 
 def default_table(groups):
