@@ -63,7 +63,7 @@ struct mercer_context {
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
 
 /*
- * Why something cannot be done, as a value: of functions whose failure is an answer to their caller, not yet an error.
+ * Reason of a refusal as a value, for functions whose caller decides whether it is an error.
  * mrc_refuse fills it in and returns the status; mrc_fail_with makes it the context's error.
  */
 typedef struct mrc_reason {

@@ -127,7 +127,7 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
 
 /* ---- Intervals --------------------------------------------------------------------------------------------------- */
 
-/* Of n scores, sorted here, m quantiles. */
+/* Sort n scores and store m quantiles. */
 static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
     const double rounding = 1e-9; /* a share that is reached but for rounding is reached */
@@ -142,7 +142,7 @@ static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
     }
 }
 
-/* Row i of what was predicted, for list j. p: room for a row. */
+/* Return the score of row i for list j; p is a buffer for one row. */
 static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
                        int64_t j, double *p)
 {
@@ -153,8 +153,8 @@ static double score_of(const mercer_fitting *self, const mercer_dataset *of, con
     return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
 }
 
-/* *count: rows that count. *effective: the number of equally weighted, independent rows that they stand for; the rows
-   of a group stand for one. */
+/* Count the rows with a weight, and the number of equally weighted, independent rows that they stand for: the rows of a
+   group stand for one. */
 static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
 {
     double sum = 0, squares = 0;
@@ -171,7 +171,7 @@ static mercer_status count_rows(const mercer_dataset *of, const double *weights,
     return MERCER_OK;
 }
 
-/* Keep the scores of a dataset in memory, which stands in `predicted`, in the model. */
+/* Store the interval scores of a dataset in the model; `predicted` has its predictions. */
 static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
 {
     double effective, *row;
@@ -201,7 +201,7 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of,
 
 /* ---- On the validation set --------------------------------------------------------------------------------------- */
 
-/* Of rows spread evenly over the validation set. */
+/* Calibrate on rows spread evenly over the validation set. */
 static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
     const mercer_dataset *held = self->validation;

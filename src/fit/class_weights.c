@@ -38,7 +38,7 @@ static mercer_status balance(const mercer_dataset *data, double *factors)
     return MERCER_OK;
 }
 
-/* The class whose name stands at `text` with an equals sign behind it, the longest such; -1: none. */
+/* Return the class with the longest name at `text` that is followed by an equals sign; -1: none. */
 static int64_t find_class(const mercer_dataset *data, const char *text, size_t *length)
 {
     char number[MRC_CLASS_CHARS];

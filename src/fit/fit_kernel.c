@@ -317,7 +317,7 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     return mercer_source_from_dataset(source, self->data, &options);
 }
 
-/* Validation samples as the trainer wants them: preprocessed, in memory; all of them, or some spread evenly. */
+/* Read preprocessed validation rows into memory; a subset spread evenly if they are too many. */
 mercer_status mrc_fit_read_validation(mercer_fitting *self)
 {
     mercer_context *context = self->context;

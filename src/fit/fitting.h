@@ -121,10 +121,11 @@ struct mercer_fitting {
 /* stages.c: opens a fit with a checked request, which is copied; runs the first stage. */
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
                                const mrc_fit_request *request);
-/* Runs the stages up to the plan; up to the end. */
+/* Run the stages up to the plan. */
 mercer_status mrc_fitting_prepare(mercer_fitting *self);
+/* Run all stages. */
 mercer_status mrc_fitting_run(mercer_fitting *self);
-/* Instead: up to the centers only, all of them on every rank. */
+/* Run the stages up to the centers only, with all centers on every rank. */
 mercer_status mrc_fitting_centers(mercer_fitting *self);
 /* The plan of a fit that has sizes (info) in place of data. */
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
@@ -139,13 +140,13 @@ mercer_status mrc_stage_plan(mercer_fitting *self);
 mercer_status mrc_stage_train(mercer_fitting *self);
 mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
-/* record.c: the record of a fit that begins. */
+/* record.c: start the record with the values of the request. */
 void mrc_fit_start_record(mercer_fitting *self);
 /* Adds a decision, or replaces that of the same stage and name. explain adds a line of text to it, for the plan. */
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
-/* hyperparameters.c and fit_centers.c: the decisions of two stages, also of a plan from sizes. */
+/* hyperparameters.c and fit_centers.c: record the decisions of the stages search and size. */
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
 /* Writes the lines of the record before the text of a plan. */
@@ -235,7 +236,7 @@ void mrc_fit_choose_size(mercer_fitting *self);
 bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
 const char *mrc_fit_center_method(const mercer_fitting *self); /* given, all, or a name */
-/* Whether the centers are the samples, of which each counts. */
+/* Whether the centers are the samples and every sample has a positive weight. */
 bool mrc_fit_all_rows_count(const mercer_fitting *self);
 
 /* budget.c */
@@ -245,10 +246,10 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self);
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
-/* A plan with p centers, in the memory that is left for training. Refuses what does not fit, and tells in the report
-   how many centers would. */
+/* Plan for p centers in the memory left for training; if they do not fit, fail and report the largest number that
+   does. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
-/* The same for one of several: that it does not fit is no failure. */
+/* The same as mrc_fit_plan, but a plan that does not fit is not an error. */
 bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* fit_members.c: returns the number of models that the effort asks for. */

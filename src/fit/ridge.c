@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ridge of a fit whose kernel, bandwidth and preprocessing are known: no search ran because there are few rows, the
- * samples are not a table, or the search is off. Without a ridge such a fit interpolates, and
- * its errors on new rows can be arbitrarily large.
+ * samples are not a table, or the search is off. Without a ridge such a fit interpolates, and its errors on new rows
+ * can be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean K(z, z); total weight of the training rows
  *
  * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c).
- * More centers than that need a larger ridge rather than a smaller one, which is why the largest l within SLACK is
- * taken.
+ * More centers than that need a larger ridge rather than a smaller one, so the largest l within SLACK is used.
  * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
  * the ridge that its note names.
  *

@@ -226,7 +226,7 @@ static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 /* One of those that auto may take, and what became of it. */
 typedef struct candidate {
     const mrc_solver *row;
-    const char *unsuited; /* an option that it has no use for: it was not asked */
+    const char *unsuited; /* given option that it refuses; not planned then */
     bool fits;
     bool short_steps; /* takes explicit steps where one heavy sample makes them short */
     mrc_plan plan;

@@ -14,8 +14,8 @@
 
 #include "solvers/solver.h"
 
-/* Of so many free bytes, what a plan may use that was not told: half of a machine's that does other things too. A
-   device's memory is for this: all but a margin, because it comes in pages and other programs may need a little. */
+/* Return the share of free memory that a plan uses by default: half of a host's, which does other things too; all of a
+   device's except a margin, because it comes in pages and other programs may need a little. */
 int64_t mrc_plan_share(bool device, int64_t available);
 
 /* The planner is pure: a plan is a function of the request. It logs nothing, and a failure is a reason for the caller:
@@ -28,7 +28,7 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
                              const mercer_train_options *options, mrc_reason *reason);
 /* Whether the solver that would be taken is estimated to be so cheap that others' estimates do not matter. */
 bool mrc_plan_is_cheap(const mrc_plan_request *request);
-/* The most centers that fit, below p, which do not: by bisection, since more centers need more memory. 0: none do. */
+/* Return the largest number of centers below p that fits, by bisection, as more centers need more memory; 0: none. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* The plan with the critical batch, and with what is known of the source by now: sizes change, and its text gains a
    line that begins with "refined:" if they do; solver, projector and epochs stay. */
@@ -47,19 +47,17 @@ void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan);
 double mrc_rounding_error(double coordinates);
 double mrc_rounding_limit(int64_t n);
 
-/* MERCER_ERROR_ARGUMENT for values out of range, names that are in no table, and options that the solver has no use
-   for. */
+/* Check values, names, and whether the named solver uses each given option: MERCER_ERROR_ARGUMENT otherwise. */
 mercer_status mrc_plan_check_options(const mercer_train_options *options, mrc_reason *reason);
-/* The name of an option that was given and says how to train where this solver does nothing of the kind; NULL if there
-   is none. */
+/* Return the name of the first given option that the solver refuses; NULL for none. */
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
 
-/* An option that was given, is borne, and changes nothing: a size with nothing to be the size of. */
+/* A given option that is accepted and has no effect with the chosen solver or projector. */
 typedef struct mrc_useless {
     const char *option, *who, *name; /* "projector_block", "projector", "exact" */
     bool warns;                      /* worth a warning, not only a line of the plan */
 } mrc_useless;
-/* The next one from *next (0 at first) on; false if there is none. */
+/* Set *out to the next one, starting with *next = 0; false if there are no more. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
 /* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if there are enough rows. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of options of training: what they are called, which values they take, and which solvers have a use for them.
+ * The list of options of training: their names, their values, and the solvers that use them.
  *
  * A row describes a field of mercer_train_options that a person may set. Fields that belong to the caller's program
  * (callbacks, validation matrices, files) are not in it. To add an option: a field at the end of mercer_train_options,
  * a row here, and the code that uses it. Checks, the program's option with its help, man pages, completions,
  * docs/cli.md and Python's keyword follow.
  *
- * An option that a solver has no use for is refused if it says how to train, and is a reason for auto to take another
- * solver. If it is a size with nothing to be the size of, be it the projector's, the plan and a warning mention it; the
- * plan alone what would change no result. A switch that is off, or a period that is the solver's own, asks for what
+ * An option that a solver does not use is refused if it says how to train, and is a reason for auto to take another
+ * solver. If it is a size without effect, also of the projector, the plan and a warning mention it; only the plan does
+ * if it would change no result. A switch that is off, or a period that is the solver's own, asks for what
  * happens anyway. unit_option_use trains with every solver, projector and option: none is ignored in silence.
  */
 #include "plan/plan.h"
@@ -21,9 +21,9 @@
 
 typedef struct option_row {
     mercer_option option;
-    unsigned trait;                               /* of solvers that have a use for it; 0: all have */
-    enum { REFUSED, MENTIONED, NOTED } otherwise; /* what happens with other solvers; NOTED: in the plan alone */
-    unsigned part;                                /* of projectors that have a use for it; 0: all have */
+    unsigned trait;                               /* of solvers that use it; 0: all do */
+    enum { REFUSED, MENTIONED, NOTED } otherwise; /* what happens with other solvers; NOTED: only in the plan */
+    unsigned part;                                /* of projectors that use it; 0: all do */
 } option_row;
 
 #define ROW_OF(part, field, alias, type, words, limit, trait, otherwise, help) \
@@ -159,7 +159,7 @@ bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options,
     return false;
 }
 
-/* "ep4, ep3": the solvers that have a use for an option. */
+/* Write the names of the solvers that use an option: "ep4, ep3". */
 static void list_users(const option_row *row, char *names, size_t size)
 {
     const mrc_solver *solver;

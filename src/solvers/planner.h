@@ -44,7 +44,7 @@ typedef struct mrc_plan_request {
 
 enum { MRC_PLAN_WARNINGS = 8 };
 
-/* Something that the caller should know of a plan that is followed. */
+/* A warning to log if the plan is used. */
 typedef struct mrc_plan_warning {
     const char *field; /* static; option concerned */
     char text[256];
@@ -59,14 +59,14 @@ typedef struct mrc_plan {
     mrc_preconditioner_sizes preconditioner_sizes; /* of conjugate gradients; basis 0: an exact factor */
     bool on_samples;                               /* the request's */
     int64_t polish;                                /* steps of conjugate gradients at the end */
-    int64_t keep_bytes;                            /* room for a batch's kernel block */
+    int64_t keep_bytes;                            /* buffer for a batch's kernel block */
     bool half_precision;                           /* chosen for products by the plan */
     int64_t budget;
     mrc_plan_warning warnings[MRC_PLAN_WARNINGS];
     int warning_count;
 } mrc_plan;
 
-/* What a solver wants to keep of K(X,Z): the planner gives what there is room for. */
+/* What a solver wants to cache of K(X,Z); the planner grants what fits. */
 typedef struct mrc_caching {
     int64_t block;     /* bytes of a batch's block between its two products, as they keep it; 0: there is only one */
     int64_t beside;    /* the same beside a cache of all samples */
