@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The request of a fit: the caller's options, copied and checked once. Whatever can be said without data is said here;
- * mrc_last_error_field names the option that was refused.
+ * The request of a fit: the caller's options, copied and checked once. Checks that need no data are made here, and
+ * mercer_last_error_field names the option that was refused.
  */
 #include "fit/fitting.h"
 
