@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time and memory of the machine. */
+/* Monotonic time and free memory of the machine. */
 #define _GNU_SOURCE
 #include "core/clock.h"
 
@@ -21,8 +21,8 @@ void mrc_lap(double *since, double *total)
     *since = now;
 }
 
-/* MemAvailable counts the page cache that would be released; free pages alone are far too few on a machine that
-   has run a while. */
+/* Returns MemAvailable in bytes, -1 if it is unknown. It includes page cache that the system would release; the free
+   pages are only a small part of that on a machine that has run for a while. */
 static int64_t linux_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Seconds that only go forward. (clock.c has mrc_free_memory too.) */
+/* Monotonic time, and the free memory of the machine. */
 #ifndef MRC_CORE_CLOCK_H
 #define MRC_CORE_CLOCK_H
 
 #include "mercer/advanced.h"
 
 double mrc_seconds(void);
-/* *total += the seconds since *since, which becomes now. */
+/* Adds the seconds since *since to *total and sets *since to the current time. */
 void mrc_lap(double *since, double *total);
 
-/* The public functions of the same names, without mercer_. */
+/* Implements mercer_free_memory: bytes of host memory available to the process. */
 int64_t mrc_free_memory(void);
 
 #endif

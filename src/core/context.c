@@ -10,7 +10,8 @@
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
 static _Thread_local const char *thread_field = "";
 
-/* Where the field of the last error of a context, or of this thread, is recorded. */
+/* Returns the address of the field name of the last error: the context's, or that of the calling thread if context is
+   NULL. */
 static const char **field_of(mercer_context *context)
 {
     return context ? &context->error_field : &thread_field;

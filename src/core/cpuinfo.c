@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Instruction-set detection. This file is built without any ISA flag, so that it runs everywhere. The compiler's
- * builtin asks cpuid and xgetbv both, as have_amx does: a level counts only if the operating system saves its
- * registers.
+ * Instruction-set detection. This file is built without any ISA flag, so that it runs on every processor. Like
+ * have_amx, the compiler's builtin checks both cpuid and xgetbv: a level is usable only if the operating system saves
+ * its registers.
  */
 #define _GNU_SOURCE
 #include "core/cpuinfo.h"
@@ -42,7 +42,8 @@ const char *mrc_isa_names(void)
 }
 
 #if defined(MERCER_X86)
-/* Conversions of halves; not every compiler's builtin knows the name. Its registers are those of AVX2. */
+/* Returns whether the processor converts half precision. Not every compiler's builtin knows "f16c". It uses the
+   registers of AVX2, so no check of the operating system is needed. */
 static bool have_f16c(void)
 {
     unsigned a, b, c, d;
@@ -52,9 +53,9 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Needs tiles and their byte products (bits 24 and 25 of leaf 7), an operating system that saves tile state (bits 17
- * and 18 of XCR0), and its permission for this process. If it refuses (an old kernel, a small alternative signal
- * stack), the level below is taken.
+ * Returns whether AMX is usable. It needs tiles and their int8 products (bits 24 and 25 of leaf 7), an operating system
+ * that saves tile state (bits 17 and 18 of XCR0), and its permission for this process. If the system refuses (an old
+ * kernel, a small alternative signal stack), the caller falls back to the level below.
  */
 static bool have_amx(void)
 {

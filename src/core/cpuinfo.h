@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which instruction sets this processor and operating system offer. */
+/* Instruction sets supported by this processor and operating system. */
 #ifndef MRC_CORE_CPUINFO_H
 #define MRC_CORE_CPUINFO_H
 
 #include <stdbool.h>
 
-/* Ordered: each level contains the ones before it. */
+/* Levels in ascending order: each one includes those before it. */
 #define MRC_ISA_LIST(X)         \
     X(SCALAR, "scalar")         \
     X(AVX2, "avx2")             \
@@ -18,13 +18,13 @@ typedef enum mrc_isa { MRC_ISA_LIST(MRC_ISA_AS_ENUM) MRC_ISA_COUNT } mrc_isa;
 #undef MRC_ISA_AS_ENUM
 
 const char *mrc_isa_name(mrc_isa isa);
-/* False if text names no level. */
+/* Finds a level by name; false if there is none of that name. */
 bool mrc_isa_from_name(const char *text, mrc_isa *isa);
-/* The best level that processor and operating system both support, and that this library was built with. */
+/* Returns the highest level that the processor, the operating system and this build of the library all support. */
 mrc_isa mrc_isa_best(void);
-/* Every name, separated by ", ", for messages. */
+/* Returns all names separated by ", ", for messages. */
 const char *mrc_isa_names(void);
-/* Processors this process may run on, at least 1. */
+/* Returns the number of processors this process may run on, at least 1. */
 int mrc_processors(void);
 
 #endif

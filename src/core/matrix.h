@@ -11,59 +11,63 @@ enum {
     MRC_ACCEPT_F32 = 1 << MERCER_F32,
     MRC_ACCEPT_F16 = 1 << MERCER_F16,
     MRC_ACCEPT_U8 = 1 << MERCER_U8,
-    MRC_ACCEPT_REAL = MRC_ACCEPT_F64 | MRC_ACCEPT_F32, /* what is computed in and written to */
+    MRC_ACCEPT_REAL = MRC_ACCEPT_F64 | MRC_ACCEPT_F32, /* types for computations and outputs */
     MRC_ACCEPT_ANY = MRC_ACCEPT_REAL | MRC_ACCEPT_F16 | MRC_ACCEPT_U8
 };
 
-int64_t mrc_dtype_size(mercer_dtype dtype);     /* bytes; 0 if it is no dtype */
-const char *mrc_dtype_name(mercer_dtype dtype); /* "f64", ...; "?" if it is none */
+int64_t mrc_dtype_size(mercer_dtype dtype);     /* bytes per element; 0 for an invalid dtype */
+const char *mrc_dtype_name(mercer_dtype dtype); /* "f64", ...; "?" for an invalid dtype */
 
-/* Address of element (i, 0). */
+/* Returns the address of element (i, 0). */
 static inline void *mrc_row(const mercer_matrix *matrix, int64_t i)
 {
     return (char *)matrix->data + i * matrix->ld * mrc_dtype_size(matrix->dtype);
 }
 
-/* Element (i, j) as a double, exactly; and back, rounded to the dtype (f32, f64 only). */
+/* Load element (i, j) as a double, exactly; store a double there, rounded to the dtype (f32 and f64 only). */
 double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j);
 void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value);
 
-/* Row i, exactly; as floats only from f32, f16 and u8. */
+/* Load row i into out (cols). Exact, except that _f32 rounds rows of f64. */
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out);
 void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 
-/* Doubles into row i, rounded to any dtype; bytes are clamped to 0 .. 255. */
+/* Stores values (cols) in row i, rounded to the matrix's dtype; u8 is clamped to 0 .. 255. */
 void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values);
 
-/* Whether row i of a and row j of b, of as many columns, have the same values, all of them finite. */
+/* Returns whether row i of a and row j of b have equal values. Both have the same number of columns, and all values are
+   finite. */
 bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, int64_t j);
 
-/* Views: of contiguous host memory; of some rows of a view, of some columns, of both from element (i, j) on. */
+/* Make views without copying: of contiguous host memory (mrc_view); of rows, of columns, or of the block that begins at
+   element (i, j) of another view. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
 mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
 mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64_t rows, int64_t cols);
 
-/* A view of host memory, not cleared, that lives as long as the scope. */
+/* Allocates a host matrix, not cleared, that lives as long as the scope. */
 mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype,
                              const char *what);
 
-/* The view is usable: not NULL, sizes sane and not overflowing, ld >= cols, dtype among `accept` (MRC_ACCEPT_...). */
+/* Checks of arguments; `name` is the argument's name for the message. mrc_check_matrix: the view is usable, i.e. not
+   NULL, sizes not negative and not overflowing, ld >= cols, host memory, dtype among `accept` (MRC_ACCEPT_...).
+   mrc_check_size: rows x cols. mrc_check_apart: out and in share no element. */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
 mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,
                              int64_t cols);
 mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
                               const char *in_name, const mercer_matrix *in);
 
-/* Every element is finite; the message says where the first that is not stands. *largest, if not NULL: max
-   |element|. */
+/* Checks that every element is finite; the message gives the place of the first that is not. Sets *largest, unless
+   NULL, to max |element|, or to 255 for u8. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
-/* Its message, of that element. */
+/* Fails with the message of mrc_check_finite about element (i, j), which has that value. */
 mercer_status mrc_fail_finite(mercer_context *context, const char *name, int64_t i, int64_t j, double value);
 
-/* Sample weights (n), or NULL: finite and not negative. */
+/* Checks that sample weights (n) are finite and not negative; NULL is valid. */
 mercer_status mrc_check_weights(mercer_context *context, const double *weights, int64_t n);
-/* Class numbers (n), all in 0 .. classes - 1. */
+/* Checks that class numbers (n) are all in 0 .. classes - 1. */
 mercer_status mrc_check_classes(mercer_context *context, const int32_t *labels, int64_t n, int64_t classes);
 
 #endif

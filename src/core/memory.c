@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation, scopes and the arena. Each block carries its size in a 64-byte header, so that it can be counted
-   off. */
+/* Counted allocation, scopes and the arena. Each block has a 64-byte header with its size, by which a release lowers
+   the count. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks ask for large pages: a cache of gigabytes is otherwise a million page faults, and misses of the TLB for
-   as long as it is read. */
+/* Blocks of 8 MiB or more ask for huge pages: with 4 KiB pages a cache of several GB costs a million page faults, and
+   TLB misses whenever it is read. */
 enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
 static void *default_allocate(void *user, size_t bytes, size_t alignment)
@@ -21,7 +21,7 @@ static void *default_allocate(void *user, size_t bytes, size_t alignment)
     bool large = bytes >= LARGE_BLOCK;
     if (posix_memalign(&memory, large ? LARGE_PAGE : alignment, bytes)) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (large) madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* advice: it may fail */
+    if (large) madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* only advice: a failure is ignored */
 #endif
     return memory;
 }
@@ -92,7 +92,7 @@ void mrc_count_bytes(mercer_context *context, int64_t bytes)
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
     void *memory = NULL;
-    memcpy(out, &memory, sizeof memory); /* a pointer of any type has the form of this one */
+    memcpy(out, &memory, sizeof memory); /* all object pointers have the same representation */
     int64_t bytes, total;
     if (!mrc_multiply(count, size, &bytes) || !mrc_add(bytes, MRC_ALIGNMENT, &total) || count < 0)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes is more than memory can address", what,
@@ -194,7 +194,7 @@ mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
 {
     arena->used = 0;
     if (bytes <= arena->capacity) return MERCER_OK;
-    /* Release first: the old content is scratch of a call that has ended, and two blocks at once would double the
+    /* Release the old block first: its content belongs to a call that has ended, and holding both would raise the
        peak. */
     mrc_arena_destroy(arena);
     MRC_TRY(mrc_alloc(arena->context, &arena->block, bytes, 1, "scratch tiles"));
@@ -219,7 +219,7 @@ void mrc_arena_reset(mrc_arena *arena)
 
 void mrc_arena_destroy(mrc_arena *arena)
 {
-    /* Another thread may fork at any moment: its child must not find a block here that was released. */
+    /* Another thread may fork at any moment: clear the pointer first, so that the child never sees a released block. */
     char *block = arena->block;
     arena->block = NULL;
     arena->capacity = arena->used = 0;
@@ -229,7 +229,7 @@ void mrc_arena_destroy(mrc_arena *arena)
 
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}; /* of 64 bits, 9.2 of them */
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}; /* 9.2 EB in 64 bits */
     double value = (double)bytes;
     int unit = 0;
     while (value >= 999.5) value /= 1000, unit++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory through the context's allocator, counted; and an arena for scratch that lives as long as a call. */
+/* Counted memory from the context's allocator, scopes that release it, and an arena for scratch of one call. */
 #ifndef MRC_CORE_MEMORY_H
 #define MRC_CORE_MEMORY_H
 
@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-enum { MRC_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
+enum { MRC_ALIGNMENT = 64 }; /* bytes: a cache line, and the widest vector (AVX-512) */
 
-/* a * b and a + b of sizes that are >= 0; false if the result does not fit an int64_t. */
+/* Compute a * b and a + b of sizes >= 0; false if the result does not fit an int64_t. */
 static inline bool mrc_multiply(int64_t a, int64_t b, int64_t *product)
 {
     return !__builtin_mul_overflow(a, b, product);
@@ -19,7 +19,7 @@ static inline bool mrc_add(int64_t a, int64_t b, int64_t *sum)
     return !__builtin_add_overflow(a, b, sum);
 }
 
-/* The smallest multiple of unit that is >= size. */
+/* Returns the smallest multiple of unit that is >= size. */
 static inline int64_t mrc_round_up(int64_t size, int64_t unit)
 {
     return (size + unit - 1) / unit * unit;
@@ -35,17 +35,17 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 }
 
 /*
- * count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer to whatever lies there. On
- * failure that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a
- * valid pointer. Only the thread inside the Mercer call may allocate.
+ * Allocates count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer of any type. On failure
+ * that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a valid
+ * pointer. Only the thread inside the Mercer call may allocate.
  */
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
-/* The same, cleared to zero. */
+/* Like mrc_alloc, with all bytes zero. */
 mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
-/* Moves what the pointer at `block` has to a block of so many bytes, of which the first `used` are copied. Nothing
-   changes if that fails. */
+/* Replaces the block whose pointer is at `block` by a new one of `bytes` bytes and copies the first `used` bytes. On
+   failure the old block stays. */
 mercer_status mrc_move(mercer_context *context, void *block, int64_t used, int64_t bytes, const char *what);
-/* Releases what mrc_alloc gave; NULL is fine. And several, in this order. */
+/* Release one block from mrc_alloc, or a list of them in order; NULL is ignored. */
 void mrc_free(mercer_context *context, void *memory);
 void mrc_free_list(mercer_context *context, void *const *list, size_t count);
 #define MRC_FREE_ALL(context, ...)                                              \
@@ -55,19 +55,19 @@ void mrc_free_list(mercer_context *context, void *const *list, size_t count);
     } while (0)
 
 /*
- * A variable that owns something: `release`, which gets its address, is called when the function returns, whichever way
- * it does. A pointer that was handed on is NULL by then.
+ * Marks a variable that owns something: `release` is called with its address whenever the function returns. Set the
+ * pointer to NULL to hand its object on.
  *
  *     MRC_OWNED(mrc_release_dataset) mercer_dataset *part = NULL;
  */
 #define MRC_OWNED(release) __attribute__((cleanup(release)))
-/* Defines a `release` of pointers, which calls `end`. */
+/* Defines a `release` function for MRC_OWNED pointers, which calls `end`. */
 #define MRC_RELEASE(release, type, end)         \
     static inline void release(type **variable) \
     {                                           \
         end(*variable);                         \
     }
-/* Of other folders; named here because every folder releases what it owns. */
+/* Functions of other folders, declared here so that any folder can use them with MRC_OWNED. */
 void mrc_model_free(mercer_model *model);
 void mrc_fitting_free(mercer_fitting *self);
 void mrc_dataset_free(mercer_dataset *dataset);
@@ -78,7 +78,7 @@ MRC_RELEASE(mrc_release_model, mercer_model, mrc_model_free)
 MRC_RELEASE(mrc_release_fitting, mercer_fitting, mrc_fitting_free)
 
 /*
- * What a function takes for the time of a call: released when it returns, whichever way it does.
+ * Resources of one call, released whenever the function returns.
  *
  *     MRC_SCOPE(scope, context);
  *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
@@ -90,38 +90,39 @@ typedef struct mrc_scope {
     struct {
         void (*release)(void *owner, void *thing);
         void *owner, *thing;
-    } things[MRC_SCOPE_MOST]; /* released last first */
+    } things[MRC_SCOPE_MOST]; /* in order of creation; released in reverse */
 } mrc_scope;
 #define MRC_SCOPE(name, of) MRC_OWNED(mrc_scope_close) mrc_scope name = {.context = (of)}
 
 mercer_status mrc_scope_alloc(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
 mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
-/* Anything else, which `release` ends. Where the scope is full it does so at once, and the call fails. */
+/* Adds any other resource, which `release` frees. If the scope is full, it is released at once and the call fails. */
 mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing);
 void mrc_scope_close(mrc_scope *scope);
-/* What the scope has is somebody else's from now on. */
+/* Empties the scope without releasing its resources: the caller owns them from now on. */
 static inline void mrc_scope_keep(mrc_scope *scope)
 {
     scope->count = 0;
 }
 
-/* Texts as a list in one block of memory: pointers first, then the texts. `out` is the address of a pointer. */
+/* Copies a list of texts to one block of memory: pointers first, then the texts. `out` is the address of a pointer; the
+   caller frees the block. */
 mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *const *texts, int64_t count);
-/* Sets *repeated to a text that occurs more than once in the list, or to NULL. Costs a sort. */
+/* Sets *repeated to a text that occurs more than once in the list, or to NULL. Cost: a sort. */
 mercer_status mrc_find_repeated(mercer_context *context, const char *const *texts, int64_t count,
                                 const char **repeated);
 
-/* Counts bytes of the context that lie on a device: allocated if positive, released if negative. */
+/* Adds device memory to the context's counters: bytes > 0 when allocated, < 0 when released. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);
 
-/* The raw form, for making the context itself: no counting, no message. NULL on failure. */
+/* Allocate and release without counting and without messages, e.g. for the context itself. NULL on failure. */
 void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes);
 void mrc_raw_free(const mercer_allocator *allocator, void *memory);
 
 /*
- * An arena: one block that grows to the largest need seen and is reused from call to call, so that hot loops do not
- * allocate. Use: reserve the total once, then push pieces, reset when the call ends. Growing happens only in reserve
- * (when nothing is pushed), so pieces never move.
+ * An arena: one block that grows to the largest size reserved and is reused from call to call, so that hot loops do not
+ * allocate. Use: reserve the total once, push pieces, reset when the call ends. The block grows only in reserve (when
+ * nothing is pushed), so pieces never move.
  */
 typedef struct mrc_arena {
     mercer_context *context;
@@ -132,13 +133,14 @@ typedef struct mrc_arena {
 
 void mrc_arena_init(mrc_arena *arena, mercer_context *context);
 mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes);
-/* bytes rounded up to the alignment; NULL if the reservation was too small (a programming error). */
+/* Takes a piece of the block, its size rounded up to the alignment; NULL if the reservation was too small (a
+   programming error). */
 void *mrc_arena_push(mrc_arena *arena, int64_t bytes);
 void mrc_arena_reset(mrc_arena *arena);
 void mrc_arena_destroy(mrc_arena *arena);
 
 enum { MRC_BYTES_TEXT = 24 };
-/* "1.3 GB", the form of bytes in all messages; returns text. */
+/* Formats a number of bytes as in all messages ("1.3 GB"); returns text. */
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes);
 
 #endif

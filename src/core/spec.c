@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of the form "name:parameter=value,...": reading them, with errors that say what is valid. */
+/* Reads specifications of the form "name:parameter=value,...", with errors that list what is valid. */
 #include "core/spec.h"
 
 #include <float.h>
@@ -26,7 +26,7 @@ bool mrc_scan_number(const char *word, double *value)
     return *end == 0 && isfinite(*value);
 }
 
-/* Digits before the point: with fewer, %g would write an exponent. */
+/* Returns the number of digits before the point: with fewer significant digits %g would write an exponent. */
 static int whole_digits(double value)
 {
     return fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
@@ -49,7 +49,7 @@ void mrc_print_number(double value, char *text, size_t size)
 
 void mrc_print_single(float value, char *text, size_t size)
 {
-    /* What fewer digits could say, FLT_DIG of them say alike: %g leaves zeros at the end out. */
+    /* Start at FLT_DIG digits: %g drops trailing zeros, so shorter decimals come out the same. */
     int fewest = whole_digits((double)value);
     for (int digits = fewest > FLT_DIG ? fewest : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
         snprintf(text, size, "%.*g", digits, (double)value);
@@ -86,7 +86,7 @@ void mrc_parameter_set(void *object, const mrc_parameter *parameter, double valu
 
 bool mrc_parameter_valid(const mrc_parameter *parameter, double value)
 {
-    if (!(value <= parameter->high)) return false; /* NaN fails too */
+    if (!(value <= parameter->high)) return false; /* also false for NaN */
     if (parameter->low_included ? value < parameter->low : value <= parameter->low) return false;
     return parameter->kind == MRC_REAL || value == floor(value);
 }
@@ -121,7 +121,7 @@ static void append(char *text, size_t size, const char *more)
     snprintf(text + used, size - used, "%s", more);
 }
 
-/* Letters to change, insert or leave out to make one word of the other (Levenshtein). */
+/* Returns the Levenshtein distance of two words: the number of letters to change, insert or delete. */
 static int edits(const char *a, const char *b)
 {
     int row[WORD_CHARS + 1], length = (int)strlen(b);
@@ -172,7 +172,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     return mrc_fail(context, grammar->status, "unknown %s '%s'%s; valid names: %s", grammar->what, name, hint, names);
 }
 
-/* "bandwidth (> 0), gamma (> 0 and <= 2)" */
+/* Lists the parameters of a form: "bandwidth (> 0), gamma (> 0 and <= 2)". */
 static void list_parameters(const mrc_spec_form *form, char *text, size_t size)
 {
     text[0] = 0;
@@ -202,8 +202,8 @@ static mercer_status fail_parameter(mercer_context *context, const mrc_spec_gram
 
 /* ---- Parsing ------------------------------------------------------------------------------------------------- */
 
-/* Copies up to a delimiter into word and returns what follows. No valid word fills the buffer: one that would is cut
-   and ends in "..", which no name and no number does. */
+/* Copies the text up to a delimiter into word and returns the rest. A word too long for the buffer, and so not valid,
+   is cut and ends in "..", which no name or number does. */
 static const char *take_word(const char *text, const char *delimiters, char word[WORD_CHARS])
 {
     size_t length = strcspn(text, delimiters);
@@ -241,7 +241,7 @@ static mercer_status set_value(mercer_context *context, const mrc_spec_grammar *
     return MERCER_OK;
 }
 
-/* One "name=value". Marks it in *given; a second mention is an error. */
+/* Parses one "name=value" and sets the parameter's bit in *given; a repeated parameter is an error. */
 static mercer_status parse_parameter(mercer_context *context, const mrc_spec_grammar *grammar,
                                      const mrc_spec_form *form, const char **text, void *object, unsigned *given)
 {
@@ -300,7 +300,7 @@ int mrc_utf8_length(const unsigned char *text)
     if (length < 2) return length;
     uint32_t code = text[0] & (0x7fu >> length);
     for (int i = 1; i < length; i++) {
-        if (text[i] >> 6 != 2) return 0; /* the zero at the end is no continuation */
+        if (text[i] >> 6 != 2) return 0; /* this includes the terminating zero */
         code = code << 6 | (text[i] & 0x3fu);
     }
     return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this library lies, and others near it: core/file/beside.h. */
+/* Finds the folder of this library, and loads other libraries from there. */
 #define _GNU_SOURCE /* dladdr */
 #include "core/file/beside.h"
 
@@ -16,11 +16,11 @@ bool mrc_has_raised_rights(void)
 
 bool mrc_own_folder(char *folder)
 {
-    static const char here; /* something that lies in the library or program this is part of */
+    static const char here; /* an address inside the library or program that contains this code */
     Dl_info about;
     folder[0] = 0;
     if (mrc_has_raised_rights() || !dladdr(&here, &about) || !about.dli_fname) return false;
-    /* A program that was found by PATH is known to the loader by its bare name. */
+    /* For a program found through PATH the loader knows only the bare name. */
     ssize_t length =
         strchr(about.dli_fname, '/') ? -1 : readlink("/proc/self/exe", folder, (size_t)MRC_BESIDE_CHARS - 1);
     if (length < 0) length = snprintf(folder, MRC_BESIDE_CHARS, "%s", about.dli_fname);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Libraries that are loaded when they are needed, looked for beside the one this code is part of.
+ * Libraries loaded on demand, searched for next to the library or program that contains this code.
  *
- * A process with more rights than its caller (set-uid, set-gid, capabilities) has no such place: the caller chooses the
- * environment, and the name that a program is started by.
+ * In a process with more rights than its caller (set-uid, set-gid, capabilities) that folder is not used: the caller
+ * controls the environment and the name that the program is started by.
  */
 #ifndef MRC_CORE_FILE_BESIDE_H
 #define MRC_CORE_FILE_BESIDE_H
@@ -14,12 +14,12 @@ enum { MRC_BESIDE_CHARS = 1024 };
 
 bool mrc_has_raised_rights(void);
 
-/* The folder of the library or program this code is part of, without a slash at its end. False where it is not known,
-   too long for MRC_BESIDE_CHARS, or not to be used, because of raised rights. */
+/* Writes the folder of the library or program that contains this code to folder (MRC_BESIDE_CHARS), without a trailing
+   slash. False if it is unknown, too long, or must not be used because of raised rights. */
 bool mrc_own_folder(char *folder);
 
-/* Loads a library, RTLD_NOW and local: from where the loader looks, else from the first of the folders that has it. The
-   list ends with NULL; a folder that does not begin with a slash is seen from mrc_own_folder. NULL if none has it. */
+/* Loads a library with RTLD_NOW and RTLD_LOCAL: from the loader's search path, otherwise from the first of `folders`
+   that has it. The list ends with NULL; relative folders start at mrc_own_folder. NULL if the library is not found. */
 void *mrc_load_library(const char *name, const char *const *folders);
 
 #endif

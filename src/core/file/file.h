@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/file: the one door to files.
+ * core/file: all access to files.
  *
- * system.h has the system calls, as a table that tests replace; mapping.c opens files to read, writer.c writes them so
- * that a reader finds the old one or the new one, never a part; spill.h is a temporary file without a name.
+ * system.h has the system calls, as a table that tests replace; mapping.c opens files for reading; writer.c writes them
+ * atomically, so that a reader finds the old file or the new one, never a part; spill.h is a temporary file without a
+ * name; beside.h loads libraries on demand.
  */
 #ifndef MRC_CORE_FILE_H
 #define MRC_CORE_FILE_H
@@ -12,51 +13,52 @@
 
 #include <stdbool.h>
 
-enum { MRC_MOST_BYTES_A_CALL = 1 << 30 }; /* read() and write() take no more than 2 GiB at once */
+enum { MRC_MOST_BYTES_A_CALL = 1 << 30 }; /* 1 GiB per call: read() and write() transfer less than 2 GiB */
 
 typedef struct mrc_watch mrc_watch;
 
-/* A file in memory, read when touched, or a copy of it. Writing to it changes the process's own, never the file. */
+/* The content of a file: a private mapping, or a copy in memory. Writes to it change only this process's data, never
+   the file. */
 typedef struct mrc_mapping {
     void *data; /* NULL if the file is empty */
     int64_t bytes;
-    mercer_context *owner; /* of the memory that holds a copy; NULL: it is mapped */
-    mrc_watch *watch;      /* of a file that is mapped under its name: what it was; owned */
+    mercer_context *owner; /* context whose memory holds the copy; NULL: the file is mapped */
+    mrc_watch *watch;      /* state of a file mapped by name when it was opened, owned; NULL: not checked */
 } mrc_mapping;
 
-/* A file of up to `copied` bytes is read, a larger one is mapped (0: every one). MERCER_ERROR_MISSING if there is none
-   of that name; MERCER_ERROR_IO if it cannot be read or is no regular file. */
+/* Opens a file for reading: copies it if it has at most `copied` bytes, else maps it (0: always maps it).
+   MERCER_ERROR_MISSING if the file does not exist; MERCER_ERROR_IO if it cannot be read or is not a regular file. */
 mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const char *path, int64_t copied);
 void mrc_unmap(mrc_mapping *mapping);
-/* MERCER_ERROR_IO if a mapped file has been cut or written to since it was opened: touching what is gone would end the
-   process. To be called before a block is read, and after it: then the bytes are the file's. Any thread. */
+/* Fails with MERCER_ERROR_IO if a mapped file was truncated or modified since it was opened: reading a page that is
+   gone would end the process. Call it before and after reading a block; if both succeed, the bytes are those of the
+   file. Any thread. */
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
-/* Hint for the pages that lie wholly or partly in a range: they will be needed soon. */
+/* Advises the system that the pages of a range will be needed soon, including partly covered ones. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-/* The same and those around them, which the system may have mapped along with them, up to 2 MiB each side: they will
-   not be needed soon. Whoever does need them finds them again, unless they were written to: then the file's bytes are
-   back. */
+/* Advises the system that these pages, and up to 2 MiB of neighbors on each side that it may have mapped with them,
+   will not be needed soon. A later access reads them from the file again; changes to a private copy are lost. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*
- * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp, with digits that no other writer
- * has, whatever process, container or machine it is in. `commit` makes it durable and gives it its name;
- * until then the old file, if any, stays as it is. What killed writers of the same name left is removed. Of a link the
- * file that it leads to is written. A path that names a device or a pipe is written directly.
- * Use: open, write ..., then commit or cancel; cancel after a failed commit is allowed and does nothing.
+ * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp. The digits are unique among all
+ * processes, containers and machines. `commit` makes the file durable and renames it; until then the old file, if any,
+ * stays unchanged. Temporary files of killed writers of the same name are removed. A symbolic link is followed: its
+ * target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or cancel; cancel after
+ * a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {
     mercer_context *context;
-    char *path, *temporary, *folder; /* one block; temporary: "" unless this writer made such a file and must end it */
+    char *path, *temporary, *folder; /* one block, owned; temporary: "" unless this writer must rename or remove it */
     int descriptor;
-    bool direct; /* written under its own name */
+    bool direct; /* a device or pipe, written under its own name */
     int64_t written;
 } mrc_writer;
 
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path);
 mercer_status mrc_writer_write(mrc_writer *writer, const void *data, int64_t bytes);
-/* For a file that several processes write: the one that opened it sets its size and tells the others its temporary
-   name; they join, write to their places and commit, which only makes their bytes durable; then the first one commits.
+/* Write one file from several processes. The first one opens it, sets its size and sends its temporary name to the
+   others; these join, write their parts and commit, which only makes their bytes durable; then the first one commits.
    Not for devices and pipes. */
 mercer_status mrc_writer_resize(mrc_writer *writer, int64_t bytes);
 mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files to be read: mapped, or copied into memory. */
+/* Opens files for reading: mapped, or copied to memory. */
 #define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE */
 #define _XOPEN_SOURCE   700
 
@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LARGEST_PAGE = 2 << 20 }; /* what the system may map at once when one byte is touched */
+enum { LARGEST_PAGE = 2 << 20 }; /* bytes that the system may map at once when one byte is touched */
 
-/* What a mapped file was when it was opened. */
+/* State of a mapped file when it was opened. */
 struct mrc_watch {
     mercer_context *context;
     struct stat about;
@@ -96,14 +96,14 @@ mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const cha
 {
     struct stat about;
     *out = (mrc_mapping){0};
-    /* A pipe must not make us wait. */
+    /* O_NONBLOCK: opening a pipe must not wait for a writer. */
     int descriptor = mrc_sys.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (descriptor < 0) return fail_file(context, path, "cannot open", errno);
     mercer_status status = look(context, &about, path, descriptor);
     if (status == MERCER_OK && about.st_size > 0)
         status = about.st_size <= copied ? read_descriptor(context, out, path, descriptor, about.st_size)
                                          : map_descriptor(context, out, path, descriptor, &about);
-    mrc_sys.close(descriptor); /* the mapping stays valid */
+    mrc_sys.close(descriptor); /* a mapping stays valid without it */
     return status;
 }
 
@@ -121,9 +121,9 @@ mercer_status mrc_mapping_check(const mrc_mapping *mapping)
 {
     struct stat now;
     const mrc_watch *watch = mapping->watch;
-    if (!watch || mrc_sys.stat(watch->path, &now) != 0) return MERCER_OK; /* a file that is gone stays mapped */
+    if (!watch || mrc_sys.stat(watch->path, &now) != 0) return MERCER_OK; /* a deleted file stays mapped */
     const struct stat *then = &watch->about;
-    if (now.st_dev != then->st_dev || now.st_ino != then->st_ino) return MERCER_OK; /* another file has its name */
+    if (now.st_dev != then->st_dev || now.st_ino != then->st_ino) return MERCER_OK; /* path names another file */
     if (now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
         return MERCER_OK;
@@ -136,7 +136,7 @@ static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, in
 {
     if (!mapping->data || mapping->owner || bytes <= 0) return;
     int64_t first = offset / page * page;
-    /* A hint: a failure changes the speed, not the result. */
+    /* Only advice: a failure changes the speed, not the result. */
     (void)mrc_sys.madvise((char *)mapping->data + first, (size_t)(mrc_min(offset + bytes, mapping->bytes) - first),
                           advice);
 }
@@ -149,7 +149,7 @@ void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t b
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
 {
     if (bytes <= 0) return;
-    /* Neighbours that came along must go as well, or they add up to the whole file. */
+    /* Release neighbors mapped along with the range as well, or they would add up to the whole file. */
     int64_t end = mrc_round_up(offset + bytes, LARGEST_PAGE);
     advise(mapping, offset, end - offset, LARGEST_PAGE, MADV_DONTNEED);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Temporary files, removed from their folder as soon as they are open: nothing stays behind, whatever happens. */
+/* Temporary files. Their name is removed as soon as they are open, so that nothing is left even if the process is
+   killed. */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE, getentropy */
 #define _XOPEN_SOURCE   700
 
@@ -43,7 +44,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     return MERCER_OK;
 }
 
-/* A disk that is full harms others: the file keeps away from its end. */
+/* Fails when the free space falls below a tenth of the file: a full disk would harm other processes. */
 static mercer_status check_room(const mrc_spill *self)
 {
     struct statvfs disk;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A temporary file without a name: what does not fit into memory is written there once and then mapped. */
+/* A temporary file without a name, for data that does not fit into memory: written once, then mapped. */
 #ifndef MRC_CORE_SPILL_H
 #define MRC_CORE_SPILL_H
 
@@ -10,15 +10,15 @@ typedef struct mrc_spill {
     const char *folder; /* $TMPDIR, or /tmp */
     int descriptor;     /* -1: closed */
     char *buffer;
-    int64_t used;    /* bytes of the buffer */
-    int64_t written; /* bytes of the file */
+    int64_t used;    /* bytes in the buffer */
+    int64_t written; /* bytes in the file */
 } mrc_spill;
 
-/* Errors: IO, MEMORY. On failure nothing is left to be closed. */
+/* Creates the file. Errors: IO, MEMORY. Call mrc_spill_close after a failure too. */
 mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context);
-/* Appends. Refused where the disk has less left than a tenth of what was written. */
+/* Appends bytes. Fails if the free disk space is below a tenth of the bytes written so far. */
 mercer_status mrc_spill_write(mrc_spill *spill, const void *data, int64_t bytes);
-/* Maps what was written, and closes. The bytes are gone when the mapping is. */
+/* Maps the file and closes it. Its disk space is freed when the mapping is released. */
 mercer_status mrc_spill_map(mrc_spill *spill, mrc_mapping *out);
 void mrc_spill_close(mrc_spill *spill);
 

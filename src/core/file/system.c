@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of system calls as it is outside of tests. */
+/* The table of system calls with the system's own functions. */
 #define _DEFAULT_SOURCE     /* madvise, flock */
 #define _XOPEN_SOURCE   700 /* pread, realpath */
 
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* open() takes a variable number of arguments, the table does not. */
+/* A wrapper: open() is variadic, the table's functions are not. */
 static int open_file(const char *path, int flags, mode_t mode)
 {
     return open(path, flags, mode);

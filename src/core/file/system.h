@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The system calls on files, as one table: whatever the library does to a file goes through it, and tests put functions
-   of their own in its place to see what happens when one of them fails. tools/check-includes keeps others out. */
+/* The system calls on files, as one table. All file access of the library goes through it, so that tests can replace
+   functions and make them fail. tools/check-includes rejects direct calls. */
 #ifndef MRC_CORE_FILE_SYSTEM_H
 #define MRC_CORE_FILE_SYSTEM_H
 
@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-/* Each as POSIX has it: -1 (mmap: MAP_FAILED, realpath and opendir: NULL) and errno where it fails. */
+/* Functions as in POSIX: on failure they set errno and return -1 (mmap: MAP_FAILED; realpath, opendir: NULL). */
 typedef struct mrc_system {
     int (*open)(const char *path, int flags, mode_t mode);
     int (*close)(int descriptor);
@@ -30,10 +30,10 @@ typedef struct mrc_system {
     void *(*mmap)(void *address, size_t bytes, int protection, int flags, int descriptor, off_t offset);
     int (*munmap)(void *address, size_t bytes);
     int (*madvise)(void *address, size_t bytes, int advice);
-    void *(*opendir)(const char *path); /* a DIR */
+    void *(*opendir)(const char *path); /* returns a DIR * */
 } mrc_system;
 
-/* Written by tests alone, while nothing else runs. */
+/* Changed only by tests, while no other thread runs. */
 extern mrc_system mrc_sys;
 
 #endif

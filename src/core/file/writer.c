@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files being written: under a temporary name, renamed when all bytes are on disk. */
+/* Writes files under a temporary name and renames them when all bytes are on disk. */
 #define _DEFAULT_SOURCE /* getentropy, flock */
 #define _XOPEN_SOURCE   700
 
@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 enum {
-    DIGITS = 16,         /* of a temporary name */
-    TEMPORARY_MORE = 22, /* characters of a temporary name beyond the name: a dot, a dot, 16 digits, .tmp */
-    MOST_NAMES = 100     /* that are tried, though the second is never needed */
+    DIGITS = 16,         /* hexadecimal digits in a temporary name */
+    TEMPORARY_MORE = 22, /* characters that a temporary name adds: two dots, 16 digits, .tmp */
+    MOST_NAMES = 100     /* names tried; in practice the first one is free */
 };
 
-/* Characters of the folder part of a path, its slash included. */
+/* Returns the length of the folder part of a path, including its slash. */
 static int folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -45,8 +45,8 @@ static mercer_status copy_names(mrc_writer *self, const char *path)
     return MERCER_OK;
 }
 
-/* A number that no other process or thread has. Where the system has none to give, time and place are as good: the file
-   is made only if there is none of its name. */
+/* Returns a number that no other process or thread is likely to have. Without system entropy, time, process and address
+   are good enough: the file is created only if its name is free. */
 static uint64_t unlike_others(const mrc_writer *self)
 {
     uint64_t number;
@@ -54,7 +54,7 @@ static uint64_t unlike_others(const mrc_writer *self)
     return (uint64_t)(mrc_seconds() * 1e9) ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)self->path;
 }
 
-/* Whether a name is that of a temporary file of `name`, which was cut. */
+/* Returns whether an entry is a temporary file of a file whose name, cut to `length` characters, is `name`. */
 static bool is_temporary(const char *entry, const char *name, size_t length)
 {
     const char *digits = entry + length + 2;
@@ -63,7 +63,7 @@ static bool is_temporary(const char *entry, const char *name, size_t length)
            strcmp(digits + DIGITS, ".tmp") == 0;
 }
 
-/* Removes temporary files of the same name whose writer was killed: a writer that lives holds a lock on its own. */
+/* Removes temporary files of the same name whose writer was killed. A live writer holds a lock on its file. */
 static void remove_remains(const mrc_writer *self)
 {
     const char *name = self->path + folder_length(self->path);
@@ -83,8 +83,8 @@ static void remove_remains(const mrc_writer *self)
     closedir(list);
 }
 
-/* Locks a new file, so that others know it is in use. False if one of them was faster and has removed it. Where there
-   are no locks nothing is ever removed. */
+/* Locks a new file to mark it as in use. False if another writer removed it before that. On file systems without locks
+   no temporary file is ever removed. */
 static bool hold(int descriptor)
 {
     struct stat about;
@@ -92,8 +92,9 @@ static bool hold(int descriptor)
     return mrc_sys.fstat(descriptor, &about) != 0 || about.st_nlink > 0;
 }
 
-/* Makes a new file under a name that no other file has: a process on another machine, or in another container, may have
-   the same number, and a thread the same path. A long name is cut, for with more characters there is no such file. */
+/* Creates a file under a unique temporary name and returns its descriptor, or -1 with errno. Tries other names if one
+   exists: a process on another machine or in another container may draw the same number. A long name is cut to fit
+   NAME_MAX. */
 static int make_temporary(mrc_writer *self)
 {
     int folder = folder_length(self->path);
@@ -107,21 +108,23 @@ static int make_temporary(mrc_writer *self)
         if (descriptor >= 0 && !hold(descriptor)) {
             mrc_sys.close(descriptor);
             descriptor = -1;
-            errno = EEXIST; /* once more */
+            errno = EEXIST; /* try the next name */
         }
     }
-    if (descriptor < 0) self->temporary[0] = 0; /* not ours to remove */
+    if (descriptor < 0) self->temporary[0] = 0; /* another writer's file must not be removed */
     return descriptor;
 }
 
-/* A path that cannot be looked at: there is nothing of that name, or it must not be written blindly. */
+/* Decides about a path whose stat failed with `error`: MERCER_OK if the file does not exist or opening it will report
+   the problem, else a failure. */
 static mercer_status fail_unseen(mercer_context *context, const char *path, int error)
 {
-    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening it will tell */
+    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening it reports this */
     return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
 }
 
-/* The file that a path means: of a link what it leads to, so that the link stays. */
+/* Replaces *path by the target if it is a symbolic link, so that the link itself stays. room: memory for the new
+   path. */
 static mercer_status resolve(mercer_context *context, const char **path, char room[PATH_MAX])
 {
     struct stat about;
@@ -212,7 +215,7 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
     return MERCER_OK;
 }
 
-/* A new name is durable when its folder is. */
+/* Syncs a folder, which makes renames in it durable. Returns an errno value, 0 on success. */
 static int sync_folder(const char *path)
 {
     int folder = mrc_sys.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -227,10 +230,10 @@ mercer_status mrc_writer_commit(mrc_writer *self)
     int error = !self->direct && mrc_sys.fsync(self->descriptor) != 0 ? errno : 0;
     bool renamed = false;
     if (error == 0 && self->temporary[0]) {
-        /* While it is open, and locked: others take it for what a killed writer left. */
+        /* Rename while the file is open and locked: other writers would remove an unlocked temporary file. */
         error = mrc_sys.rename(self->temporary, self->path) == 0 ? 0 : errno;
         renamed = error == 0;
-        if (renamed) self->temporary[0] = 0; /* has its name: there is nothing left to remove */
+        if (renamed) self->temporary[0] = 0; /* the temporary name is gone, nothing is left to remove */
     }
     if (mrc_sys.close(self->descriptor) != 0 && error == 0) error = errno;
     self->descriptor = -1;

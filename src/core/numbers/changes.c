@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of samples on the host. Loops are over pieces of constant length where compilers make vector code of them. */
+/* Changes of samples on the host. Loops have a constant length where that lets compilers vectorize them. */
 #include "core/numbers/changes.h"
 
 #include "core/matrix.h"
@@ -32,7 +32,8 @@ static void add_to_halves(uint16_t *x, const float *normals, float sigma)
         x[j] = mrc_half_from_float(mrc_plus_times_f32(mrc_half_to_float(x[j]), sigma, normals[j]));
 }
 
-/* `count` <= PIECE elements of any type. The last piece of a row is copied out to a full one. */
+/* Adds noise to `count` <= PIECE elements of any type. A shorter last piece of a row is copied to a full one and
+   back. */
 static void add_to_piece(void *at, int64_t count, mercer_dtype dtype, const float *normals, double sigma)
 {
     int64_t size = mrc_dtype_size(dtype);
@@ -61,7 +62,8 @@ void mrc_add_noise(void *row, int64_t n, mercer_dtype dtype, const mrc_change *n
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */
 
-/* Lines of pixels that were mirrored before they are moved; what is outside of them stays. */
+/* Moves the mirrored image, pixel by pixel. Pixels of `to` without a source stay unchanged (the caller sets them to
+   0). */
 static void move_mirrored(char *to, const char *from, mrc_image_shape image, int64_t pixel, mrc_image_move move)
 {
     int64_t h = image.height, w = image.width, right = move.right, down = move.down;

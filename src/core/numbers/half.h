@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IEEE binary16 <-> binary32 in integer arithmetic: the same bits on every machine, no instruction-set flag needed. */
+/* Conversion between IEEE binary16 and binary32 in portable arithmetic: bitwise identical on every machine, no
+   instruction-set flag needed. */
 #ifndef MRC_CORE_NUMBERS_HALF_H
 #define MRC_CORE_NUMBERS_HALF_H
 
@@ -20,7 +21,7 @@ static inline uint32_t mrc_bits_from_float(float value)
     return bits;
 }
 
-/* Exact. Shifts exponent and fraction into place, then rebiases the exponent by a multiplication with 2^112. */
+/* Converts exactly: shifts exponent and fraction into place, then rebiases the exponent by multiplying with 2^112. */
 static inline float mrc_half_to_float(uint16_t half)
 {
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13;
@@ -29,7 +30,7 @@ static inline float mrc_half_to_float(uint16_t half)
     return mrc_float_from_bits(mrc_bits_from_float(value) | special | (uint32_t)(half & 0x8000) << 16);
 }
 
-/* Round to nearest, ties to even; too large becomes infinity. */
+/* Rounds to nearest, ties to even; values that are too large become infinity. */
 static inline uint16_t mrc_half_from_float(float value)
 {
     uint32_t bits = mrc_bits_from_float(value);
@@ -46,7 +47,8 @@ static inline uint16_t mrc_half_from_float(float value)
     return (uint16_t)(sign | (magnitude - 0x38000000 + 0xfff + odd) >> 13);
 }
 
-/* A float rounded to the 11 bits of a normal half, ties to even, whatever its exponent. What is not finite stays so. */
+/* Rounds a float to the 11 significant bits of a normal half, ties to even, for any exponent. NaN and infinity stay
+   unchanged. */
 static inline float mrc_round_to_half(float value)
 {
     uint32_t bits = mrc_bits_from_float(value);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that the host and a GPU share: both compute the same bits. Nothing here needs the rest of the library. */
+/* Functions shared by host and GPU, with bitwise identical results. This file depends on nothing else in the
+   library. */
 #ifndef MRC_CORE_NUMBERS_HOST_DEVICE_H
 #define MRC_CORE_NUMBERS_HOST_DEVICE_H
 
 #include <stdint.h>
 
-/* A function of the host and of the device. */
+/* Declares a function for host and device. */
 #if defined(__CUDACC__)
 #define MRC_HD static __host__ __device__ __forceinline__
 #else
 #define MRC_HD static inline
 #endif
 
-/* x + y z and x y + z w, each operation rounded: the compiler of a device would make fused ones of them. */
+/* Compute x + y z and x y + z w with each operation rounded; without the intrinsics the device compiler would fuse
+   them. */
 MRC_HD float mrc_plus_times_f32(float x, float y, float z)
 {
 #if defined(__CUDA_ARCH__)
@@ -49,7 +51,7 @@ MRC_HD double mrc_two_products_f64(double x, double y, double z, double w)
 #endif
 }
 
-/* Rounded to nearest, halves upwards, and clamped. */
+/* Rounds to nearest, halves upwards, and clamps to 0 .. 255. */
 MRC_HD uint8_t mrc_byte_from_float(float value)
 {
     value = value + 0.5f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Philox and what is built on it.
+ * Philox and the distributions and permutations built on it.
  *
  * Counter layout: words 0-1 hold the draw's block number, words 2-3 the sequence; the key is the seed. A block gives
  * four 32-bit words = two 64-bit draws, so draw k is half (k mod 2) of block k / 2.
@@ -24,7 +24,7 @@ enum { FEISTEL_ROUNDS = 8, FEISTEL_MIN_HALF_BITS = 4 };
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* Keeps permutation counters apart from those of plain draws: plain block numbers stay below 2^63. */
+/* Separates the counters of permutations from those of plain draws, whose block numbers stay below 2^63. */
 #define PERMUTATION_MARK (UINT64_C(1) << 63)
 
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -98,7 +98,7 @@ int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k)
     return (int64_t)value;
 }
 
-enum { PERMUTED = 512 }; /* by a thread at a time */
+enum { PERMUTED = 512 }; /* elements per piece of work */
 
 typedef struct permuting {
     mrc_rng rng;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normal numbers by the hundred million.
+ * Normal numbers in bulk (hundreds of millions).
  *
  *   z = (4 T[a] + 3 T[b]) / 5,   a, b uniform in 0 .. N - 1, N = 4096, from 24 bits of a word
  *
  * T[i] is the mean of a normal number between its quantiles i/N and (i+1)/N,
  *     T[i] = N (phi(q_i) - phi(q_{i+1})),   Phi(q_i) = i/N,
- * scaled to variance 1 and rounded to a multiple of 2^-12. Each T alone is a normal law in 4096 steps; the weighted sum
- * of two is one in 16 million steps, whose distribution function is within 2e-5 of the normal one everywhere and whose
- * variance is 1 to 1e-4. The largest number is about 5.2. No branch, two loads: integer arithmetic up to the last
- * multiplication, so numbers are the same on every machine.
+ * scaled to variance 1 and rounded to a multiple of 2^-12. One T is a normal distribution in 4096 steps; the weighted
+ * sum of two has 16 million steps. Its distribution function is within 2e-5 of the normal one everywhere, and its
+ * variance is 1 to within 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is in
+ * integers up to the last multiplication, so numbers are the same on every machine.
  *
  * Cost: a Philox block for every four numbers. Blocks are computed LANES at a time in loops of constant length, which
  * compilers turn into vector code.
@@ -23,8 +23,8 @@ enum { LANES = 8, ROUNDS = 10 };
 
 /* ---- The table ------------------------------------------------------------------------------------------------- */
 
-/* The x > 0 with Q(x) = erfc(x / sqrt 2) / 2 = tail, by Newton's method from the left, where Q is convex: it cannot
-   overshoot. */
+/* Returns the x > 0 with Q(x) = erfc(x / sqrt 2) / 2 = tail, by Newton's method from start <= x. Q is convex for x > 0,
+   so the iteration cannot overshoot. */
 static double upper_quantile(double tail, double start)
 {
     const double root_half = 0.7071067811865476, density_0 = 0.3989422804014327;
@@ -42,7 +42,7 @@ void mrc_normal_table_init(mrc_normal_table *table)
     const double density_0 = 0.3989422804014327;
     double means[MRC_NORMAL_ATOMS / 2], near = 0, near_density = density_0, squares = 0;
     for (int i = 0; i < MRC_NORMAL_ATOMS / 2; i++) { /* from the middle outwards, above 0 */
-        double far = 0, far_density = 0;             /* the last reaches to infinity */
+        double far = 0, far_density = 0;             /* the last interval extends to infinity */
         if (i + 1 < MRC_NORMAL_ATOMS / 2) {
             far = upper_quantile(0.5 - (i + 1) / (double)MRC_NORMAL_ATOMS, near);
             far_density = density_0 * exp(-0.5 * far * far);
@@ -61,7 +61,7 @@ void mrc_normal_table_init(mrc_normal_table *table)
 
 /* ---- Words ----------------------------------------------------------------------------------------------------- */
 
-/* LANES consecutive Philox blocks; the same words as mrc_philox4x32 with the counter layout of random.c. */
+/* Computes LANES consecutive Philox blocks: the same words as mrc_philox4x32 with the counter layout of random.c. */
 static void draw_blocks(mrc_rng rng, uint64_t block, uint32_t out[4 * LANES])
 {
     uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];

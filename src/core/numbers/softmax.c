@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probabilities of classes. The largest score is taken away before exp: one power is 1, none overflows. */
+/* Probabilities of classes. The largest score is subtracted before exp, so that one term is 1 and none overflows. */
 #include "core/numbers/softmax.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ double mrc_softmax(double *p, const double *f, int64_t c, double temperature)
     return log(sum);
 }
 
-/* Whether class k ranks before class j. */
+/* Returns whether class k ranks before class j. */
 static bool is_ahead(const double *p, int64_t k, int64_t j)
 {
     return p[k] > p[j] || (k < j && p[k] == p[j]);
@@ -39,7 +39,7 @@ int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *m
         int64_t next = -1;
         for (int64_t k = 0; k < c; k++)
             if ((last < 0 || is_ahead(p, last, k)) && k != last && (next < 0 || is_ahead(p, k, next))) next = k;
-        if (next < 0) break; /* only NaN are left, which have no rank */
+        if (next < 0) break; /* only NaN are left, which cannot be ranked */
         members[count] = (int32_t)next;
         ahead += p[next];
         last = next;

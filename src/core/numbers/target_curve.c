@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Monotone functions of targets. */
+/* Monotone transforms of targets. */
 #include "core/numbers/target_curve.h"
 
 #include "core/matrix.h"
@@ -23,7 +23,8 @@ bool mrc_curve_find(const char *name, mrc_curve_kind *kind)
     return false;
 }
 
-/* Ascending, strictly until the last value is reached. */
+/* Returns whether a row of numbers ascends, strictly up to the first entry equal to the last one, and is not
+   constant. */
 static bool is_ascending(const mercer_matrix *numbers, int64_t row)
 {
     double last = mrc_load(numbers, row, numbers->cols - 1);
@@ -71,7 +72,8 @@ int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs)
     return curve->kind == MRC_CURVE_NONE ? 0 : curve->count * (curve->kind == MRC_CURVE_RANK ? 2 : 1) * outputs;
 }
 
-/* The value at x of the line through (from[k], to[k]), constant beyond. */
+/* Returns the value at x of the piecewise linear function through (from[k], to[k]), constant outside from[0] ..
+   from[count - 1]. */
 static double interpolate(const double *from, const double *to, int64_t count, double x)
 {
     int64_t low = 0, high = count - 1;
@@ -103,7 +105,8 @@ double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v)
     return interpolate(values + curve->count, values, curve->count, v);
 }
 
-/* By halving: erfc is monotone, and 8.3 deviations are where a double p ends. */
+/* Bisects, since erfc is monotone. The start interval -40 .. 40 holds every result for a double p in (0, 1): the
+   smallest is above -39, the largest below 8.3. */
 double mrc_normal_quantile(double p)
 {
     double low = -40, high = 40;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Monotone functions g of targets, for each output its own: training learns g(y), predictions are turned back.
+ * Monotone transforms g of targets, one per output: training learns g(y), predictions are transformed back.
  *
- *   log    g(y) = log(y + shift)                back: exp(v) - shift
- *   rank   a table of k values, ascending, and the normal quantiles of their ranks: linear between them, and the first
- *          or last beyond; back alike, so a prediction lies between the smallest and the largest target
+ *   log    g(y) = log(y + shift)                inverse: exp(v) - shift
+ *   rank   a table of k ascending values and the normal quantiles of their ranks; linear between entries, constant
+ *          outside. The inverse interpolates the other way, so a prediction is between the smallest and the largest
+ *          target.
  *
- * Numbers: log (c, 1) shifts; rank (2 c, k) values and quantiles of an output below each other, k >= 2, both strictly
- * ascending up to an entry behind which all are equal to it.
+ * Numbers: log has (c, 1) shifts. rank has (2 c, k), k >= 2: rows 2 j and 2 j + 1 are the values and quantiles of
+ * output j. Each row ascends strictly up to some entry; all entries after it are equal to it.
  */
 #ifndef MRC_CORE_NUMBERS_TARGET_CURVE_H
 #define MRC_CORE_NUMBERS_TARGET_CURVE_H
@@ -20,25 +21,25 @@ typedef enum mrc_curve_kind { MRC_CURVE_NONE = 0, MRC_CURVE_LOG, MRC_CURVE_RANK 
 
 typedef struct mrc_curve {
     mrc_curve_kind kind;
-    int64_t count;   /* k; 1 of log */
-    double *numbers; /* (c or 2 c, count) owned; NULL if there is none */
+    int64_t count;   /* k; 1 for log */
+    double *numbers; /* (c or 2 c, count) owned; NULL for NONE */
 } mrc_curve;
 
-/* "log", ...; NULL of NONE; and back, or false. */
+/* Convert a kind to its name ("log", ...; NULL for NONE), and a name to its kind (false if unknown). */
 const char *mrc_curve_name(mrc_curve_kind kind);
 bool mrc_curve_find(const char *name, mrc_curve_kind *kind);
 
-/* Copies numbers, which it checks, for so many outputs. What was there stays if it fails. */
+/* Checks and copies the numbers for a number of outputs. On failure the curve stays unchanged. */
 mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                             const mercer_matrix *numbers);
 void mrc_curve_clear(mrc_curve *curve, mercer_context *context);
-int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* how many numbers it has */
+int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* total count of its numbers */
 
-/* g of output j, and back. */
+/* Compute g and its inverse for output j. */
 double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y);
 double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v);
 
-/* The x that a normal number does not exceed with probability p in (0, 1). */
+/* Returns the quantile p, in (0, 1), of the standard normal distribution. */
 double mrc_normal_quantile(double p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The units of targets. */
+/* Units of targets: offset, scale and an optional monotone transform. */
 #include "core/numbers/units.h"
 
 #include "core/matrix.h"
@@ -66,7 +66,8 @@ void mrc_units_clear(mrc_units *units, mercer_context *context)
     *units = (mrc_units){0};
 }
 
-/* A row of floats without a curve: thousands of outputs are many, and a call for each number costs more than it. */
+/* Fast path for a row of floats without a curve: with thousands of outputs, a call per number costs more than its
+   arithmetic. */
 static void enter_floats(const mrc_units *units, int64_t count, const float *restrict from, float *restrict to)
 {
     const double *offset = units->offset, *scale = units->scale;
@@ -99,7 +100,7 @@ void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const merc
         }
 }
 
-/* FNV-1a. */
+/* Adds numbers to an FNV-1a hash. */
 static uint64_t add_bytes(uint64_t print, const double *values, int64_t count)
 {
     const unsigned char *bytes = (const unsigned char *)values;
@@ -111,6 +112,6 @@ uint64_t mrc_units_print(const mrc_units *units, int64_t outputs)
 {
     if (!mrc_units_given(units)) return 0;
     uint64_t print =
-        add_bytes(0xcbf29ce484222325u, units->offset, 2 * outputs); /* the scales follow in the same block */
+        add_bytes(0xcbf29ce484222325u, units->offset, 2 * outputs); /* offsets and scales, which are in one block */
     return add_bytes(print, units->curve.numbers, mrc_curve_size(&units->curve, outputs));
 }

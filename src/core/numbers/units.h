@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The units of targets. Training learns targets from which an offset has been subtracted, divided by a scale; each
- * output has its own. A product of kernel values and weights is in these units.
+ * Units of targets. Training learns targets minus an offset, divided by a scale; each output has its own offset and
+ * scale. Products of kernel values and weights are in these units.
  *
  *   enter   y' = (g(y) - offset) / scale          leave   f = g^-1(offset + scale f')
  *
- * with a monotone function g (target_curve.h), if there is one. Both are computed in double and rounded once. Losses
- * are those of g(y).
+ * with an optional monotone transform g (target_curve.h). Both are computed in double and rounded once. Losses are
+ * computed for g(y).
  */
 #ifndef MRC_CORE_NUMBERS_UNITS_H
 #define MRC_CORE_NUMBERS_UNITS_H
@@ -17,31 +17,32 @@
 #include <stdbool.h>
 
 typedef struct mrc_units {
-    double *offset; /* (c) owned; NULL: 0, and all scales are 1 */
+    double *offset; /* (c) owned; NULL: identity (offsets 0, scales 1, no curve) */
     double *scale;  /* (c) > 0, in the same block */
     mrc_curve curve;
 } mrc_units;
 
-/* Whether there is anything to do. units may be NULL. */
+/* Returns whether units differ from the identity; units may be NULL. */
 static inline bool mrc_units_given(const mrc_units *units)
 {
     return units && units->offset;
 }
 
-/* Copies both (c each; NULL: 0, or 1), without a curve. An offset must be finite, a scale finite and above 0. The units
-   stay as they were if it fails. */
+/* Copies offset and scale (c each; NULL: 0, or 1) and removes any curve. Ranges: MRC_TARGET_... of bounds.h. On failure
+   the units stay unchanged. */
 mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t outputs, const double *offset,
                             const double *scale);
-/* Gives units a curve. */
+/* Sets the curve, i.e. the monotone transform, and keeps offset and scale. */
 mercer_status mrc_units_bend(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                              const mercer_matrix *numbers);
 void mrc_units_clear(mrc_units *units, mercer_context *context);
 
-/* Of matrices (m, c) in host memory, f32 or f64; to may be from. Nothing but a copy if none are given. */
+/* Convert targets (m, c) to these units (enter) or back (leave). Matrices are in host memory, f32 or f64; to may be
+   from. Without units they only copy. */
 void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from);
 void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from);
 
-/* A number that differs, very probably, where units do; 0 if none are given. */
+/* Returns a hash of the units, to detect changes; 0 without units. */
 uint64_t mrc_units_print(const mrc_units *units, int64_t outputs);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below; rows in
-   the order of numbers. */
+/* Ascending sorts of numbers; of numbers with weights, for quantiles and ranks; and of row numbers by a key. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that works ahead: two counters, pieces permitted and pieces done, behind one lock. */
+/* A thread that works ahead. Its state is two counters, pieces permitted and pieces done, protected by one lock. */
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 
 #include "core/threads/background.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 struct mrc_background {
-    mercer_context *context; /* for the owner only */
+    mercer_context *context; /* used only by the owner's thread */
     mrc_background_work work;
     void *argument;
     pthread_t thread;
-    pthread_mutex_t lock; /* protects the rest */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t changed;
-    int64_t permitted; /* pieces below may be done */
-    int64_t done;      /* pieces below are done */
+    int64_t permitted; /* pieces 0 .. permitted - 1 may be done */
+    int64_t done;      /* pieces 0 .. done - 1 are done */
     bool running;      /* piece number `done` is being worked on */
     bool ending;
 };
@@ -46,7 +46,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Signals go to the program's own threads, not to this one. */
+/* Starts the thread with all signals blocked, so that the program's own threads handle them. Returns 0 or an error. */
 static int start_without_signals(mrc_background *self)
 {
     sigset_t all, before;

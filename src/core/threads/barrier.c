@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The barrier of threads: one lock, one condition variable, a count of arrivals that starts again in every round. */
+/* A barrier for threads: one lock, one condition variable, and a count of arrivals that restarts in every round. */
 #define _POSIX_C_SOURCE 200809L /* pthread_condattr_setclock */
 
 #include "core/threads/barrier.h"
@@ -14,15 +14,15 @@
 #include <time.h>
 
 struct mrc_barrier {
-    pthread_mutex_t lock; /* protects the rest */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t changed;
-    int parties, users; /* users: parties that have not released it */
-    int here;           /* parties that have arrived in this round */
+    int parties, users; /* users: parties that have not released the barrier */
+    int here;           /* number of parties that have arrived in this round */
     int64_t round;
     struct timespec last_arrival;
     bool left, silent;        /* closed: a party has left; a wait timed out */
     mrc_exit_message message; /* of the first party to leave */
-    unsigned char arrived[];  /* (parties) has arrived in this round */
+    unsigned char arrived[];  /* (parties) 1: the party has arrived in this round */
 };
 
 /* Not a context's allocator: the thread that frees the barrier may belong to another context. */
@@ -81,11 +81,12 @@ static void await(mrc_barrier *self, int64_t round, double patience)
     }
 }
 
-/* The result for a party whose round was not completed. arrived: it arrived before the barrier was closed. */
+/* Returns the result for a party whose round was not completed. arrived: the party came before the barrier was
+   closed. */
 static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
                                  mrc_exit_message *message)
 {
-    if (arrived && self->silent) { /* even if a waiting party has left since: the timeout is why */
+    if (arrived && self->silent) { /* even if a waiting party has left since: the timeout came first */
         for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
         return MRC_BARRIER_TIMEOUT;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A barrier for threads of one process: no party continues before all have arrived. A party that will not arrive again
- * says so, and a party that waits too long times out. Either closes the barrier for all of them.
+ * leaves with a message, and a party that waits too long times out. Either closes the barrier for all parties.
  *
  * Memory that a party wrote before it arrived is visible to all others when they continue.
  */
@@ -12,13 +12,13 @@
 
 enum { MRC_BARRIER_TEXT = 400 };
 
-/* It belongs to no context: the last party to release it frees it, on whatever thread that is. */
+/* It belongs to no context: the last party to release it frees it, on any thread. */
 typedef struct mrc_barrier mrc_barrier;
 
 typedef enum mrc_barrier_result {
     MRC_BARRIER_PASSED = 0, /* all parties arrived */
     MRC_BARRIER_TIMEOUT,    /* no party arrived for too long: `missing` lists the absent parties */
-    MRC_BARRIER_LEFT,       /* a party has left, with this message */
+    MRC_BARRIER_LEFT,       /* a party has left; `message` says why */
     MRC_BARRIER_CLOSED      /* the others timed out waiting for this party */
 } mrc_barrier_result;
 
@@ -27,17 +27,18 @@ typedef struct mrc_exit_message {
     char text[MRC_BARRIER_TEXT];
 } mrc_exit_message;
 
-/* NULL: no memory. */
+/* Creates a barrier for a number of parties; NULL if memory is short. */
 mrc_barrier *mrc_barrier_create(int parties);
 /* Arrives and waits for all others, or until `patience` seconds have passed since the last arrival (0: no limit). The
    result says whether missing (parties) or message are set. */
 mrc_barrier_result mrc_barrier_wait(mrc_barrier *barrier, int party, double patience, unsigned char *missing,
                                     mrc_exit_message *message);
-/* This party will not arrive again: parties that wait now or later get its message, or that of the first to leave. */
+/* Declares that this party will not arrive again. Parties that wait now or later get the message of the first party to
+   leave. */
 void mrc_barrier_leave(mrc_barrier *barrier, const mrc_exit_message *message);
-/* Whether a party has left, and its message; does not wait. */
+/* Returns whether a party has left, and its message; does not wait. */
 bool mrc_barrier_has_left(mrc_barrier *barrier, mrc_exit_message *message);
-/* Called once by each party; the last call frees the barrier. */
+/* Gives up a party's use of the barrier, once per party; the last call frees it. */
 void mrc_barrier_release(mrc_barrier *barrier);
 
 #endif

@@ -4,12 +4,12 @@
  *
  * A loop is a struct on its caller's stack. While it can use more workers it is in the list of open loops. A thread of
  * the pool that finds it there gets a worker number and takes pieces, one at a time, until none is left. The caller is
- * worker 0 and returns when no thread works on its loop any more. It does itself whatever no thread takes, so loops of
- * several callers, and threads that cannot be started, need no special case.
+ * worker 0 and returns when no thread works on its loop any more. The caller does all pieces that no thread takes, so
+ * concurrent loops and threads that cannot be started need no special case.
  *
- * Threads are started when a loop first can use them, and stay. A thread without work spins for SPIN_SECONDS, because
- * loops follow each other closely, and then sleeps. With more threads than processors it sleeps at once: spinning would
- * take the processor from a thread that has work.
+ * Threads are started when a loop can first use them, and stay. A thread without work spins for SPIN_SECONDS, because
+ * the next loop usually comes soon, and then sleeps. With more threads than processors it sleeps at once: spinning
+ * would take the processor from a thread that has work.
  *
  * A child of fork() has only the thread that called it, so its pool begins empty. (A loop must not continue in the
  * child of a fork() inside one of its pieces.) The threads are joined at exit, or when the library is unloaded.
@@ -33,30 +33,30 @@ typedef struct loop {
     mrc_work work;
     void *argument;
     int64_t count;
-    atomic_llong next;  /* pieces below are taken */
-    int workers, taken; /* worker numbers, and those given out; under the pool's lock */
-    int counted;        /* what it adds to the pool's wanted */
-    atomic_int helpers; /* threads of the pool that work here; changed under the pool's lock, read without */
-    struct loop *below; /* in the list of open loops */
+    atomic_llong next;  /* pieces 0 .. next - 1 are taken */
+    int workers, taken; /* most workers; workers besides the caller so far, under the pool's lock */
+    int counted;        /* this loop's share in pool.wanted */
+    atomic_int helpers; /* pool threads working on this loop; changed under the pool's lock, read without it */
+    struct loop *below; /* next in the list of open loops */
 } loop;
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work_came, helper_left;
     pthread_t threads[MAX_THREADS];
-    int started;          /* threads there are */
-    int asleep;           /* of them */
-    int callers_asleep;   /* that wait for the last helper to leave */
-    int wanted;           /* helpers that all loops under way could use */
-    loop *open;           /* loops that can use more workers */
-    atomic_int open_now;  /* how many: read without the lock while looking for work */
-    atomic_bool ending;   /* the process exits: no more threads */
-    bool knows_fork;      /* the handler for children is registered: no threads without it */
-    atomic_bool may_spin; /* there are no more threads than processors */
+    int started;          /* number of threads */
+    int asleep;           /* number of sleeping threads */
+    int callers_asleep;   /* number of callers asleep until their last helper leaves */
+    int wanted;           /* number of helpers that all running loops together could use */
+    loop *open;           /* list of loops that can use more workers */
+    atomic_int open_now;  /* length of that list; read without the lock while spinning for work */
+    atomic_bool ending;   /* the process exits: no new threads */
+    bool knows_fork;      /* the handler for forked children is registered; without it no threads are started */
+    atomic_bool may_spin; /* spinning is allowed: more processors than pool threads */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .work_came = PTHREAD_COND_INITIALIZER, .helper_left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local bool inside_piece; /* nested loops run on the thread of their piece */
+static _Thread_local bool inside_piece; /* this thread is doing a piece: nested loops run serially on it */
 
 static void relax(void)
 {
@@ -65,7 +65,7 @@ static void relax(void)
 #endif
 }
 
-/* Spins for a short while until *value is zero, or is not; true if it is. */
+/* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false); returns whether that happened. */
 static bool await(atomic_int *value, bool zero)
 {
     double end = 0;
@@ -107,7 +107,7 @@ static void help(loop *self)
     pthread_mutex_unlock(&pool.lock);
     do_pieces(self, worker);
     pthread_mutex_lock(&pool.lock);
-    /* As soon as the number is 0 the caller may return, and the loop is gone. */
+    /* Last access to the loop: at 0 helpers its caller may return, which ends the loop's lifetime. */
     if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
 }
 
@@ -143,7 +143,7 @@ static void forget_threads(void)
     atomic_store(&pool.open_now, 0);
 }
 
-/* Runs when the library is loaded: the fork handler must be there before any thread takes the lock. */
+/* Registers the fork handler when the library is loaded: it must exist before any thread takes the lock. */
 #if defined(__GNUC__)
 __attribute__((constructor))
 #endif
@@ -153,8 +153,8 @@ know_forks(void)
     pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
 }
 
-/* Starts as many threads as the loop can use; with loops of several callers, as all of them can use, up to one for each
-   processor. Fewer if the system refuses. */
+/* Starts as many threads as the loop can use. If several callers run loops, starts as many as all of them can use, up
+   to the number of processors. Starts fewer if the system refuses. */
 static void start_threads(int wanted)
 {
     int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;
@@ -162,7 +162,7 @@ static void start_threads(int wanted)
     if (most > wanted) wanted = most;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (pool.started >= wanted || !pool.knows_fork) return;
-    sigset_t all, before; /* signals go to the program's own threads */
+    sigset_t all, before; /* block signals: the program's own threads handle them */
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
     while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve, NULL) == 0) pool.started++;
@@ -209,7 +209,7 @@ static void open_loop(loop *self)
 static void finish_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);
-    close_loop(self); /* no thread joins any more */
+    close_loop(self); /* no further thread joins */
     pool.wanted -= self->counted;
     pthread_mutex_unlock(&pool.lock);
     if (await(&self->helpers, true)) return;

@@ -11,21 +11,21 @@
 #include <stdint.h>
 
 /*
- * One piece of work. `index` says which piece, `worker` (0 .. threads - 1) which scratch may be used. Results must
- * depend on index alone, never on worker: that is why they have the same bits for any number of threads. No allocation
- * in here.
+ * Does one piece of work. `index` is the number of the piece, `worker` (0 .. threads - 1) the number of the scratch
+ * space to use. Results must depend on index only, never on worker, so that they are bitwise identical for any number
+ * of threads. It must not allocate.
  */
 typedef void (*mrc_work)(void *argument, int64_t index, int worker);
 
 /* Runs work(argument, i, worker) for i = 0 .. count - 1 on at most `threads` threads; returns when all are done. */
 void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument);
 
-/* The section of the process in which BLAS may be used, by any number of threads at once.
-   `open` is called if no thread was inside. again: a fork removed the last ones, and `close` was not called for
-   them. */
+/* Enters the section of the process in which BLAS may be used, by any number of threads at once. The first thread to
+   enter calls `open`. again: a fork removed the threads that were inside last, without a call of `close`. */
 void mrc_section_enter(void (*open)(bool again));
 
-/* `close` is called if no thread is inside any more. Called as often as mrc_section_enter, by the same thread. */
+/* Leaves the section; the last thread to leave calls `close`. Each mrc_section_enter needs one call by the same
+   thread. */
 void mrc_section_leave(void (*close)(void));
 
 #endif

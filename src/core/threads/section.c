@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A counted section. Two events need care, because other threads may be inside:
+ * The section of threads inside BLAS, by a count. Two events need care, because other threads may be inside:
  *
  *   fork()  The child has only the thread that called it. The other threads' share of the count is dropped, and with it
  *           a lock that they might have held.
@@ -16,12 +16,12 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t left;
-    int inside;    /* threads, each as often as it entered */
+    int inside;    /* number of entries not left yet, over all threads */
     bool unclosed; /* a fork removed threads that were inside */
-    bool ending;   /* the process exits: no thread enters any more */
+    bool ending;   /* the process exits: no thread may enter */
 } section = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int mine; /* how often this thread is inside */
+static _Thread_local int mine; /* number of entries of this thread not left yet */
 
 static void before_fork(void)
 {
@@ -41,14 +41,14 @@ static void after_fork_in_child(void)
     section.inside = mine;
 }
 
-/* Runs when the library is loaded: the fork handlers must be there before any thread takes the lock. */
+/* Registers the fork handlers when the library is loaded: they must exist before any thread takes the lock. */
 #if defined(__GNUC__)
 __attribute__((constructor))
 #endif
 static void
 know_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only without memory */
+    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only if memory is short */
 }
 
 #if defined(__GNUC__)
@@ -66,7 +66,7 @@ end_section(void)
 void mrc_section_enter(void (*open)(bool again))
 {
     pthread_mutex_lock(&section.lock);
-    while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock); /* for ever */
+    while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock); /* forever */
     if (section.inside++ == 0) {
         open(section.unclosed);
         section.unclosed = false;
