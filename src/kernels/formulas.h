@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every kernel function, once. Four lists, in this order:
+ * Definitions of all kernel functions, each in one place. Four lists, in this order:
  *
- *   MRC_KERNELS       the definition, in double, with name, parameters and their ranges, and an example. A kernel that
- *                     stands here is read and printed, and computed by the reference, the CPU and the GPU.
- *   MRC_VECTOR_FORMS  faster forms for vectors of the CPU, of constants that are made once
- *   MRC_FLOAT_FORMS   in float on the GPU
- *   MRC_HALF_FORMS    in half precision on the GPU
+ *   MRC_KERNELS       the definition in double, name, parameters and their ranges, and an example. A kernel in this
+ *                     list can be parsed and printed, and is computed by the reference, CPU and GPU backends.
+ *   MRC_VECTOR_FORMS  faster forms for CPU vectors, with constants computed once per kernel
+ *   MRC_FLOAT_FORMS   forms in float for the GPU
+ *   MRC_HALF_FORMS    forms in half precision for the GPU
  *
- * The last three are optional. Without such a row the definition is evaluated, and rounded once.
+ * The last three are optional. Without a row there, the definition is evaluated and the result rounded once.
  *
  * Functions of the distance, with s = r^2 = |x - z|^2 and bandwidth b:
  *
@@ -19,23 +19,24 @@
  *
  * All are 1 at r = 0, fall with r, and are positive semi-definite in every dimension (exppower for 0 < gamma <= 2).
  *
- * Each has a slope psi(r) = -phi'(r) / r, by which the gradient in x of phi(|x - z|) is -psi(r) (x - z):
+ * Each has a slope psi(r) = -phi'(r) / r; the gradient in x of phi(|x - z|) is -psi(r) (x - z):
  *
  *   laplace     exp(-r/b) / (b r)               matern32  3 exp(-u) / b^2
  *   gaussian    phi / b^2                       matern52  5 (1 + u) exp(-u) / (3 b^2)
  *   exppower    gamma t exp(-t) / s, t = (r/b)^gamma      cauchy    2 phi^2 / b^2
  *   rational-quadratic  (1 + s / (2 alpha b^2))^(-alpha - 1) / b^2
  *
- * Those of a sum s = sum_k |x_k - z_k|^p below have the slope -p dphi/ds, by which the derivative in x_k is that times
- * -|x_k - z_k|^(p - 1) sign(x_k - z_k); for p = 2 it is psi:
+ * Functions of a sum s = sum_k |x_k - z_k|^p (below) have the slope -p dphi/ds: the derivative in x_k is this slope
+ * times -|x_k - z_k|^(p - 1) sign(x_k - z_k). For p = 2 it equals psi:
  *
  *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
  *
- * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
- * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
+ * A slope without a limit at r = 0 is defined as 0 there: either |psi (x - z)| stays bounded, or the direction is
+ * undefined. A slope is computed like a kernel function and has its own number, see mrc_kernel_slope
+ * (kernels/kernel.h).
  *
- * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner
- * product in them, so they are formed from differences, pair by pair:
+ * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums cannot be computed
+ * from inner products, so they are formed from differences, pair by pair:
  *
  *   laplace-l1  exp(-r/b), p = 1                exppower-l1  exp(-(r/b)^gamma), p = 1
  *   lpq         exp(-(r/b)^q) = exp(-s^(q/p) / b^q)
@@ -59,8 +60,8 @@
  *
  *   nngp = S_L, ntk = T_L (Jacot et al. 2018). A zero vector without bias has S_l = T_l = 0, the limit.
  *
- * Caveats: near c = 1, acos(c) is about sqrt(2 (1 - c)): an error e in c becomes sqrt(e) in the result, so fast code
- * must evaluate nearly parallel pairs from accurate inner products.
+ * Accuracy: near c = 1, acos(c) is about sqrt(2 (1 - c)), so an error e in c becomes an error of about sqrt(e) in the
+ * result. Fast code must evaluate nearly parallel pairs from accurate inner products.
  */
 #ifndef MRC_KERNELS_FORMULAS_H
 #define MRC_KERNELS_FORMULAS_H
@@ -75,7 +76,8 @@
 
 /* ---- Definitions: of the squared distance s >= 0 ----------------------------------------------------------------- */
 
-/* Of u and exp(-u), in any type; infinity * 0 would be NaN. */
+/* Matern values from u and decay = exp(-u), in any type. decay = 0 is a special case because infinity * 0 would be
+   NaN. */
 #define MRC_MATERN32(u, decay) ((decay) > 0 ? (1 + (u)) * (decay) : 0)
 #define MRC_MATERN52(u, decay) ((decay) > 0 ? (1 + (u) + (u) * (u) / 3) * (decay) : 0)
 
@@ -117,7 +119,7 @@ MRC_HD double mrc_rational_quadratic(const mercer_kernel *kernel, double s)
     return exp(-alpha * log1p(s / kernel->bandwidth / kernel->bandwidth / (2 * alpha)));
 }
 
-/* ---- Slopes: the name of the definition and _slope, of the squared distance too ---------------------------------- */
+/* ---- Slopes of the squared distance; named as the definition, with _slope ---------------------------------------- */
 
 MRC_HD double mrc_laplace_slope(const mercer_kernel *kernel, double s)
 {
@@ -161,7 +163,7 @@ MRC_HD double mrc_rational_quadratic_slope(const mercer_kernel *kernel, double s
 
 /* ---- Definitions: of the sum s = sum_k |x_k - z_k|^p >= 0 -------------------------------------------------------- */
 
-/* |t|^p of size = |t|; half powers need no logarithm. */
+/* Returns size^p for size = |t|. Half powers need only a square root, which is faster than pow. */
 MRC_HD double mrc_power(double size, double p)
 {
     if (p == 1.5) return size * sqrt(size);
@@ -219,15 +221,15 @@ MRC_HD double mrc_linear(const mercer_kernel *kernel, double t, double xx, doubl
     return t;
 }
 
-/* One pass over the layers gives both: S_L and T_L. */
+/* Returns T_L if ntk is set, else S_L; one pass over the layers computes both. */
 MRC_HD double mrc_relu_layers(const mercer_kernel *kernel, double dot, double xx, double zz, bool ntk)
 {
     const double pi = 3.14159265358979323846;
     double variance = kernel->bias * kernel->bias, s = dot + variance, t = s;
-    bool same = dot == xx && dot == zz; /* coincident vectors: the angle is 0 in every layer, whatever roundings say */
+    bool same = dot == xx && dot == zz; /* equal vectors: the angle is 0 in every layer, also with rounding errors */
     for (int32_t layer = 1; layer <= kernel->depth; layer++) {
         double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
-        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm); /* the product itself might overflow */
+        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm); /* the product of the norms might overflow */
         double c = same || norms == 0 ? 1 : s / norms;
         c = c > 1 ? 1 : c < -1 ? -1 : c;
         double k0 = 1 - acos(c) / pi, k1 = c * k0 + sqrt(1 - c * c) / pi;
@@ -251,8 +253,8 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 
 /* clang-format off */
 
-/* Parameters are fields of mercer_kernel: name, kind, required, whether the least value is valid, least, largest, and
-   the value if it is not given (mrc_parameter in core/spec.h). */
+/* Parameters are fields of mercer_kernel: name, kind, required, whether the least value is valid, least and largest
+   value, and default (mrc_parameter in core/spec.h). */
 #define MRC_PARAMETER(field, ...) {#field, offsetof(mercer_kernel, field), __VA_ARGS__}
 #define MRC_BANDWIDTH \
     MRC_PARAMETER(bandwidth, MRC_REAL, true, true, MRC_BANDWIDTH_LEAST, MRC_BANDWIDTH_MOST, 0)
@@ -268,10 +270,10 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 #define MRC_BIAS      MRC_PARAMETER(bias, MRC_REAL, false, true, 0, 1e100, 0)
 #define MRC_NOTHING   {0}
 
-/* X(ID, definition, pair form, name, example, parameters...). The pair form is what the function is one of: DISTANCE,
-   the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (with p = 2 that is a
-   DISTANCE); INNER, the inner product; or ANGLE for those of the inner product that are ill-conditioned where vectors
-   are nearly parallel. New ones at the end. */
+/* X(ID, definition, pair form, name, example, parameters...). The pair form is the argument of the function: DISTANCE,
+   the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (p = 2 is a DISTANCE);
+   INNER, the inner product; ANGLE, an inner product where the function is ill-conditioned for nearly parallel vectors.
+   Append new kernels at the end, so that the numbers of the others (mercer_kernel.id) stay the same. */
 #define MRC_KERNELS(X)                                                                                                 \
     X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
     X(GAUSSIAN, mrc_gaussian, DISTANCE, "gaussian", "gaussian:bandwidth=5", MRC_BANDWIDTH)                             \
@@ -291,7 +293,8 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
       MRC_GAMMA_L1)                                                                                                    \
     X(LPQ, mrc_lpq, DIFFERENCES, "lpq", "lpq:p=1.5,q=0.8,bandwidth=12", MRC_P, MRC_Q, MRC_BANDWIDTH)
 
-/* Numbers are places in the list, from 1; those from MERCER_KERNEL_CALLBACK_DISTANCE on are functions of the user's. */
+/* A kernel's number is its position in the list, from 1. MERCER_KERNEL_CALLBACK_DISTANCE and above are user
+   functions. */
 #define MRC_KERNEL_NUMBER(ID, ...) MRC_KERNEL_##ID,
 enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
 #undef MRC_KERNEL_NUMBER
@@ -303,13 +306,13 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 #undef MRC_SLOPE_NUMBER
 
 /*
- * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
- * (the squared distance, the sum of |x_k - z_k|^p, or the inner product) in the arithmetic at hand, every rounding
- * written out. u is there to be used; EXP, LOG, LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose
- * exp(-u) is 0, so that infinity is none.
- *   FLOAT   in float and in double; DOUBLE  in double, then rounded where it is float
- * or, without a value:
- *   SAME    s itself;   POWER  (a s + b)^degree;   ANGLE  the layers, a = v^2, b = 1 for T and 0 for S
+ * CPU vectors: X(ID, TYPES, a, b, value). a and b are constants of a kernel k, in double. value is a function of s (the
+ * squared distance, the sum of |x_k - z_k|^p, or the inner product) in the vector's arithmetic; each operation rounds
+ * as written. u is a temporary; EXP, LOG, LOG1P, SQRT and FMA are branch-free; CAP(u) limits u to a finite number whose
+ * exp(-u) is 0, so that no infinity occurs.
+ *   FLOAT   computed in the vector's type, float or double;   DOUBLE  computed in double, then rounded if it is float
+ * TYPES without a value:
+ *   SAME    s itself;   POWER  (a s + b)^degree;   ANGLE  the ReLU layers, a = v^2, b = 1 for T and 0 for S
  */
 #define MRC_VECTOR_FORMS(X)                                                                                            \
     X(LAPLACE, FLOAT, -1 / k->bandwidth, 0, EXP(a * SQRT(s)))                                                          \
@@ -340,10 +343,11 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(SLOPE_EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma,                                                            \
       (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? b * EXP(u - EXP(u)) / s : 0))
 
-/* exp(-(a s)^b); exp(-exp(7)) is 0. */
+/* exp(-(a s)^b). u is capped at 7 because exp(-exp(7)) is 0 already. */
 #define MRC_STRETCHED (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? EXP(-EXP(u)) : 1)
 
-/* Float on the GPU: X(ID, OF, scale, value), of u = scale sqrt(s) (ROOT) or scale s (SQUARE), and decay = exp(-u). */
+/* Float on the GPU: X(ID, OF, scale, value). value is a function of u and decay = exp(-u), with u = scale sqrt(s) for
+   OF = ROOT and u = scale s for OF = SQUARE. */
 #define MRC_FLOAT_FORMS(X)                                                                                             \
     X(LAPLACE, ROOT, 1 / k->bandwidth, decay)                                                                          \
     X(GAUSSIAN, SQUARE, 0.5 / (k->bandwidth * k->bandwidth), decay)                                                    \
@@ -351,7 +355,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(MATERN52, ROOT, 2.23606797749979 / k->bandwidth, MRC_MATERN52(u, decay))                                         \
     X(LAPLACE_L1, SQUARE, 1 / k->bandwidth, decay)
 
-/* Half precision on the GPU: X(ID, scale, value), 2^15 K of t = scale s >= 0; POWER(u) = 2^(15 - u). */
+/* Half precision on the GPU: X(ID, scale, value). value is 2^15 K, with t = scale s >= 0; POWER(u) is 2^(15 - u). */
 #define MRC_LOG2E 1.4426950408889634
 #define MRC_HALF_FORMS(X)                                                                                              \
     X(LAPLACE, MRC_LOG2E / k->bandwidth * (MRC_LOG2E / k->bandwidth), POWER(SQRT(t)))                                  \
@@ -364,7 +368,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 
 /* clang-format on */
 
-/* ---- The definitions by number; NaN for what is not in the list or a function of something else ------------------ */
+/* ---- Definitions by number; NaN for an unknown number or another pair form --------------------------------------- */
 
 #define MRC_CASE_DISTANCE(number, definition)  \
     case number: return definition(kernel, s); \

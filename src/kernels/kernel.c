@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of kernel functions, questions about one, its check, and its value from coordinates. */
+/* The table of kernel functions; check, properties and value of a kernel. */
 #include "kernels/kernel.h"
 
 #include "kernels/formulas.h"
@@ -66,7 +66,7 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
     return mrc_kernel_check_powers(context, kernel);
 }
 
-/* ---- Questions ----------------------------------------------------------------------------------------------- */
+/* ---- Properties ---------------------------------------------------------------------------------------------- */
 
 bool mrc_kernel_is_callback(const mercer_kernel *kernel)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel specifications as text: "laplace:bandwidth=10" to a mercer_kernel and back. */
+/* Parses and prints kernel specifications such as "laplace:bandwidth=10". */
 #include "kernels/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_CHARS = 512 }; /* a name and at most six parameters of a word each */
+enum { TEXT_CHARS = 512 }; /* bytes: enough for a name and six parameters */
 
 mercer_status mrc_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether kernel values fit the type they are computed in.
+ * Checks that kernel values fit the type they are computed in.
  *
  *   |x.z| <= |x| |z| <= r^2,   |K(x, z)| <= sqrt(K(x, x) K(z, z)) <= max over rows of K(x, x) = k(r^2)
  *
- * for functions of the inner product, with r the largest norm of a row: k grows with r for all of them. First with
- * r^2 <= d max |x_ij|^2, which the search for NaN finds anyway; only where that bound is too large, with the norms.
- * Functions of the distance are at most 1, whatever overflows on the way.
+ * for functions of the inner product, with r the largest norm of a row: k grows with r for all of them. The check first
+ * uses r^2 <= d max |x_ij|^2, which comes from the check for NaN at no cost, and computes the norms only if that bound
+ * is too large. Functions of the distance are at most 1, even if an intermediate result overflows.
  */
 #include "kernels/table.h"
 
@@ -15,7 +15,8 @@
 #include <float.h>
 #include <math.h>
 
-/* Inner products in float, and their powers, are rounded: values this close to the largest number may not fit. */
+/* Share of the largest number that values may reach: inner products and their powers are rounded, so values closer to
+   it might overflow. */
 #define ROUNDING_MARGIN 0.5
 
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)
@@ -25,7 +26,7 @@ double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)
     return isnan(value) ? (double)INFINITY : fmax(sqnorm, value);
 }
 
-/* The squared norm of the longest row; *row: which. */
+/* Returns the squared norm of the longest row and sets *row to its number. */
 static double longest(const mercer_matrix *x, int64_t *row)
 {
     double top = -1;
@@ -49,7 +50,7 @@ mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kerne
     int64_t row = 0;
     double sqnorm = longest(x, &row);
     if (mrc_kernel_largest(kernel, sqnorm) <= limit) return MERCER_OK;
-    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id); /* NULL: a callback */
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id); /* NULL for a callback */
     bool power = entry && mrc_spec_parameter(&entry->form, "degree");
     return mrc_fail(
         context, MERCER_ERROR_DATA,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of formulas.h as a table: everything that parse, print, checks and tests need to know of each kernel. */
+/* The list of formulas.h as a table with the data of each kernel that parsing, printing, checks and tests need. */
 #ifndef MRC_KERNELS_TABLE_H
 #define MRC_KERNELS_TABLE_H
 
@@ -7,7 +7,7 @@
 #include "kernels/kernel.h"
 
 typedef struct mrc_kernel_entry {
-    mrc_spec_form form; /* name, example and parameters, which are fields of mercer_kernel */
+    mrc_spec_form form; /* name, example and parameters (fields of mercer_kernel) */
     int32_t id;
     mrc_argument argument;
     bool angular;
@@ -16,11 +16,12 @@ typedef struct mrc_kernel_entry {
 extern const mrc_kernel_entry mrc_kernel_table[];
 extern const int mrc_kernel_table_size;
 
-/* NULL if the id is not in the table (callbacks are not), or no kernel has the name that a text begins with. */
+/* Find a kernel by its id, or by the name that a specification begins with. NULL if there is none; callbacks are not in
+   the table. */
 const mrc_kernel_entry *mrc_kernel_find(int32_t id);
 const mrc_kernel_entry *mrc_kernel_named(const char *spec);
 
-/* Where a kernel has the parameters p and q: q <= p, each being in its range. */
+/* Checks q <= p for kernels with the parameters p and q, which must already be in their ranges. */
 mercer_status mrc_kernel_check_powers(mercer_context *context, const mercer_kernel *kernel);
 
 #endif
