@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures of classes, from scores f (c) by p = softmax(f / T). With weights w, W their sum:
+ * Classification metrics from scores f (c), with p = softmax(f / T). With weights w and their sum W:
  *
  *   log loss = sum w (-log p_y) / W          Brier score = sum w |p - e_y|^2 / W, halved for two classes
  *   AUC of class j = sum_{y_a = j, y_b != j} w_a w_b ([s_a > s_b] + [s_a = s_b] / 2) / (W_j (W - W_j))
  *
- * The score s that AUC ranks by is log(p_j / (1 - p_j)), which does not round to equals where p is near 1. One sort and
- * one walk give the sum over all pairs: a row of the class counts the weight of the others below it, and half of those
- * beside it.
+ * AUC ranks by the score s = log(p_j / (1 - p_j)), which, unlike p, does not round to ties near p = 1. One sort and one
+ * pass give the sum over all pairs: a row of the class counts the weight of the other classes' rows with lower scores,
+ * and half the weight of those with the same score.
  *
- * Cost: O(c) a row, and c sorts of the kept rows.
+ * Cost: O(c) per row, and c sorts of the saved rows.
  */
 #include "metrics/metrics.h"
 
@@ -22,10 +22,10 @@
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
 
-/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). The sum over the other classes is
-   computed separately for the likeliest class, since 1 - p loses its digits. log_sum: log sum exp((f - f_best) / T).
-   Scores enter as differences to the largest one: f / T may overflow, and infinity minus infinity is NaN, which has no
-   rank. */
+/* Computes margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). For the likeliest class the sum
+   over the other classes is computed separately, because 1 - p loses digits. log_sum: log sum exp((f - f_best) / T).
+   All scores are used as differences from the largest one: f / T may overflow, and infinity minus infinity is NaN,
+   which cannot be ranked. */
 static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double log_sum, int64_t best,
                          double *margins)
 {
@@ -51,7 +51,8 @@ static void add_interval(mercer_evaluation *self, const double *p, int32_t label
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
 {
     int64_t c = self->outputs, best = 0, likeliest = 0;
-    double *p = self->row + c, *g = self->shifted, error = 0, brier = 0; /* y has no use for its place */
+    double *p = self->row + c, *g = self->shifted, error = 0, brier = 0; /* p uses the scratch of y, which classes do
+                                                                            not need */
     const double *shift = self->options.class_shift;
     for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
     double log_sum = mrc_softmax(p, g, c, self->options.temperature);
@@ -68,7 +69,7 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
     self->log_loss += weight * (log_sum - (g[label] - g[likeliest]) / self->options.temperature);
     self->brier += weight * (c == 2 ? brier / 2 : brier);
     self->confusion[label * c + best] += weight;
-    double sure = p[likeliest], place = sure * MRC_CALIBRATION_BINS; /* beyond the last for 1, and nowhere for NaN */
+    double sure = p[likeliest], place = sure * MRC_CALIBRATION_BINS; /* may be past the last bin (p = 1) or NaN */
     mrc_confidence_bin *bin = &self->bins[place < MRC_CALIBRATION_BINS ? (int64_t)place : MRC_CALIBRATION_BINS - 1];
     bin->weight += weight;
     bin->confidence += weight * sure;
@@ -79,7 +80,7 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
 /* ---- AUC ------------------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
-    double score, own, other; /* weight, if it is of the class; if it is not */
+    double score, own, other; /* own, other: weight of a row of the class, of another class; else 0 */
 } ranked;
 
 static int compare_ranked(const void *a, const void *b)
@@ -88,7 +89,7 @@ static int compare_ranked(const void *a, const void *b)
     return (left->score > right->score) - (left->score < right->score);
 }
 
-/* Kept rows by what they say of class j, ascending; to be released. */
+/* Sorts the saved rows by their score for class j, ascending. The caller frees *out. */
 static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked **out)
 {
     MRC_TRY(mrc_alloc(self->context, out, self->kept, sizeof **out, "ranks"));
@@ -101,7 +102,7 @@ static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked 
     return MERCER_OK;
 }
 
-/* NaN if one side has no weight, or a score is NaN, which has no rank. */
+/* Computes the AUC of class j; NaN if one side has no weight or a score is NaN, which cannot be ranked. */
 static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *out)
 {
     ranked *list;
@@ -111,7 +112,7 @@ static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *ou
     for (int64_t i = 0, next; i < self->kept; i = next) {
         double own = list[i].own, other = list[i].other;
         ranked_all = ranked_all && !isnan(list[i].score);
-        /* From i + 1: a NaN is not equal to itself, and a group must not be empty. */
+        /* Start at i + 1: a NaN does not equal itself, and a group of ties must not be empty. */
         for (next = i + 1; next < self->kept && list[next].score == list[i].score; next++)
             own += list[next].own, other += list[next].other;
         pairs += own * (below + other / 2);
@@ -135,7 +136,7 @@ static mercer_status mean_auc(const mercer_evaluation *self, double *out)
     return MERCER_OK;
 }
 
-/* Points from (0, 0) to (1, 1), one for each threshold, or some of them spread evenly. */
+/* Writes points from (0, 0) to (1, 1), one per threshold, or `room` of them spread evenly. */
 static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t room,
                                int64_t *count)
 {
@@ -158,9 +159,9 @@ static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double 
     return MERCER_OK;
 }
 
-/* ---- Measures -------------------------------------------------------------------------------------------------- */
+/* ---- Metrics --------------------------------------------------------------------------------------------------- */
 
-/* Weight of row and column j of the confusion matrix. */
+/* Computes the weights of row j (*own) and column j (*given) of the confusion matrix. */
 static void margins_of(const mercer_evaluation *self, int64_t j, double *own, double *given)
 {
     *own = *given = 0;

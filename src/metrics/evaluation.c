@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Evaluations: rows one after the other. */
+/* Evaluations: accumulates metrics row by row. */
 #include "metrics/metrics.h"
 
 #include "core/matrix.h"
@@ -9,7 +9,7 @@
 
 enum { KEPT_BYTES = 64 << 20 };
 
-/* The room for rows that are ranked: a score for each output, a weight, a label. */
+/* Returns how many rows can be saved for ranking: each takes a score per output, a weight and a label. */
 static int64_t rows_to_keep(const mercer_evaluation_options *options)
 {
     int64_t bytes = options->memory > 0 ? options->memory : KEPT_BYTES;
@@ -24,7 +24,7 @@ static mercer_status make_room(mercer_evaluation *self)
     MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 12 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
     self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
-    if (self->options.radius) { /* the copy stands behind the scratch */
+    if (self->options.radius) { /* copy the caller's array to the end of the scratch space */
         memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
         self->options.radius = self->row + 3 * c;
     }
@@ -65,7 +65,8 @@ void mrc_evaluation_free(mercer_evaluation *self)
     mrc_free(self->context, self);
 }
 
-/* Row i of n is among the m that are kept if floor(i m / n) is new: exactly m are, spread evenly. */
+/* Returns whether row i of n is saved: it is if floor(i m / n) differs from that of row i - 1. This saves exactly m
+   rows, spread evenly. */
 static bool is_kept(int64_t i, int64_t n, int64_t m)
 {
     return m >= n || i == 0 ||

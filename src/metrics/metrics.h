@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metrics: how good predictions are.
+ * metrics: evaluation of predictions.
  *
- *   evaluation.c      rows one after the other: sums, the rows that are kept, a model on a dataset block by block
+ *   evaluation.c      accumulation row by row: sums, and rows saved for ranking
  *   class_metrics.c   accuracy, log loss, Brier score, AUC, F1, calibration error, coverage of sets; curves
  *   value_metrics.c   squared and absolute errors, R2, quantiles of errors, coverage of intervals
  *
- * Sums are over all rows, in their order, in double. What needs an order of all rows (AUC, quantiles) is of the rows
- * that are kept: all of them, or as many as the memory has room for, spread evenly.
+ * Sums are over all rows, in their order, in double. Metrics that need sorted rows (AUC, quantiles) use the saved rows:
+ * all rows, or as many as fit in memory, spread evenly.
  */
 #ifndef MRC_METRICS_METRICS_H
 #define MRC_METRICS_METRICS_H
@@ -20,9 +20,9 @@
 
 enum { MRC_CALIBRATION_BINS = 15, MRC_PLOTTED_ROWS = 2000, MRC_PLOTTED_OUTPUTS = 4 };
 
-/* Predictions of about the same confidence. */
+/* Bin of predictions with about the same confidence. */
 typedef struct mrc_confidence_bin {
-    double weight, confidence, right; /* sums of w, w p, w [right] */
+    double weight, confidence, right; /* sums of w, of w p, and of w over correct predictions */
 } mrc_confidence_bin;
 
 struct mercer_evaluation {
@@ -30,36 +30,38 @@ struct mercer_evaluation {
     mercer_evaluation_options options;
     bool classes;
     int64_t outputs; /* c */
-    int64_t rows;    /* seen */
-    int64_t kept;    /* of them in `scores` */
-    int64_t plotted; /* of them in `pairs` */
+    int64_t rows;    /* rows added so far */
+    int64_t kept;    /* number of rows in `scores` */
+    int64_t plotted; /* number of rows in `pairs` */
     double weight;   /* sum of w */
 
     double squared_error;    /* sum over rows and outputs of w (f - y)^2 */
-    double *squared;         /* (c) the same of each output */
+    double *squared;         /* (c) the same per output */
     double *absolute;        /* (c) sum of w |f - y| */
-    double *mean, *spread;   /* (c) of the targets: sum of w (y - mean)^2, by Welford's updates, which do not cancel */
-    double *covered, *sizes; /* (c) values: w [|f - y| <= radius], w 2 radius; classes: of samples of the class, w [in
-                                the set], w |set| */
+    double *mean, *spread;   /* (c) of the targets: mean, and sum of w (y - mean)^2 by Welford's updates, which avoid
+                                cancellation */
+    double *covered, *sizes; /* (c) sums. values: w where |f - y| <= radius, and w 2 radius; classes, over samples of
+                                the class: w where the class is in the set, and w |set| */
 
-    double *confusion; /* (c, c) weights of samples of class i that were given class j; NULL for values */
+    double *confusion; /* (c, c) weight of samples of class i that were predicted as class j; NULL for values */
     double log_loss, brier;
     mrc_confidence_bin bins[MRC_CALIBRATION_BINS];
 
-    int64_t keep;         /* most rows in `scores` */
-    int64_t plot;         /* most rows in `pairs` */
+    int64_t keep;         /* capacity of `scores` in rows */
+    int64_t plot;         /* capacity of `pairs` in rows */
     double *scores;       /* (keep, c) values: |f - y|; classes: log(p / (1 - p)) */
-    double *kept_weights; /* (keep) */
-    int32_t *kept_labels; /* (keep) NULL for values */
-    double *pairs;        /* (plot, shown, 2) y and f; NULL for classes */
-    double *row;          /* (3 c) scratch */
-    double *shifted;      /* (c) scratch: scores with the shifts of their classes */
-    int32_t *members;     /* (c) scratch */
-    mrc_scope held;       /* all of these */
+    double *kept_weights; /* (keep) weights of the rows in `scores` */
+    int32_t *kept_labels; /* (keep) labels of the rows in `scores`; NULL for values */
+    double *pairs;        /* (plot, min(c, MRC_PLOTTED_OUTPUTS), 2) y and f; NULL for classes */
+    double *row;          /* (6 c) scratch: f, y or p, errors; then copies of options.radius, `shifted`, copy of
+                             class_shift */
+    double *shifted;      /* (c) scratch in `row`: scores plus class_shift */
+    int32_t *members;     /* (c) scratch: classes of a set */
+    mrc_scope held;       /* owner of all arrays above */
 };
 
-/* A row's share in the sums; what is ranked of it goes to margins or errors (c). Then the numbers of all rows, and
-   curves, of which as many points are written as there is room for. */
+/* Add a row to the sums and write its ranking scores to margins or errors (c); compute the metrics over all rows and of
+   one output; write a curve of at most `room` points. */
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins);
 mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *out);
 mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out);
@@ -72,7 +74,7 @@ mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, merce
 mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
                               int64_t room, int64_t *count);
 
-/* Arguments have been checked. */
+/* Create, free and fill an evaluation. The caller has checked the arguments. */
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                     const mercer_evaluation_options *options);
 void mrc_evaluation_free(mercer_evaluation *self);

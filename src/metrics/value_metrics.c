@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures of values. With weights w, W their sum, c outputs, e = f - y:
+ * Regression metrics. With weights w and their sum W, c outputs, e = f - y:
  *
  *   mse = sum w e^2 / (W c)    mae = sum w |e| / (W c)    r2 = 1 - sum w e^2 / sum w (y - mean)^2
  *   the quantile q of |e| is the least value such that the weight of errors up to it is at least q W
  *
- * Cost: O(c) a row; a sort of the kept errors for the quantiles.
+ * Cost: O(c) per row, and a sort of the saved errors for the quantiles.
  */
 #include "metrics/metrics.h"
 
@@ -35,7 +35,8 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
 
 /* ---- Quantiles ------------------------------------------------------------------------------------------------- */
 
-/* Of kept errors of outputs first .. last - 1: median, 90 %, 99 %, largest. */
+/* Computes the median, 90 % and 99 % quantiles and maximum of the saved errors of outputs first .. last - 1; NaN if
+   there are none. */
 static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
 {
     static const double shares[4] = {0.5, 0.9, 0.99, 1};
@@ -57,7 +58,7 @@ static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int
     return MERCER_OK;
 }
 
-/* ---- Measures -------------------------------------------------------------------------------------------------- */
+/* ---- Metrics --------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *out)
 {
