@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives made of exchanges.
+ * Collectives, implemented by exchanges.
  *
  *   sum over S shards       sigma(k, i) = sigma(k - 1, 2 i) + sigma(k - 1, 2 i + 1),  sigma(0, i) = part of shard i
  *
- * Node (k, i) of the tree stands for shards i 2^k .. (i + 1) 2^k - 1, those beyond S left out. A rank adds up what lies
- * wholly within its own shards: at most 2 log2 S nodes are left, one where S / R is a power of two. Then, of N
- * elements, rank r gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and
- * hands the result to all. The tree is the same for any R, and so is the sum, to the bit.
+ * Node (k, i) of the tree covers shards i 2^k .. (i + 1) 2^k - 1, without those from S on. A rank adds up all nodes
+ * within its own shards; at most 2 log2 S nodes remain, one if S / R is a power of two. Then, of N elements, rank r
+ * gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and sends the result to
+ * all ranks. The tree is the same for any R, so the sums are bitwise identical.
  *
- * Cost of a rank: it sends and receives (nodes + 1) N (R - 1) / R elements, 2 N for one node: as much as the best ring.
- * A sum of few elements takes one round, in which every rank sends its nodes to all others.
+ * Cost per rank: it sends and receives (nodes + 1) N (R - 1) / R elements; for one node that is 2 N, as much as an
+ * optimal ring. A sum of few elements takes one round, in which every rank sends its nodes to all others.
  */
 #include "comm/comm.h"
 
@@ -38,8 +38,8 @@ static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece
     mercer_status status =
         memory == MRC_HOST ? mrc_comm_exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
     if (status == MERCER_OK) return MERCER_OK;
-    /* At once: messages that are still on their way point into memory that the caller is about to release. After
-       leaving, no message is received any more. */
+    /* Leave at once: pending messages still point to memory that the caller is about to release. After leaving, no
+       message is received any more. */
     char text[MRC_ERROR_CHARS];
     snprintf(text, sizeof text, "%s", mrc_last_error(comm->context));
     mrc_comm_leave(comm, comm->left_code, text);
@@ -50,10 +50,10 @@ static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece
 
 typedef struct node {
     int level, index;
-    char *data; /* its elements */
+    char *data; /* elements of the node */
 } node;
 
-/* Elements and the worker for their memory; NULL: the host's. */
+/* Row of elements, and the worker for its memory; NULL: host memory. */
 typedef struct elements_of {
     const mrc_worker *worker;
     mercer_dtype dtype;
@@ -62,9 +62,9 @@ typedef struct elements_of {
 
 typedef struct tree {
     int all;         /* S */
-    elements_of row; /* of every node */
+    elements_of row; /* size, type and memory of every node */
     int count;
-    node nodes[MOST_NODES]; /* that are known, by shards */
+    node nodes[MOST_NODES]; /* nodes known so far, in the order of their shards */
 } tree;
 
 static mrc_memory memory_of(const mrc_worker *worker)
@@ -90,7 +90,7 @@ static mercer_status add(const elements_of *row, char *to, char *from)
     return MERCER_OK;
 }
 
-/* The nodes that lie wholly in shards first .. end - 1, as large as possible, without data. */
+/* Lists the largest nodes within shards first .. end - 1, without data; returns their number. */
 static int list_nodes(int all, int first, int end, node *out)
 {
     int count = 0;
@@ -111,7 +111,7 @@ int mrc_comm_node_count(int all, int first, int end)
     return list_nodes(all, first, end, nodes);
 }
 
-/* *out: sigma(level, index), in the memory of its first known node. */
+/* Computes *out = sigma(level, index) from the known nodes, in the memory of the first one it contains. */
 static mercer_status sum_node(const tree *self, int level, int index, char **out)
 {
     for (int i = 0; i < self->count; i++)
@@ -135,7 +135,7 @@ static int top_level(int all)
     return level;
 }
 
-/* Adds up the local shards: nodes[i].data point into parts. *count: how many nodes there are. */
+/* Adds up the local shards in place: nodes[i].data points to an element of parts. *count: number of nodes. */
 static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, const elements_of *row, node *nodes,
                                int *count)
 {
@@ -143,7 +143,7 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
     for (int i = 0; i < *count; i++) {
         int begin = nodes[i].index << nodes[i].level;
         int end = (int)mrc_min((int64_t)begin + (1 << nodes[i].level), shards.all);
-        /* Pairs of neighbours, then pairs of pairs: the tree from below, in place. */
+        /* The tree from its leaves up: adds pairs of neighbors, then pairs of pairs, in place. */
         for (int step = 1; step < end - begin; step *= 2)
             for (int s = begin; s + step < end; s += 2 * step)
                 MRC_TRY(add(row, parts[s - shards.first].data, parts[s + step - shards.first].data));
@@ -154,18 +154,18 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */
 
-/* A sum under way. */
+/* State of one sum. */
 typedef struct sum_job {
     mrc_comm *comm;
     mrc_shards shards;
-    const mrc_worker *worker;  /* of the parts; NULL: the host's */
-    const mrc_worker *carrier; /* of messages: the same, or NULL */
+    const mrc_worker *worker;  /* worker for the memory of the parts; NULL: host memory */
+    const mrc_worker *carrier; /* worker for the memory of messages: the same, or NULL */
     mercer_dtype dtype;
-    int64_t size, elements; /* of an element; how many */
+    int64_t size, elements; /* bytes per element; number of elements */
     node own[MOST_NODES];
     int own_count;
     bool one_round;
-    char *sent, *received, *result; /* packed nodes; the sum, in memory of messages */
+    char *sent, *received, *result; /* packed nodes; the sum; all in memory of messages */
 } sum_job;
 
 static int nodes_of(const sum_job *self, int rank, node *out)
@@ -175,14 +175,14 @@ static int nodes_of(const sum_job *self, int rank, node *out)
     return list_nodes(self->shards.all, (int)first, (int)(first + local), out);
 }
 
-/* The elements that rank r finishes: all of them in a sum of one round. */
+/* Finds the elements whose sum a rank finishes: all of them in a sum of one round. */
 static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *count)
 {
     *first = 0, *count = self->elements;
     if (!self->one_round) mrc_share(self->elements, self->comm->ranks, rank, first, count);
 }
 
-/* to = from: elements of the parts or of messages, as their workers say. */
+/* Copies elements from `from` to `to`; the workers say in which memory each one is. */
 static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char *to, const mrc_worker *from_worker,
                           char *from, int64_t elements)
 {
@@ -193,7 +193,8 @@ static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char
     return MERCER_OK;
 }
 
-/* This rank's nodes, cut into the slices of the ranks: copied together, unless they are contiguous already. */
+/* Sets send[r] to the slices of this rank's nodes for rank r. Copies them to one block, unless they are contiguous
+   already. */
 static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
 {
     bool packed = self->own_count == 1 && self->worker == self->carrier;
@@ -210,7 +211,7 @@ static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
     return MERCER_OK;
 }
 
-/* All ranks' nodes of this rank's slice, in rank order. */
+/* Collects all ranks' nodes for this rank's slice in self->received, in rank order. */
 static mercer_status exchange_nodes(sum_job *self)
 {
     mrc_comm *comm = self->comm;
@@ -229,14 +230,14 @@ static mercer_status exchange_nodes(sum_job *self)
     return exchange(comm, memory_of(self->carrier), send, receive);
 }
 
-/* *sum: the tree over all ranks' nodes of this rank's slice. */
+/* Sums the tree over all ranks' nodes for this rank's slice; *sum points to the result in self->received. */
 static mercer_status finish_tree(const sum_job *self, int64_t elements, char **sum)
 {
     const mrc_comm *comm = self->comm;
     tree all = {.all = self->shards.all, .row = {self->carrier, self->dtype, elements}};
     char *at = self->received;
     node list[MOST_NODES];
-    /* In rank order: two sibling nodes are added as soon as both are known, so that the list stays short. */
+    /* Nodes come in rank order. Two siblings are added as soon as both are known, so that the list stays short. */
     for (int r = 0; r < comm->ranks; r++) {
         int count = nodes_of(self, r, list);
         for (int i = 0; i < count; i++, at += elements * self->size) {
@@ -276,7 +277,8 @@ static mercer_status sum_ranks(sum_job *self, char *parts)
     return direct ? MERCER_OK : move(self, self->worker, parts, self->carrier, result, self->elements);
 }
 
-/* Memory of messages: what is sent, what is received, and the result where it cannot be formed in place. */
+/* Allocates memory for messages (nodes to send, nodes received, and the result if it cannot be formed in place) and
+   sums. */
 static mercer_status sum_over_ranks(sum_job *self, char *parts)
 {
     int64_t nodes = 0, ranks = self->comm->ranks;
@@ -312,7 +314,7 @@ mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matri
     if (job.elements == 0 || shards.all == 1) return MERCER_OK;
     elements_of whole = {job.worker, job.dtype, job.elements};
     MRC_TRY(sum_local(shards, parts, &whole, job.own, &job.own_count));
-    if (comm->ranks == 1) return MERCER_OK; /* one node, which begins at parts[0] */
+    if (comm->ranks == 1) return MERCER_OK; /* only one node, whose data is parts[0] */
     return sum_over_ranks(&job, parts->data);
 }
 
@@ -321,7 +323,7 @@ mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory)
     return comm->link || comm->ranks == 1 ? memory : MRC_HOST;
 }
 
-/* ---- Others --------------------------------------------------------------------------------------------------- */
+/* ---- Other collectives ---------------------------------------------------------------------------------------- */
 
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all)
 {
@@ -398,7 +400,7 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
-    XXH128_canonical_t mine, *all; /* of the bytes and their number */
+    XXH128_canonical_t mine, *all; /* hash of the bytes and their number */
     XXH128_canonicalFromHash(&mine, XXH3_128bits_withSeed(data, (size_t)bytes, (XXH64_hash_t)bytes));
     MRC_SCOPE(scope, comm->context);
     MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &all));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators, and how centers are divided into shards and shards among ranks. */
+/* Communicators, and the division of centers into shards and of shards among ranks. */
 #include "comm/comm.h"
 
 #include "core/memory.h"
@@ -9,9 +9,9 @@
 
 enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
-#define LEAVE_SECONDS 2.0 /* to wait for rank 0's exit message */
+#define LEAVE_SECONDS 2.0 /* time to wait for delivery, and for rank 0's exit message */
 
-/* ---- Life ----------------------------------------------------------------------------------------------------- */
+/* ---- Creation and release ------------------------------------------------------------------------------------- */
 
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards)
 {
@@ -41,7 +41,7 @@ void mrc_comm_free(mrc_comm *comm)
     MRC_FREE_ALL(comm->context, comm->pieces, comm->missing, comm->places, comm);
 }
 
-/* ---- What modules do ------------------------------------------------------------------------------------------ */
+/* ---- Calls of the module -------------------------------------------------------------------------------------- */
 
 mercer_status mrc_comm_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -63,7 +63,7 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 {
     if (comm->ranks == 1 || comm->left) return comm->first_left;
     comm->left = comm->broken = true;
-    /* First: the other ranks may end the job as soon as they get the message. */
+    /* Call this first: the other ranks may end the job as soon as they get the message. */
     if (comm->leaving) comm->leaving(comm->leaving_user, code, text);
     mrc_comm_error failure = {.missing = comm->missing};
     comm->module->leave(comm->state, code, text, LEAVE_SECONDS, &failure);
@@ -75,7 +75,7 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size)
 {
-    int64_t each = count / parts, more = count % parts; /* the first `more` parts get one more */
+    int64_t each = count / parts, more = count % parts; /* the first `more` parts get one extra */
     *first = index * each + mrc_min(index, more);
     *size = each + (index < more ? 1 : 0);
 }
@@ -107,11 +107,11 @@ void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, in
     *count = end + rows - *first;
 }
 
-/* ---- Exchanges that failed ------------------------------------------------------------------------------------ */
+/* ---- Failed exchanges ----------------------------------------------------------------------------------------- */
 
 enum { LIST_CHARS = 200 };
 
-/* "rank 2 (node7, process 1234), rank 3 ..." */
+/* Lists up to three missing ranks: "rank 2 (node7, process 1234), rank 3 ...". */
 static void list_missing(int ranks, const mrc_rank_place *places, const unsigned char *missing, char *text)
 {
     int used = 0, listed = 0, all = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * comm: ranks and their collective operations. Ranks (processes, or threads of one process) divide the centers among
- * them and combine their results by collective operations.
+ * themselves and combine their results by collective operations.
  *
  * The centers are divided into S shards, consecutive and as even as possible, and the shards among R <= S ranks in the
- * same way. S does not depend on R: sums over centers are formed within shards first and then over shards in one fixed
- * tree, so that any number of ranks gives the same bits. `virtual` is one rank with S
- * shards, `local` ranks are threads of this process, and modules (module.h) connect processes. A module's one operation
- * is an exchange; the collectives below are made of it.
+ * same way. S does not depend on R: sums over centers are formed first within shards and then over shards in one fixed
+ * tree, so that results are bitwise identical for any number of ranks. A `virtual` communicator is one rank with S
+ * shards, `local` ranks are threads of this process, and modules (module.h) connect processes. A module's only
+ * operation is an exchange, from which the collectives below are built.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H
@@ -27,94 +27,97 @@ typedef struct mrc_rank_place {
     int64_t process;
 } mrc_rank_place;
 
-/* How device memory is exchanged. AUTO: from GPU to GPU if all ranks can, else through host memory. NEVER: through host
-   memory. ALWAYS: from GPU to GPU, and a failure where that is impossible. */
+/* How to exchange device memory. AUTO: from GPU to GPU if all ranks can, else through host memory. NEVER: through host
+   memory. ALWAYS: from GPU to GPU; an error if that is impossible. */
 typedef enum mrc_link_wish { MRC_LINK_AUTO = 0, MRC_LINK_NEVER, MRC_LINK_ALWAYS } mrc_link_wish;
 typedef struct mrc_link mrc_link;
 
 struct mercer_comm {
     const mrc_module *module; /* NULL: one rank */
-    void *state;              /* the module's */
+    void *state;              /* state of the module */
     mercer_context *context;
     int rank, ranks;
-    int shards;      /* 0: as many as suit the number of centers */
+    int shards;      /* number of shards; 0: chosen by the number of centers */
     double deadline; /* seconds without a message after which other ranks count as dead */
-    bool broken;     /* an exchange failed: no other may follow */
-    int left_code;   /* the exit code of a rank that left, or 0 */
-    bool left;       /* this rank has left, */
-    bool first_left; /* and so had rank 0 */
+    bool broken;     /* an exchange failed: no further one may follow */
+    int left_code;   /* exit code of the rank that left, or 0 */
+    bool left;       /* this rank has left */
+    bool first_left; /* rank 0 had left as well */
     void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
     mrc_piece *pieces;      /* (2 ranks) scratch of the collectives */
     unsigned char *missing; /* (ranks) scratch of exchanges */
-    mrc_rank_place *places; /* (ranks) NULL: not known */
+    mrc_rank_place *places; /* (ranks) host and process of each rank; NULL: unknown */
     mrc_link_wish wish;
     bool link_settled; /* mrc_comm_link has been called */
-    mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
+    mrc_link *link;    /* link for device memory (comm_link.c); NULL: exchanges go through host memory */
 };
 
 void mrc_comm_free(mrc_comm *comm);
 MRC_RELEASE(mrc_release_comm, mrc_comm, mrc_comm_free)
-/* One rank with S >= 1 shards. */
+/* Creates a communicator of one rank with S = shards >= 1. */
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
-/* The ranks of a job, by the module of that name ("mpi"). */
+/* Joins the ranks of a job by the module of that name ("mpi"). */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
-/* Ranks that are threads of this process, each with a context of its own (ranks): all of them or none. */
+/* Creates ranks that are threads of this process, each with its own context: out and contexts are (ranks). Creates all
+   or none. */
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline);
-/* One of several ranks, not connected yet. */
+/* Allocates one of several ranks, not connected yet. */
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline);
-/* An exchange of host memory; and, without waiting, a failure if a rank has left. alive: tells the other ranks that
-   this one waits. */
+/* mrc_comm_exchange exchanges host memory. mrc_comm_listen fails if a rank has left, without waiting; alive: also
+   notifies the other ranks that this one waits. */
 mercer_status mrc_comm_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 mercer_status mrc_comm_listen(mrc_comm *comm, bool alive);
-/* Tells the other ranks, once, that this rank ends. True if rank 0 has left as well. */
+/* Notifies the other ranks that this rank ends; only the first call has an effect. Returns whether rank 0 has left as
+   well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
 
-/* The table that mercer_NAME.so exports by that symbol. */
+/* Loads mercer_NAME.so and gets the table that it exports by that symbol. */
 mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table);
 
 /* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
 
-/* Decides, once, whether the ranks' GPUs exchange directly. device: the number of this rank's GPU; -1: it has none. A
-   collective call. A link that cannot be made is a failure only if a rank requires one. */
+/* Decides, at its first call, whether the ranks' GPUs exchange directly. device: number of this rank's GPU; -1: none. A
+   collective call. An impossible link is an error only if a rank requires one. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device);
-/* exchange with pieces in device memory, which no kernel is working on. */
+/* Exchanges pieces of device memory, which no kernel may be using. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 void mrc_comm_unlink(mrc_comm *comm);
 
-/* The failure of an exchange as a status with its message. */
+/* Converts the failure of an exchange to a status and records its message. */
 mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 
-/* Part number `index` of `count` things in `parts` parts, as even as possible, the larger ones first. */
+/* Divides `count` items into `parts` parts, as even as possible, larger ones first: *first and *size of part
+   `index`. */
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
-/* Shards of at least LARGE_SHARD rows begin at multiples of ALIGNED_ROWS. Sums of at most ONE_ROUND bytes take one
-   round. */
+/* Shards of at least MRC_LARGE_SHARD rows begin at multiples of MRC_ALIGNED_ROWS. Sums of at most MRC_ONE_ROUND_BYTES
+   bytes take one round. */
 enum { MRC_LARGE_SHARD = 512, MRC_ALIGNED_ROWS = 64, MRC_ONE_ROUND_BYTES = 8192 };
-/* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a
-   multiple of 64. A device can then use a part of a packed form of all centers. And a shard's part of a field has the
-   same alignment to 256 bytes on every rank, by which a library of the device may choose its algorithm. */
+/* Finds the rows of shard `index` of p centers. Shards are as even as possible but, unless they are small, begin at a
+   multiple of 64 rows. A device can then use a part of a packed form of all centers. A shard's part of an array also
+   has the same alignment to 256 bytes on every rank; device libraries may choose their algorithm by it. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows);
-/* S for p centers: the communicator's own, or a power of two between 8 and 1024, with 4,096 centers or more each beyond
-   8: products with few leave a GPU idle. */
+/* Returns S for p centers: comm->shards if set, else a power of two between 8 and 1024. More than 8 shards have at
+   least 4,096 centers each, because products with fewer centers leave a GPU idle. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);
-/* How many nodes of the tree of a sum are left of shards first .. end - 1 of `all`, when they have been added up. */
+/* Returns the number of nodes that remain of shards first .. end - 1 of `all` after a rank has added them up. */
 int mrc_comm_node_count(int all, int first, int end);
-/* Rows of a matrix of p rows that a rank owns: those of its shards. */
+/* Finds the rows that a rank owns of a matrix of p rows: those of its shards. */
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count);
 
 /* ---- Collectives (collective.c): every rank calls them in the same order ---------------------------------------- */
 
-/* Shards of a sum: number `first` .. first + local - 1 of `all`. */
+/* This rank's shards in a sum: first .. first + local - 1 of `all`. */
 typedef struct mrc_shards {
     int all, first, local;
 } mrc_shards;
-/* What collectives need of a backend whose memory is not host memory: operations of its table. */
+/* Operations of a backend with device memory that collectives need, from the backend's table. */
 typedef struct mrc_worker {
     struct mrc_backend *self;
     mrc_memory memory;
@@ -127,29 +130,32 @@ typedef struct mrc_worker {
 } mrc_worker;
 
 /*
- * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0]
- * becomes the sum over all shards, the others are overwritten. The order of additions is that of a binary tree over the
- * shards. worker: of the memory that parts lie in; NULL: the host's.
+ * Sums over all shards. parts[i], i < shards.local, is the contribution of local shard i: f32 or f64, contiguous rows,
+ * all of one shape. parts[0] becomes the sum, the others are overwritten. The order of additions is that of a binary
+ * tree over the shards. worker: operations for the memory of parts; NULL: host memory.
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
-/* The memory for messages about matrices in `memory`: the same if the ranks have a link, else host memory. */
+/* Returns the memory kind for exchanging matrices in `memory`: the same if the ranks have a link, else host memory. */
 mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory);
-/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
-   memory, or in device memory if mrc_comm_memory says so; no kernel may be working on it. */
+/* All-gathers in place: rank r has filled in piece all[r]; the others receive it. Sizes are the same on all ranks.
+   Pieces are in the memory kind that mrc_comm_memory returns; no kernel may be using device memory. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all);
-/* A small record of every rank, in rank order, to a pointer whose address is `out`; it lives as long as the scope. */
+/* Gathers a small record of `bytes` bytes from every rank, in rank order. `out` is the address of a pointer to the
+   records, which live as long as the scope. */
 mercer_status mrc_comm_records(mrc_comm *comm, mrc_scope *scope, const void *mine, int64_t bytes, void *out);
-/* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
+/* mrc_comm_spread sends the bytes of rank `from` to all ranks, in memory as for mrc_comm_gather; mrc_comm_broadcast
+   sends those of rank 0, in host memory. */
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
-/* *value becomes the largest of all ranks'. */
+/* Sets *value to the maximum over all ranks. */
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);
-/* True on every rank if it is on one. */
+/* Sets *any to true on every rank if `mine` is true on any rank. */
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
-/* `status` if it is a failure here; else MERCER_OK if it is on all ranks; else a failure that names a rank where it is
-   not. All ranks continue or none does. */
+/* Combines the ranks' statuses, so that all ranks continue or none does. Returns `status` if it is a failure; else
+   MERCER_OK if it is on all ranks; else a failure that names a rank that failed. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what);
-/* MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` as in "other options than rank 0". */
+/* Fails with MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` completes the message "rank 1 has
+   ... than rank 0", e.g. "other options". */
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes);
 
 #endif

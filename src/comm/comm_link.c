@@ -2,10 +2,10 @@
 /*
  * Exchanges of device memory, from GPU to GPU, by a link (comm/module.h: mercer_nccl.so).
  *
- * The ranks already have a communicator. They use it to find out whether each of them has a GPU of its own and the
- * module, to send what is needed to join the link, and to detect failed ranks while they wait. A link itself neither
- * waits nor knows which rank is missing: when nothing arrives before the deadline, the communicator checks which ranks
- * still answer.
+ * The ranks already have a communicator. They use it to check that each rank has its own GPU and the module, to
+ * exchange the data needed to join the link, and to detect failed ranks while they wait. A link itself neither waits
+ * nor knows which rank is missing: if nothing arrives before the deadline, the communicator checks which ranks still
+ * answer.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -19,10 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* SPINS: polls before the wait sleeps; LOOK_EVERY: polls between checks whether a rank has left. */
 enum { SPINS = 500, LOOK_EVERY = 64, HOST_CHARS = 64, WHY_CHARS = 200, SLEEP_NANO = 20000 };
 
-#define ANSWER_SECONDS 2.0 /* for the check which ranks are alive */
-#define ALIVE_SECONDS  0.5 /* between signs of life, once this rank has waited for half the deadline */
+#define ANSWER_SECONDS 2.0 /* deadline of the check which ranks are alive */
+#define ALIVE_SECONDS  0.5 /* time between signs of life, once this rank has waited for half the deadline */
 
 struct mrc_link {
     const mrc_link_module *module;
@@ -37,8 +38,8 @@ static mercer_status failed(mrc_comm *comm, const char *why)
     return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", comm->link->module->name, why);
 }
 
-/* Polls until what the link has begun is done. *lost: it failed, or nothing came within the deadline; why says which,
-   and nothing is recorded. A status: a rank has left. */
+/* Polls until the link's pending operation is done. Sets *lost if the operation failed or missed the deadline; why
+   (WHY_CHARS) then has the reason, and no error is recorded. Fails if a rank has left. */
 static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
 {
     mrc_link *link = comm->link;
@@ -60,7 +61,7 @@ static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
     }
 }
 
-/* The link failed: an exchange of one byte by the communicator names the ranks that do not answer. */
+/* Names the ranks that do not answer after the link failed, by exchanging one byte through the communicator. */
 static mercer_status find_missing(mrc_comm *comm, const char *why)
 {
     double deadline = comm->deadline;
@@ -82,10 +83,10 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
     char why[WHY_CHARS];
     bool lost;
     comm->link->module->start(comm->link->state, send, receive, &failure);
-    if (failure.kind != MRC_COMM_ERROR_DONE) return failed(comm, failure.text); /* a failure of this rank alone */
+    if (failure.kind != MRC_COMM_ERROR_DONE) return failed(comm, failure.text); /* only this rank failed */
     mercer_status status = wait_for_link(comm, &lost, why);
     if (status == MERCER_OK && !lost) return MERCER_OK;
-    /* An exchange that is under way must not outlive its memory. */
+    /* Abort the pending exchange: it must not outlive the memory of its pieces. */
     comm->link->module->close(comm->link->state, 0);
     comm->link->state = NULL;
     return lost ? find_missing(comm, why) : status;
@@ -93,10 +94,10 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */
 
-/* What a rank tells the others before a link is made. */
+/* Data that a rank sends to the others before a link is made. */
 typedef struct candidate {
-    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* of its GPU */
-    char why_not[WHY_CHARS];                      /* it cannot have a link; "": it can */
+    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and place of the GPU */
+    char why_not[WHY_CHARS];                      /* reason why it cannot have a link; "": it can */
     int wish;
 } candidate;
 
@@ -120,7 +121,7 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
     }
 }
 
-/* Why there can be no link: text, "" if there can. *insists: a rank requires one. */
+/* Writes the reason why no link is possible to text (2 WHY_CHARS), "" if one is. *insists: a rank requires a link. */
 static void compare_candidates(const mrc_comm *comm, const candidate *all, char *text, int *insists)
 {
     text[0] = 0;
@@ -136,13 +137,13 @@ static void compare_candidates(const mrc_comm *comm, const candidate *all, char 
     }
 }
 
-/* What rank 0 sends to all. */
+/* Message of rank 0 to all ranks: the identity of the link, or a failure. */
 typedef struct invitation {
     unsigned char id[MRC_LINK_ID];
     mrc_comm_error failure;
 } invitation;
 
-/* All ranks go on with a link, or none does. */
+/* Joins the link: succeeds on all ranks or on none. */
 static mercer_status join(mrc_comm *comm, int device)
 {
     invitation all = {.failure = {.kind = MRC_COMM_ERROR_DONE}};
@@ -154,7 +155,7 @@ static mercer_status join(mrc_comm *comm, int device)
     if (all.failure.kind == MRC_COMM_ERROR_DONE)
         link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.failure);
     mercer_status status = all.failure.kind == MRC_COMM_ERROR_DONE ? MERCER_OK : failed(comm, all.failure.text);
-    /* No rank may wait for one that could not begin. */
+    /* Compare statuses first: no rank may wait for one that could not begin. */
     MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
     MRC_TRY(wait_for_link(comm, &lost, why));
     return mrc_comm_together(comm, lost ? failed(comm, why) : MERCER_OK, "joining the GPUs");

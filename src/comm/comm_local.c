@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are threads of one process.
+ * Ranks as threads of one process.
  *
- * An exchange: every rank publishes what it sends and waits at a barrier; copies what it receives out of the senders'
+ * In an exchange every rank publishes the pieces it sends and waits at a barrier; copies its pieces from the senders'
  * memory; and waits again, so that no rank changes or frees memory that another still reads. Only the first wait has a
- * deadline: if it passes, the barrier is closed for all, and no rank reads from the one that timed out.
+ * deadline: if it expires, the barrier is closed for all, and no rank reads from the one that timed out.
  */
 #include "comm/comm.h"
 
@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank has of the group. */
+/* State of one rank. */
 typedef struct local_rank {
     int rank, ranks;
-    mercer_context *context; /* whose memory this is */
+    mercer_context *context; /* context of the rank, which owns this memory */
     mrc_barrier *barrier;
-    struct local_rank **all; /* (ranks) */
-    const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
-    double deadline;         /* of the last exchange, for messages */
+    struct local_rank **all; /* (ranks) states of all ranks */
+    const mrc_piece *sent;   /* (ranks) pieces that this rank sends in the current exchange */
+    double deadline;         /* deadline of the last exchange in seconds, for messages */
     bool left;
 } local_rank;
 
@@ -45,7 +45,7 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
     }
 }
 
-/* Copies what the others have for this rank. The sizes of both sides agree unless the ranks' calls differ. */
+/* Copies the pieces for this rank from the others. The sizes of both sides agree unless the ranks' calls differ. */
 static void take(const local_rank *self, const mrc_piece *receive, mrc_comm_error *failure)
 {
     for (int r = 0; r < self->ranks; r++) {
@@ -72,10 +72,11 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     fill_failure(result, &message, deadline, failure);
     if (result != MRC_BARRIER_PASSED) return;
     take(self, receive, failure);
-    mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message); /* all have arrived, and only copy */
+    mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message); /* no deadline: all have arrived and
+                                                                                   only copy */
 }
 
-/* Threads need no sign of life: only exchanges have a deadline. */
+/* Reports a rank that has left. Threads need no sign of life, because only exchanges have a deadline. */
 static void listen_to(void *state, int alive, mrc_comm_error *failure)
 {
     local_rank *self = state;
@@ -85,7 +86,7 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
         fill_failure(MRC_BARRIER_LEFT, &message, self->deadline, failure);
 }
 
-/* The message stays in the barrier, so there is nothing to wait for. */
+/* Leaves the barrier. It stores the message, so there is no delivery to wait for. */
 static void leave(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     local_rank *self = state;
@@ -108,7 +109,7 @@ static void close_rank(void *state, int orderly)
     mrc_free(self->context, self);
 }
 
-/* ---- Making --------------------------------------------------------------------------------------------------- */
+/* ---- Creation ------------------------------------------------------------------------------------------------- */
 
 static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
@@ -126,7 +127,7 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
     return MERCER_OK;
 }
 
-/* Connects the ranks by the barrier; without one, frees them all. */
+/* Connects the ranks by the barrier; if it is NULL, frees them all. */
 static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators that cross processes: finding and loading modules (comm/module.h), and joining a job by one.
+ * Communicators between processes: finds and loads modules (comm/module.h), and joins a job by one.
  *
- * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part
- * of, in the folder "mercer" beside it and in ../lib/mercer, and in the folder of the installation. It is never
- * unloaded: message-passing libraries leave threads and exit handlers behind.
+ * mercer_NAME.so is searched for in the folders of MERCER_MODULES; in the folder of the library or program that
+ * contains this code, in its subfolder "mercer" and in ../lib/mercer; and in the folder of the installation. It is
+ * never unloaded, because message-passing libraries leave threads and exit handlers in the process.
  *
- * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules from the folder of the
- * installation alone: the caller chooses the environment and the name that a program is started by.
+ * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules only from the folder of the
+ * installation: the caller controls the environment and the name that the program is started by.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -31,14 +31,15 @@ static void *try_folder(const char *folder, int length, const char *inside, cons
 {
     snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
     if (access(path, F_OK) != 0) return NULL;
-    /* Global: the message-passing library loads plugins that need its symbols. */
+    /* RTLD_GLOBAL: the message-passing library loads plugins that need its symbols. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const char *why = library ? NULL : dlerror();
     if (why) snprintf(error, WHY_CHARS, "%s", why);
     return library;
 }
 
-/* In the folders that whoever starts the process chooses: by the environment, or by where library and program lie. */
+/* Searches the folders that the user who starts the process controls: those of the environment, and those near the
+   library or program. */
 static void *find_chosen(const char *name, char *path, char *error)
 {
     void *library = NULL;
@@ -79,7 +80,8 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
                         name, name);
     mrc_module_function function;
     void *address = dlsym(library, symbol);
-    memcpy(&function, &address, sizeof function); /* an object pointer may not be cast to one of a function */
+    memcpy(&function, &address, sizeof function); /* C does not allow a cast from an object pointer to a function
+                                                     pointer */
     const void *found = address ? function() : NULL;
     if (!found || *(const int *)found != MRC_MODULE_VERSION)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: belongs to another version of Mercer", path);
@@ -89,7 +91,7 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 
 /* ---- Joining a job -------------------------------------------------------------------------------------------- */
 
-/* Tells all ranks where this one runs, for messages about it. */
+/* Sends host and process of this rank to all others, for their messages. */
 static mercer_status introduce(mrc_comm *comm)
 {
     mrc_rank_place own = {.process = (int64_t)getpid()};
@@ -128,7 +130,7 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     (*out)->module = module, (*out)->state = state;
     status = join(*out);
     if (status == MERCER_OK) return MERCER_OK;
-    (*out)->broken = true; /* the other ranks may be in another call */
+    (*out)->broken = true; /* do not wait in close: the other ranks may be in another call */
     mrc_comm_free(*out);
     *out = NULL;
     return status;

@@ -3,8 +3,8 @@
  * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
  *
  * Polling spins for a moment and then sleeps between polls, because ranks may share processors. There are three kinds
- * of messages: DATA; ALIVE, which a rank sends to all when it has waited for half the deadline, so that a rank that
- * waits is not taken for one that has died; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
+ * of messages: DATA; ALIVE, which a rank sends to all after waiting for half the deadline, so that a waiting rank does
+ * not count as dead; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
  */
 #define _GNU_SOURCE
 
@@ -16,12 +16,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 };
-enum { SPINS = 200, LOOK_EVERY = 64 };
+enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 }; /* CHUNK: MPI counts bytes in an int */
+enum { SPINS = 200, LOOK_EVERY = 64 }; /* polls before sleeping; polls between checks of time and notices */
 
-#define GRACE_SECONDS    0.05
-#define SHORT_SLEEP_NANO 5000
-#define SLEEP_NANO       50000
+#define GRACE_SECONDS    0.05  /* time to wait for data sent before a rank left */
+#define SHORT_SLEEP_NANO 5000  /* pause between polls SPINS .. 2 SPINS - 1 */
+#define SLEEP_NANO       50000 /* pause between later polls */
 
 typedef struct notice {
     int32_t code;
@@ -31,15 +31,16 @@ typedef struct notice {
 typedef struct mpi_state {
     MPI_Comm comm;
     int rank, ranks;
-    int own; /* MPI was initialised here */
+    int own; /* 1: this module initialized MPI and finalizes it */
     MPI_Request *requests;
     MPI_Status *statuses;
     int *done;
-    int *peers; /* of each request: the rank; -1 - rank for a send */
+    int *peers; /* per request: rank of the sender, or -1 - rank of the receiver for a send */
     int room;
-    double *alive;        /* (ranks) when a rank last sent ALIVE */
-    MPI_Request *telling; /* (ranks) ALIVE to each rank */
-    int left;             /* the first rank that left, its message and when it came; -1: none */
+    double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
+    MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
+    int left;             /* rank that left (rank 0 if it did, else the first); -1: none. Then its message and time of
+                             arrival */
     notice heard;
     double heard_at;
     notice exit_message;
@@ -81,8 +82,8 @@ static int start(mpi_state *self)
     int initialised = 0, provided = 0, code;
     MPI_Initialized(&initialised);
     if (!initialised) {
-        /* Where ranks share processors, Open MPI would yield at every poll, and on a busy machine get the processor
-           back late. This module sleeps by itself. */
+        /* When ranks share processors, Open MPI yields at every poll, and on a busy machine gets the processor back
+           late. Turn that off: this module sleeps between polls itself. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;
@@ -119,7 +120,7 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 
 /* ---- Notices -------------------------------------------------------------------------------------------------- */
 
-/* Receives ALIVE and LEFT messages. */
+/* Receives pending ALIVE and LEFT messages, without waiting. */
 static void hear(mpi_state *self)
 {
     int there = 0;
@@ -153,7 +154,7 @@ static void tell_alive(mpi_state *self)
         int sent = 1;
         if (r == self->rank) continue;
         MPI_Test(&self->telling[r], &sent, MPI_STATUS_IGNORE);
-        /* Not again to a rank that has not received the last one. */
+        /* Send nothing to a rank that has not received the last one yet. */
         if (sent) MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &self->telling[r]);
     }
 }
@@ -192,7 +193,8 @@ static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, 
     return MPI_SUCCESS;
 }
 
-/* Of the ranks with requests pending, those that have not sent ALIVE; all of them if every one has. */
+/* Marks ranks with pending requests as missing: those that have not sent ALIVE since `since`, or all if each of them
+   has. */
 static void name_missing(mpi_state *self, int count, double since, mrc_comm_error *failure)
 {
     int named = 0;
@@ -237,7 +239,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
         }
         time = now();
         hear(self);
-        /* Data sent before it left may still be on their way. */
+        /* Wait a little longer: data sent before the rank left may still arrive. */
         if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
             tell_left(self, failure);
             return;
@@ -265,7 +267,7 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
         fail(failure, MPI_ERR_NO_MEM);
         return;
     }
-    /* Each rank begins with its neighbour, so that no rank gets all messages at once. */
+    /* Each rank begins with its neighbor, so that no rank gets all messages at once. */
     for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
         code = post(self, &receive[(self->rank + self->ranks - step) % self->ranks],
                     (self->rank + self->ranks - step) % self->ranks, 0, &count);
@@ -309,7 +311,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
             tell_left(self, failure);
             return;
         }
-        if (all && self->rank == 0) return; /* the other ranks wait a little longer for rank 0's message */
+        if (all && self->rank == 0) return; /* rank 0 is done; the other ranks keep waiting for a message of rank 0 */
         nanosleep(&pause, NULL);
     }
 }

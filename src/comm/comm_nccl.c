@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module mercer_nccl.so: a link between GPUs by NCCL, one rank for each GPU.
+ * The module mercer_nccl.so: a link between GPUs by NCCL, one rank per GPU.
  *
- * Everything is non-blocking: NCCL, and the CUDA stream of its sends and receives, are polled until they are done. The
- * caller keeps the deadline. A link that failed is aborted, which ends kernels that wait for a dead rank.
+ * All calls are non-blocking: NCCL, and the CUDA stream of its sends and receives, are polled until they are done. The
+ * caller enforces the deadline. A failed link is aborted, which ends kernels that wait for a dead rank.
  */
 #define _GNU_SOURCE
 
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CLOSE_TURNS = 20000, CLOSE_NANO = 100000 }; /* 2 s */
+enum { CLOSE_TURNS = 20000, CLOSE_NANO = 100000 }; /* 20,000 polls, 0.1 ms apart: waits up to 2 s */
 
 typedef struct nccl_state {
     ncclComm_t comm;
@@ -34,7 +34,7 @@ static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure
     return 1;
 }
 
-/* "In progress" is not a failure. */
+/* Reports a failure of NCCL; returns 1 for one. "In progress" is not a failure. */
 static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_comm_error *failure)
 {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
@@ -49,7 +49,7 @@ static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_
 
 static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
-    /* NCCL_HOSTID, if set: NCCL compares GPUs by it, too. */
+    /* If NCCL_HOSTID is set, NCCL compares GPUs by it too. */
     const char *machine = getenv("NCCL_HOSTID");
     if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", failure)) return;
     size_t used = strlen(text);
@@ -116,7 +116,7 @@ static void start(void *state, const mrc_piece *send, const mrc_piece *receive, 
               bad_nccl(ncclGroupStart(), "sending", self->comm, failure);
     if (bad) return;
     for (int step = 0; step < self->ranks && !bad; step++) {
-        /* Each rank begins with itself, then its neighbours, so that no rank gets all messages at once. */
+        /* Each rank begins with itself, then its neighbors, so that no rank gets all messages at once. */
         int to = (self->rank + step) % self->ranks, from = (self->rank + self->ranks - step) % self->ranks;
         int own = to == self->rank && send[to].data == receive[to].data;
         if (send[to].bytes > 0 && !own)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a communicator module: a shared object that is loaded when ranks are asked for, so that the library
- * itself depends on no message-passing library. A module includes no other file of Mercer, has its own small
- * allocations, prints nothing and never ends the process.
+ * The table of a communicator module, a shared object that is loaded only when ranks are requested, so that the library
+ * itself does not depend on a message-passing library. A module includes no other header of Mercer, makes its own small
+ * allocations, prints nothing and never exits the process.
  *
- * Its one operation is an exchange: every rank sends something to every other rank and receives something from it.
- * Sums, broadcasts and the like are made of exchanges in comm/collective.c, in an order that does not depend on the
- * module.
+ * Its only operation is an exchange: every rank sends a piece to every other rank and receives one from it.
+ * comm/collective.c builds sums, broadcasts and other collectives from exchanges, in an order that does not depend on
+ * the module.
  */
 #ifndef MRC_COMM_MODULE_H
 #define MRC_COMM_MODULE_H
@@ -15,14 +15,14 @@
 #include <stdint.h>
 
 #define MRC_MODULE_VERSION 2
-#define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a mrc_module_function: gives the table */
-#define MRC_LINK_SYMBOL    "mercer_link_module" /* the same for a link, below */
+#define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a mrc_module_function that returns the table */
+#define MRC_LINK_SYMBOL    "mercer_link_module" /* the same for a link (below) */
 
 enum { MRC_MODULE_TEXT = 400, MRC_LINK_ID = 128, MRC_LINK_PLACE = 64 };
 
 typedef struct mrc_piece {
     void *data;
-    int64_t bytes; /* 0: nothing */
+    int64_t bytes; /* 0: nothing to transfer */
 } mrc_piece;
 
 typedef enum mrc_comm_error_kind {
@@ -35,7 +35,7 @@ typedef enum mrc_comm_error_kind {
 typedef struct mrc_comm_error {
     mrc_comm_error_kind kind;
     int rank, code;
-    unsigned char *missing; /* (ranks) of the caller; 1: nothing came from this rank */
+    unsigned char *missing; /* (ranks) owned by the caller; 1: nothing came from this rank */
     char text[MRC_MODULE_TEXT];
 } mrc_comm_error;
 
@@ -44,42 +44,43 @@ typedef struct mrc_module {
     const char *name;
     /* Joins the job. On failure *state is NULL and failure->text says why. */
     void (*open)(void **state, int *rank, int *ranks, mrc_comm_error *failure);
-    /* send[r] goes to rank r, receive[r] comes from it, r = 0 .. ranks - 1 without this rank. The sizes of both sides
-       agree. Returns when all is done, or when nothing has arrived for `deadline` seconds. */
+    /* Sends send[r] to rank r and receives receive[r] from it, for all ranks except this one. The sizes of both sides
+       agree. Returns when all transfers are done, or when nothing has arrived for `deadline` seconds. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                      mrc_comm_error *failure);
     /* Called while waiting for something other than an exchange: reports a rank that has left (MRC_COMM_ERROR_LEFT).
-       alive: tells the other ranks that this one waits. */
+       alive: also notifies the other ranks that this one waits. */
     void (*listen)(void *state, int alive, mrc_comm_error *failure);
     /* Sends an exit message to all ranks and waits up to `patience` seconds for its delivery. failure->kind is
        MRC_COMM_ERROR_LEFT if rank 0 has left as well. Only close may follow. */
     void (*leave)(void *state, int code, const char *text, double patience, mrc_comm_error *failure);
-    /* orderly: all ranks close, after their last exchange; otherwise the other ranks are not waited for. */
+    /* Frees the state. orderly: all ranks close after their last exchange; otherwise it does not wait for other
+       ranks. */
     void (*close)(void *state, int orderly);
 } mrc_module;
 
 /*
  * A link exchanges device memory from one GPU to another, for ranks that are already connected by a communicator. The
- * communicator waits, keeps the deadline and detects missing ranks; a link does none of that. One GPU for each rank.
+ * communicator waits, enforces the deadline and detects missing ranks; a link does none of that. Each rank has one GPU.
  */
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Which GPU of the machine this is, as text. What fails is told in `failure`, here and below. */
+    /* Identifies a GPU of the machine by a text. This and the other functions report errors in `failure`. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
-    /* What the ranks must know to join: made by one of them, sent to all. */
+    /* Creates the identity of a link: called by one rank, which sends it to all. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
-    /* Begins to join; poll tells when that is done. */
+    /* Begins to join the link; poll reports when that is done. */
     void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
                  mrc_comm_error *failure);
-    /* Begins an exchange as above, of device memory which nothing else is working on. */
+    /* Begins an exchange as above, of device memory that no kernel is using. */
     void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure);
-    int (*poll)(void *state, mrc_comm_error *failure); /* 1: what was begun is done */
-    /* orderly: all ranks close; otherwise an exchange under way is aborted. */
+    int (*poll)(void *state, mrc_comm_error *failure); /* 1: the pending operation is done */
+    /* Frees the state. orderly: all ranks close; otherwise a pending exchange is aborted. */
     void (*close)(void *state, int orderly);
 } mrc_link_module;
 
-/* What a module exports: its table, which begins with the version. */
+/* Type of the function that a module exports. It returns the module's table, which begins with the version. */
 typedef const void *(*mrc_module_function)(void);
 
 #endif
