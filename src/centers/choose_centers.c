@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Centers by method: from a matrix; from a dataset, of which no more is read than the method needs and the memory
- * allows.
+ * Selects centers by the requested method, from a matrix or from a dataset. Of a dataset it reads only what the method
+ * needs and the memory allows.
  */
 #include "centers/center_selection.h"
 
@@ -32,7 +32,7 @@ mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method
         mrc_kernel_norm(kernel));
 }
 
-/* Bytes hold 0 .. 255: a value outside would be changed, not rounded. */
+/* Checks that values fit centers of type u8: a value outside 0 .. 255 would be clamped, not rounded. */
 static mercer_status check_bytes(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X)
 {
     if (centers->dtype != MERCER_U8 || X->dtype == MERCER_U8) return MERCER_OK;
@@ -48,7 +48,7 @@ static mercer_status check_bytes(mercer_context *context, const mercer_matrix *c
     return MERCER_OK;
 }
 
-/* centers = rows of X, or its first ones if rows is NULL, rounded to the centers' type. */
+/* Copies the rows of X that `rows` lists, or its first rows if NULL, to centers, rounded to their type. */
 static mercer_status copy_rows(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
                                const int64_t *rows)
 {
@@ -62,7 +62,7 @@ static mercer_status copy_rows(mercer_context *context, const mercer_matrix *cen
     return MERCER_OK;
 }
 
-/* Numbers of rows, for the methods that need nothing else of them. */
+/* Chooses row numbers by the methods that need no features: random, weighted and balanced. */
 static mercer_status number_rows(const mrc_center_request *request, const double *weights, int64_t n, int64_t *rows)
 {
     const mercer_center_options *options = &request->options;
@@ -74,7 +74,7 @@ static mercer_status number_rows(const mrc_center_request *request, const double
     return MERCER_OK;
 }
 
-/* The methods that choose rows as they are. */
+/* Chooses rows of X as centers, for all methods except k-means. */
 static mercer_status choose_rows(const mrc_center_request *request, mrc_center_selection *selection)
 {
     int64_t *rows;
@@ -108,7 +108,7 @@ mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matri
 
 enum { LABELS_BYTES = 1 << 20, KMEANS_ROWS = 512, KMEANS_LEAST = 65536 };
 
-/* The class of every sample, where they are computed and not stored. */
+/* Computes the class of every sample, for datasets that do not store labels. */
 static mercer_status compute_labels(const mercer_dataset *dataset, int32_t *labels)
 {
     int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
@@ -129,7 +129,7 @@ static int compare_rows(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* `count` samples in memory, preprocessed: those that `rows` names. */
+/* Reads the `count` samples that `rows` lists to memory, preprocessed; *out lives as long as the scope. */
 static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t count, mrc_scope *scope, mercer_matrix *out)
 {
@@ -139,7 +139,7 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 
-/* random and balanced: only the rows that become centers are read. */
+/* Chooses centers by random or balanced: reads only the rows that become centers. */
 static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dataset,
                                 const mercer_preprocess *preprocess, int64_t *rows)
 {
@@ -165,8 +165,9 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
 }
 
 /*
- * How many rows kmeans and rpcholesky get to see: as many as fit half of the memory; for rpcholesky, with p numbers
- * each in the other half; for kmeans, no more than its mini-batches would ever take.
+ * Returns the number of rows for kmeans or rpcholesky: as many as fit in half of the memory. For rpcholesky the other
+ * half must hold p numbers per row; for kmeans the number is limited to 512 per center, about what its default
+ * mini-batches take in total, or to 65,536 if that is more.
  */
 static int64_t count_part(const mrc_center_request *request, const mercer_dataset *dataset,
                           const mercer_preprocess *preprocess)
@@ -179,7 +180,7 @@ static int64_t count_part(const mrc_center_request *request, const mercer_datase
     return mrc_min(dataset->rows, mrc_min(fit, useful));
 }
 
-/* kmeans and rpcholesky on a random part of the rows, in the order of the file. rows: room for `count`. */
+/* Runs kmeans or rpcholesky on `count` random rows, read in the order of the file. rows (count): scratch. */
 static mercer_status choose_from_part(mrc_center_request *request, mercer_dataset *dataset,
                                       const mercer_preprocess *preprocess, int64_t *rows, int64_t count)
 {
@@ -195,8 +196,8 @@ static mercer_status choose_from_part(mrc_center_request *request, mercer_datase
     return mrc_choose_centers(request, &part);
 }
 
-/* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought
-   together. */
+/* Runs kmeans or rpcholesky on all rows as they are stored. Both need one matrix, so rows in several files are copied
+   to one. */
 static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
 {
     MRC_TRY(mrc_dataset_check(dataset));

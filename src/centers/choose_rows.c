@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers of rows: by chance, balanced over classes, in proportion to weights.
+ * Choice of row numbers: at random, balanced over classes, in proportion to weights.
  *
  *   random      the first p of a random permutation of 0 .. n - 1
- *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c, with
- *               the largest L for which that is no more than p; the few that are missing follow by chance from the rest
+ *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c rows;
+ *               L is the largest number that gives at most p rows; the first surplus rows make up the difference
  *   by weights  row i waits for an exponential time with rate w_i, -log(1 - u_i) / w_i with u_i uniform in [0, 1); the
- *               first p to arrive: draws without repetition, each in proportion to the weights that are left
+ *               first p to arrive are chosen: draws without replacement, in proportion to the remaining weights
  *   weighted    row i with probability w_i / sum w: the first i with w_0 + ... + w_i > u sum w, u uniform in [0, 1)
  *
- * Cost: a few dozen operations for each p (random) or n (balanced); a sort of n numbers (by weights); n additions for a
- * set of weights and log n for a draw.
+ * Cost: a few dozen operations per chosen row (random) or per row (balanced); a sort of n numbers (by weights); n
+ * additions per set of weights and log n steps per draw (weighted).
  */
 #include "centers/center_selection.h"
 
@@ -38,7 +38,7 @@ void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t 
 mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
                                   int64_t *rows)
 {
-    mrc_keyed *queue; /* by waiting times */
+    mrc_keyed *queue; /* (n) rows by waiting time */
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc(&scope, &queue, n, sizeof *queue, "waiting times of rows"));
     for (int64_t i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const 
     return MERCER_OK;
 }
 
-/* sum_c min(counts[c], level) */
+/* Returns sum_c min(counts[c], level). */
 static int64_t filled_to(const int64_t *counts, int64_t classes, int64_t level)
 {
     int64_t sum = 0;
@@ -66,7 +66,7 @@ mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const 
     MRC_TRY(mrc_scope_alloc_zero(&scope, &counts, 2 * classes, sizeof *counts, "counts of classes"));
     int64_t *took = counts + classes;
     for (int64_t i = 0; i < n; i++) counts[labels[i]]++;
-    int64_t low = 0, high = p; /* filled_to(low) <= p, and high + 1 is too much or of no use */
+    int64_t low = 0, high = p; /* invariant: filled_to(low) <= p; levels above high exceed p or add no rows */
     while (low < high) {
         int64_t level = low + (high - low + 1) / 2;
         if (filled_to(counts, classes, level) <= p)
@@ -78,7 +78,7 @@ mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const 
     for (int64_t i = 0; have < p; i++) {
         int64_t row = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_CHOICE}, n, i);
         int32_t label = labels[row];
-        if (took[label] >= low) { /* full; the first rows that come too late make up for what is missing */
+        if (took[label] >= low) { /* the class is full: the first surplus rows make up the difference */
             if (missing == 0) continue;
             missing--;
         }
@@ -106,6 +106,6 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share)
         else
             low = middle + 1;
     }
-    while (low > 0 && !(sums[low] > sums[low - 1])) low--; /* only if the product was rounded up to the last sum */
+    while (low > 0 && !(sums[low] > sums[low - 1])) low--; /* needed if the product rounds up to the last sum */
     return low;
 }

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * k-means: p centers z_j that make the mean squared distance of the rows to their nearest center small.
+ * k-means: finds p centers z_j with a small mean squared distance between rows and their nearest centers.
  *
  *   E = (1/n) sum_i min_j |x_i - z_j|^2            X (n, d), Z (p, d)
  *
- *   seeds     k-means++ (kmeans_seed.c); they come with the assignment of the rows
- *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the rows assigned to j) / (N_j + how many),  N_j += how many
- *             then the rows are assigned anew: one search for nearest rows on the backend's fused tiles
+ *   seeds     k-means++ (kmeans_seed.c), which also assigns the rows to the seeds
+ *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the m_j rows assigned to j) / (N_j + m_j),  N_j += m_j;
+ *             then the rows are reassigned: one search for nearest rows on the backend's fused tiles
  *
- *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by less than 1e-4 of itself, or no
- *                more.
- *   mini-batch   a fresh random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3: a
- *                row counts in proportion to the cube of how many were seen before it, so that what was assigned to
- *                poor early centers is forgotten, while much of the rest is averaged. E is that of a batch not used
- *                yet.
+ *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by at most 1e-4 of its value.
+ *   mini-batch   a new random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3. A
+ *                row's weight grows with the cube of the number of rows seen before it: rows assigned to poor early
+ *                centers are forgotten, while many later rows are averaged. E is measured on a batch not used yet.
  *
- * A center without rows (N_j < 1/64) takes the row that is farthest from its own center, the next one the row that is
- * farthest then: E falls. If all distances are 0 it stays where it is.
+ * A center without rows (N_j < 1/64) moves to the row that is farthest from its center, the next empty center to the
+ * row that is farthest after that, which lowers E. If all distances are 0 the center stays in place.
  *
- * Sums run in double over the rows of a cluster in their order, one cluster at a time: the bits do not depend on
- * threads. If X is bytes, rows are compared with the centers rounded to bytes as long as that is harmless: rounding
- * moves a center by d/12 (squared, on average), which must be below 1/1000 of E. Distances are then exact integers and
- * several times as fast.
+ * Sums run in double over the rows of a cluster in their order, one thread per cluster, so that results are bitwise
+ * identical for any number of threads. If X is bytes, rows are compared with centers rounded to bytes while that is
+ * harmless: rounding moves a center by a squared distance of d/12 on average, which must be at most 1/1000 of E.
+ * Distances are then exact integers and several times as fast.
  *
- * Chosen unless asked for: Lloyd up to 65,536 rows or 32 for each center, with n / (12 p) rounds, between 3 and 20,
- * since the fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come
- * as far as many more rows in the rounds of Lloyd.
+ * Defaults: Lloyd up to 65,536 rows or 32 per center, with n / (12 p) rounds, between 3 and 20, because centers with
+ * fewer rows converge sooner; for more rows, 30 batches of 16 rows per center, which reach the same E as Lloyd's rounds
+ * over many more rows.
  *
- * On a device the rows under work are sent once for all searches, if they take at most a quarter of its memory; means
- * are the host's. Centers are then those of the host but for rows that are as near to two of them up to rounding.
+ * With a device the current rows are sent once for all searches if they take at most a quarter of its free memory;
+ * means are computed on the host. Centers equal those of a host backend, except where rounding decides between two
+ * nearly equidistant centers.
  *
  * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
  * for the rows of a mini-batch.
@@ -42,10 +41,10 @@
 #include <string.h>
 
 enum {
-    BATCH_ROWS = 16,     /* in a mini-batch, for each center */
-    LEAST_BATCH = 16384, /* and at least so many */
+    BATCH_ROWS = 16,     /* rows of a mini-batch per center */
+    LEAST_BATCH = 16384, /* smallest mini-batch in rows */
     BATCH_ROUNDS = 30,
-    LLOYD_ROWS = 65536, /* so many rows take part in every round */
+    LLOYD_ROWS = 65536, /* rows up to which every round uses all rows */
     LLOYD_LEAST = 3,
     LLOYD_MOST = 20,
     LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
@@ -101,7 +100,8 @@ static int64_t fixed_bytes(const mrc_kmeans_state *self)
            mrc_kmeans_seed_bytes(self->selection);
 }
 
-/* How many rows at a time: as asked for, or chosen; fewer where memory is short. */
+/* Chooses Lloyd or mini-batches and the rows per round: by options->batch or the defaults; fewer rows if memory is
+   short. */
 static mercer_status choose_batch(mrc_kmeans_state *self)
 {
     const mercer_center_options *options = self->selection->options;
@@ -135,7 +135,7 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
     const mercer_matrix *x = self->selection->x;
     int64_t p = self->p, d = self->d, rows = self->capacity;
     struct {
-        void *out; /* address of the pointer */
+        void *out; /* address of a pointer */
         int64_t count, size;
         bool wanted;
     } const all[] = {
@@ -154,7 +154,7 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].wanted) MRC_TRY(mrc_scope_alloc(scope, all[i].out, all[i].count, all[i].size, "k-means"));
-    self->sums = (double *)(void *)self->order; /* one is done before the other begins */
+    self->sums = (double *)(void *)self->order; /* `order` is not in use while seeding */
     mrc_backend *backend = self->backend;
     if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     if (rows * d * mrc_dtype_size(x->dtype) > backend->ops->free_memory(backend) / 4) return MERCER_OK;
@@ -163,7 +163,7 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
 
 /* ---- Rows and their centers ---------------------------------------------------------------------------------- */
 
-/* The rows under work have changed. */
+/* Copies the current rows to the device, after they have changed. */
 static mercer_status bring_rows(mrc_kmeans_state *self)
 {
     self->there = self->x;
@@ -172,7 +172,7 @@ static mercer_status bring_rows(mrc_kmeans_state *self)
     return self->backend->ops->copy(self->backend, &self->there, &self->x);
 }
 
-/* The next `count` rows in random order: all of X in turn, then again in another order. */
+/* Takes the next `count` rows in random order; after all of X starts again in another order. Lloyd always takes X. */
 static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 {
     uint64_t seed = self->selection->options->seed;
@@ -192,7 +192,7 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
     return bring_rows(self);
 }
 
-/* Finds the nearest center of each row; the mean squared distance comes back. */
+/* Finds the nearest center of each row; *error: mean squared distance. */
 static mercer_status assign(mrc_kmeans_state *self, double *error)
 {
     mrc_search search = {.x = &self->there,
@@ -205,7 +205,8 @@ static mercer_status assign(mrc_kmeans_state *self, double *error)
     return MERCER_OK;
 }
 
-/* Moves row number `at` of the heap down to its place: the farthest row is on top, the first of equals. */
+/* Moves entry `at` of the heap down to its place. The farthest row is on top; of equals, the one with the lowest
+   number. */
 static void sift(const mrc_kmeans_state *self, int64_t *heap, int64_t size, int64_t at)
 {
     for (int64_t child; (child = 2 * at + 1) < size; at = child) {
@@ -219,21 +220,22 @@ static void sift(const mrc_kmeans_state *self, int64_t *heap, int64_t size, int6
     }
 }
 
-/* Centers that have no rows get the farthest ones, one each. counts (p): rows assigned to each. */
+/* Gives each center without rows the row that is farthest from its own center. counts (p): rows assigned to each
+   center. */
 static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
 {
     int64_t *heap = self->order, size = 0;
     for (int64_t j = 0; j < self->p; j++) {
         if (self->weights[j] + (double)counts[j] >= EMPTY) continue;
-        if (size == 0) { /* the first one: no heap yet */
+        if (size == 0) { /* first empty center: build the heap */
             for (size = 0; size < self->x.rows; size++) heap[size] = size;
             for (int64_t i = size / 2; i-- > 0;) sift(self, heap, size, i);
         }
         int64_t row = heap[0];
-        if (!(self->distances[row] > 0)) return; /* nor are there others */
+        if (!(self->distances[row] > 0)) return; /* all other distances are 0 too */
         counts[self->nearest[row]]--;
         counts[j]++;
-        self->weights[j] = 0; /* what is left of the past was elsewhere */
+        self->weights[j] = 0; /* earlier rows were at the old place */
         self->nearest[row] = (int32_t)j;
         self->distances[row] = 0;
         self->selection->report.reseeded++;
@@ -243,7 +245,8 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
 
 /* ---- Means --------------------------------------------------------------------------------------------------- */
 
-/* z <- mean of the rows, or z + sum of (row - z) / (N + how many), which leaves z alone if all rows equal it. */
+/* Moves center j to z + sum of (row - z) / (N + number of rows), or to the mean of its rows if N = 0. This form leaves
+   z exactly unchanged if all rows equal it. */
 static void update_center(void *argument, int64_t j, int worker)
 {
     mrc_kmeans_state *self = argument;
@@ -273,8 +276,8 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
     memset(starts, 0, (size_t)(p + 1) * sizeof *starts);
     for (int64_t i = 0; i < self->x.rows; i++) counts[self->nearest[i]]++;
     reseed_empty(self, counts);
-    /* A stable counting sort: counts become places, one further with every row, and the ends of one are the starts of
-       the next. */
+    /* Stable counting sort: counts become start positions, which advance with every row. At the end each one is the
+       start of the next center's rows. */
     int64_t sum = 0;
     for (int64_t j = 0; j < p; j++) {
         int64_t count = counts[j];
@@ -285,9 +288,10 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
     mrc_parallel_for(self->context->threads, p, update_center, self);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- Rounds -------------------------------------------------------------------------------------------------- */
 
-/* Whether rounding to bytes moves the centers by so little that it cannot matter. */
+/* Returns whether centers can be rounded to bytes: the rounding error is at most ROUNDING_SHARE of the mean squared
+   distance. */
 static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
 {
     return self->z_u8.data && (double)self->d / 12 <= ROUNDING_SHARE * error;

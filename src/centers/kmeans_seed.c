@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * k-means++ seeding (Arthur and Vassilvitskii, 2007), many centers at a time, with the same law as one at a time.
+ * k-means++ seeding (Arthur and Vassilvitskii, 2007), many centers at a time, with the same distribution as one at a
+ * time.
  *
- *   first seed: a row by chance; each further one: row i with probability D_i / sum D,  D_i = min over seeds s |x_i -
- *   s|^2
+ *   first seed: a random row; each further one: row i with probability D_i / sum D,
+ *   D_i = min over seeds s of |x_i - s|^2
  *
- * A pass over the rows for each seed would spend its time reading them. Instead b candidates are drawn from the same D
- * and looked at in turn: candidate i, whose distance to the seeds, those of this round included, is D'_i <= D_i, is
- * accepted with probability D'_i / D_i. Its law is then that of D', as if D had been brought up to date after every
- * seed. One search against the accepted ones brings D up to date for the next round. b grows with the number of seeds:
- * few seeds change D much, and many candidates would be refused.
+ * A pass over the rows per seed would be limited by memory bandwidth. Instead b candidates are drawn from the same D
+ * and considered in turn: candidate i, with squared distance D'_i <= D_i to all seeds including those of this round, is
+ * accepted with probability D'_i / D_i. Accepted candidates are then distributed by D', as if D had been updated after
+ * every seed. One search against the accepted candidates updates D for the next round. b grows with the number of
+ * seeds: while there are few seeds, each new one changes D a lot, and most of many candidates would be rejected.
  *
  * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b
- * passes over D. Memory: b (d + b). If D is 0 everywhere, the rest are random rows: X then has fewer than p different
- * ones.
+ * passes over D. Memory: b (d + b). If D is 0 everywhere, X has fewer than p different rows, and random rows become the
+ * remaining seeds.
  */
 #include "centers/kmeans.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { MOST_CANDIDATES = 240 }; /* a tile of the fused search */
+enum { MOST_CANDIDATES = 240 }; /* at most one tile of the fused search */
 
 typedef struct seeding {
     mrc_kmeans_state *all;
     int64_t have;             /* seeds so far */
-    uint64_t draws;           /* random numbers used */
+    uint64_t draws;           /* number of random numbers used */
     mercer_matrix candidates; /* (b, d) of X's dtype */
     int64_t rows[MOST_CANDIDATES];
     double *pairs; /* (b, b) distances among candidates */
@@ -37,7 +38,7 @@ int64_t mrc_kmeans_seed_bytes(const mrc_center_selection *selection)
     return most * (selection->x->cols * mrc_dtype_size(selection->x->dtype) + most * 8);
 }
 
-/* D and the nearest seed after seeds first .. have - 1, whose rows lie in `points`, have joined. */
+/* Updates D and the nearest seeds for the new seeds first .. have - 1, whose rows are in `points`. */
 static mercer_status update_distances(seeding *self, const mercer_matrix *points, int64_t first)
 {
     mrc_kmeans_state *all = self->all;
@@ -51,7 +52,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
     return MERCER_OK;
 }
 
-/* Accepts candidates in turn as seeds; returns how many: the first always is. */
+/* Accepts candidates as seeds, in turn; returns their number. The first candidate is always accepted. */
 static int64_t accept(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;

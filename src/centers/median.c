@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Distances between rows, and their median: a bandwidth to start from.
+ * Distances between rows, and their median, which is a first choice of bandwidth.
  *
  *   median of { |x_i - x_j| : i < j, |x_i - x_j| > 0 }      over min(n, 2000) random rows of X (n, d), in double
  *
- * |.| is the norm that the kernel's distance has: a bandwidth is one of its distances.
+ * |.| is the norm of the kernel's distance, because a bandwidth is measured in it.
  *
- * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
- * in the middle is taken. Cost: 2000^2 d flops at most; memory 4 * 2000^2 bytes for the pairs, and a strip of rows.
+ * Coinciding pairs carry no information about the scale and are left out. The median of an even number of distances is
+ * the mean of the two in the middle. Cost: at most 2000^2 d flops; memory 4 * 2000^2 bytes for the pairs, and a strip
+ * of distances.
  *
- * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found byte by byte,
- * with one count of the bytes for each: 8 passes over the distances, which stay as they are.
+ * Selecting the k-th smallest: non-negative doubles have the same order as their bit patterns, so the value is found
+ * byte by byte, from a histogram of each byte: 8 passes over the distances, which stay unchanged.
  */
 #include "centers/center_selection.h"
 
@@ -24,6 +25,8 @@ enum { MOST_ROWS = 2000, STRIP_ROWS = 256, LEAST_ROWS = 64 };
 
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide)
 {
+    /* An upper bound on squared distances. The limits leave a margin to the largest and smallest normal numbers of
+       float (3e38, 1e-38) and double (2e308, 2e-308). */
     double square = 4 * top * top * (double)mrc_max(d, 1);
     *wide = top > 0 && !(square <= 1e36 && top >= 1e-15);
     if (top <= 0 || (square <= 1e300 && top >= 1e-140)) return MERCER_OK;
@@ -32,7 +35,7 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
                     top, (long long)d);
 }
 
-/* The kernel that is the distance itself. */
+/* Callback kernel whose value is the distance itself: leaves the block unchanged. */
 static int keep_distance(void *user, const mercer_kernel_block *block)
 {
     (void)user, (void)block;
@@ -47,7 +50,8 @@ mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matr
     return backend->ops->kernel_eval(backend, &pair, out);
 }
 
-/* The distances above the diagonal that are not 0; how many there are. strip (STRIP_ROWS, m). */
+/* Writes the nonzero distances of all pairs i < j to pairs; *count: their number. strip (min(STRIP_ROWS, m), m):
+   scratch. */
 static mercer_status collect_pairs(mrc_backend *backend, double norm, const mercer_matrix *sample, double *strip,
                                    double *pairs, int64_t *count)
 {
@@ -64,12 +68,12 @@ static mercer_status collect_pairs(mrc_backend *backend, double norm, const merc
     return MERCER_OK;
 }
 
-/* The value with k others before it, in order; in `equal` how many of these are the same. */
+/* Returns the value at index k in ascending order; *equal: how many of the k values before it are equal to it. */
 static double select_value(const double *values, int64_t count, int64_t k, int64_t *equal)
 {
-    uint64_t found = 0; /* the leading bytes of the value */
+    uint64_t found = 0; /* leading bytes of the value so far */
     for (int shift = 56; shift >= 0; shift -= 8) {
-        int64_t with_byte[256] = {0}; /* values that begin with these bytes, by the next one */
+        int64_t with_byte[256] = {0}; /* histogram of the next byte of values that begin with these bytes */
         for (int64_t i = 0; i < count; i++) {
             uint64_t bits;
             memcpy(&bits, &values[i], sizeof bits);
@@ -125,7 +129,7 @@ mercer_status mrc_median_distance(mrc_backend *backend, double norm, const merce
 int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory)
 {
     int64_t m = mrc_min(n, MOST_ROWS);
-    /* The pairs, a strip, the rows and the sample of them. */
+    /* Memory of the pairs, a strip, the rows and their copy in the sample. */
     while (m > LEAST_ROWS && 4 * m * m + 8 * STRIP_ROWS * m + 2 * m * row > memory) m -= m / 8;
     return m;
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), a block of pivots at a time with the law of one at a
- * time (Epperly, Tropp, Webber, 2024): rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to K(X,X).
+ * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), with blocks of pivots that have the same distribution
+ * as one at a time (Epperly, Tropp, Webber, 2024): chooses rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to
+ * K(X,X).
  *
- *   left_i = K(x_i,x_i) - |F_i|^2       what F F' misses of the diagonal    (n) double
+ *   left_i = K(x_i,x_i) - |F_i|^2       residual of the diagonal, K - F F'  (n) double
  *   draw candidates S with probability left_i / sum left                    b of them
- *   H = K(S,S) - F_S F_S'               what it misses of K(S,S)            (b, b) double
- *   look at them in turn: candidate i, of which H_ii is left now, is accepted with probability H_ii / left_i, and then
- *   eliminated from the rest of H: a column of the Cholesky factor L of H over the accepted T
+ *   H = K(S,S) - F_S F_S'               residual of K(S,S)                  (b, b) double
+ *   in turn: accept candidate i with probability H_ii / left_i, with its current residual H_ii, and then eliminate it
+ *   from the rest of H: this gives a column of the Cholesky factor L of H over the accepted candidates T
  *   F <- [F, (K(X,T) - F F_T') L^-T]    new columns of F                    (n, p) working precision
  *
  * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers.
- * If they do not fit, a random part of the rows takes the place of X: as many as fit, at least p.
+ * If they do not fit, a random part of the rows replaces X: as many as fit, at least p.
  *
- * A share of the diagonal below the rounding of F (1e-5 in float, 1e-12 in double) counts as 0. If nothing is left,
- * K(X,X) has lower rank than p in this precision, and the rest are random rows.
+ * A residual below the rounding of F (1e-5 of the diagonal in float, 1e-12 in double) counts as 0. If all residuals are
+ * 0, the rank of K(X,X) is below p in this precision, and random rows become the remaining centers.
  */
 #include "centers/center_selection.h"
 
@@ -30,22 +31,22 @@ typedef struct pivoting {
     mrc_backend *backend;
     mercer_context *context;
     const mercer_kernel *kernel;
-    int64_t n, d, p; /* rows under work */
-    int64_t b;       /* candidates at a time, at most */
+    int64_t n, d, p; /* rows used (X or its sample), features, pivots to find */
+    int64_t b;       /* most candidates per round */
     int64_t strip_rows;
-    int64_t have; /* pivots so far */
+    int64_t have; /* number of pivots so far */
     uint64_t draws;
     double noise;
     mercer_matrix x;                /* (n, d) */
     mercer_matrix f;                /* (n, p) real */
-    mercer_matrix strip;            /* (at most 4096, b) real */
+    mercer_matrix strip;            /* (strip_rows, b) real; strip_rows <= 4096 */
     mercer_matrix points;           /* (b, d) rows of X */
-    mercer_matrix f_real, f_f64;    /* (b, p) rows of F, as they are and in double */
+    mercer_matrix f_real, f_f64;    /* (b, p) rows of F, in its type and in double */
     mercer_matrix h, l, inverse;    /* (b, b) f64 */
     mercer_matrix inverse_real;     /* (b, b) real */
-    double *diagonal, *left, *sums; /* (n) */
-    int64_t *sample;                /* (n) which rows of X, if not all */
-    int64_t *rows;                  /* (p) pivots, as rows under work; the caller's */
+    double *diagonal, *left, *sums; /* (n) K(x_i, x_i); residuals; running sums of residuals */
+    int64_t *sample;                /* (n) rows of X in `x`, if not all are used */
+    int64_t *rows;                  /* (p) pivots, as rows of `x`; borrowed */
 } pivoting;
 
 /* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
@@ -55,7 +56,7 @@ static mercer_dtype real_type(const mrc_center_selection *selection)
     return selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* How many rows fit: all of them, or as many as the memory holds with everything there is for each. */
+/* Sets n to the number of rows that fit in memory: all rows, or as many as fit with a copy of each row. */
 static mercer_status choose_part(pivoting *self)
 {
     const mercer_matrix *x = self->selection->x;
@@ -118,7 +119,7 @@ static mercer_status allocate(pivoting *self, mrc_scope *scope)
 
 /* ---- A round ------------------------------------------------------------------------------------------------- */
 
-/* The rows of F and of X that `rows` names. */
+/* Gathers the rows of F and of X that `rows` (count) lists. */
 static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
 {
     mercer_matrix f = mrc_block(&self->f, 0, 0, self->n, self->have),
@@ -128,7 +129,7 @@ static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
     return self->backend->ops->gather_rows(self->backend, &to, &f, rows);
 }
 
-/* H = K(S,S) - F_S F_S' */
+/* Computes H = K(S,S) - F_S F_S' for the candidates S = rows (count). */
 static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t count)
 {
     mrc_backend *backend = self->backend;
@@ -142,7 +143,8 @@ static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t
     return backend->ops->gemm(backend, &job);
 }
 
-/* Accepts candidates in turn; L over the accepted ones. Which they are comes back in rows, how many as the result. */
+/* Accepts candidates in turn and computes L over the accepted ones. Moves these to the front of rows; returns their
+   number. */
 static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
 {
     double *h = self->h.data, *l = self->l.data;
@@ -158,8 +160,7 @@ static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
         for (int64_t s = taken + 1; s < b; s++) l[taken * b + s] = 0;
         l[taken * b + taken] = pivot;
         accepted[taken++] = i;
-        for (int64_t j = i + 1; j < count;
-             j++) { /* column i of the factor stays in H, the rest is brought up to date */
+        for (int64_t j = i + 1; j < count; j++) { /* column i of the factor stays in H, the rest is updated */
             h[j * b + i] /= pivot;
             for (int64_t k = i + 1; k <= j; k++) h[j * b + k] -= h[j * b + i] * h[k * b + i];
         }
@@ -169,7 +170,7 @@ static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
     return taken;
 }
 
-/* New columns times L^-T, and what they take off the diagonal. */
+/* Multiplies the new columns of F by L^-T and subtracts their squares from the residuals of the diagonal. */
 static mercer_status finish_columns(pivoting *self, int64_t count)
 {
     mrc_backend *backend = self->backend;
@@ -205,7 +206,7 @@ static mercer_status one_round(pivoting *self, int64_t count)
         rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(rng, self->draws + (uint64_t)i));
     MRC_TRY(residual_block(self, rows, count));
     int64_t first = rows[0], taken = accept(self, rows, count);
-    if (taken == 0) { /* rounding made something of nothing there: look elsewhere */
+    if (taken == 0) { /* the residual of this row is only rounding error: exclude the row */
         self->left[first] = 0;
         return MERCER_OK;
     }
@@ -226,9 +227,9 @@ static mercer_status one_round(pivoting *self, int64_t count)
     return MERCER_OK;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- Pivots -------------------------------------------------------------------------------------------------- */
 
-/* left = diagonal = K(x_i,x_i); their sum comes back. */
+/* Sets left = diagonal = K(x_i,x_i); *trace: their sum. */
 static mercer_status begin(pivoting *self, double *trace)
 {
     mercer_matrix diagonal = mrc_view(self->diagonal, self->n, 1, MERCER_F64);
