@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets whose samples lie elsewhere: in the caller's memory, or in another dataset. */
+/* Datasets that borrow their samples from the caller's memory or from another dataset. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -42,9 +42,9 @@ mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
     return MERCER_OK;
 }
 
-/* ---- Some rows of another dataset ------------------------------------------------------------------------------ */
+/* ---- Views of another dataset ---------------------------------------------------------------------------------- */
 
-/* The parts that rows first .. first + rows - 1 lie in, as far as they do. */
+/* Copies the list of parts, cut to rows first .. first + rows - 1. */
 static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mrc_parts *whole, int64_t first,
                                int64_t rows)
 {

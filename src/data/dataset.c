@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets: where their rows lie, reading them, releasing them. */
+/* Datasets: finding, reading and releasing their rows. */
 #include "data/dataset.h"
 
 #include "core/matrix.h"
@@ -47,7 +47,7 @@ const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, cha
     return number;
 }
 
-/* ---- Where rows lie ------------------------------------------------------------------------------------------ */
+/* ---- Finding rows -------------------------------------------------------------------------------------------- */
 
 static const mrc_part *find_part(const mrc_parts *parts, int64_t row)
 {

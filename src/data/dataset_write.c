@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NPY files and tables written, atomically, a block of rows at a time: the data may be larger than memory, or
+/* Writes NPY files and tables, atomically and in blocks of rows, because the data may be larger than memory, or
    computed. */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -20,7 +20,7 @@ typedef struct text_writer {
     char separator; /* ',' or '\t' */
     char *buffer;
     int64_t used;
-    mercer_status status; /* of the first write that failed; what comes behind it is dropped */
+    mercer_status status; /* status of the first failed write; later output is dropped */
 } text_writer;
 
 static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
@@ -46,7 +46,7 @@ static void put(text_writer *self, const char *text, int64_t length)
     }
 }
 
-/* Quoted if it is empty, or holds what would end a field. */
+/* Writes a name, in quotes if it is empty or contains a separator, a quote or a line break. */
 static void put_name(text_writer *self, const char *name)
 {
     const char special[] = {self->separator, '"', '\n', '\r', 0};
@@ -103,7 +103,8 @@ static const char *descr_of(mercer_dtype dtype)
     return "";
 }
 
-/* Version 1.0; spaces before the final newline bring the data to a multiple of 64 bytes, where they can be mapped. */
+/* Writes an NPY header, version 1.0. Spaces before the final newline align the data to 64 bytes, so that they can be
+   mapped. */
 static mercer_status write_header(mrc_writer *writer, const char *descr, const char *shape)
 {
     static const uint8_t mark[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
@@ -140,7 +141,7 @@ mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix 
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* Images keep their shape. */
+/* Prints the NPY shape of the samples; images keep their shape. */
 static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
 {
     long long n = dataset->rows, h = dataset->height, w = dataset->width, c = dataset->channels;
@@ -152,17 +153,17 @@ static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
         snprintf(out, size, "%lld, %lld, %lld, %lld", n, h, w, c);
 }
 
-/* How the targets of a dataset are stored: values; or the names of classes, as integers where all are, else as
-   texts. */
+/* Storage of targets in an NPY file: as values, or as class names, which are integers if all names are, else texts. */
 typedef struct target_form {
     const char *descr;
     char text_descr[32];
-    int64_t bytes; /* of an element */
+    int64_t bytes; /* bytes per element */
     bool integers;
-    uint8_t *names; /* (outputs, bytes) what is written for each class; NULL for values */
+    uint8_t *names; /* (outputs, bytes) encoded class names; NULL for values */
 } target_form;
 
-/* A name that an integer has when it is read back: no sign but a minus, no leading zeros, at most 15 digits. */
+/* Returns whether a name is an integer that is read back as the same name: no plus sign, no leading zeros, no -0, at
+   most 15 digits. */
 static bool is_integer_name(const char *name, int64_t *value)
 {
     const char *digits = name + (*name == '-');
@@ -174,7 +175,7 @@ static bool is_integer_name(const char *name, int64_t *value)
     return true;
 }
 
-/* UTF-8 to 32-bit characters; the number of them, or -1 if the text is not UTF-8. out may be NULL. */
+/* Decodes UTF-8 into 32-bit characters. Returns their number, or -1 if the text is not UTF-8. out may be NULL. */
 static int64_t decode(const char *text, uint32_t *out)
 {
     int64_t count = 0;
@@ -230,7 +231,7 @@ static mercer_status name_form(const mercer_dataset *dataset, mrc_scope *scope, 
     return MERCER_OK;
 }
 
-/* Scratch for a block of rows as they are computed or gathered. */
+/* Scratch space for one block of rows. */
 typedef struct block {
     int64_t rows;
     mercer_matrix x, y;
@@ -256,11 +257,11 @@ static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope,
     return MERCER_OK;
 }
 
-/* A file of either form while it is written. */
+/* An output file, NPY or text. */
 typedef struct output {
     mrc_write_form form;
     mrc_writer writer;
-    text_writer text; /* unless it is NPY */
+    text_writer text; /* not used for NPY */
 } output;
 
 static mercer_status open_output(output *out, mercer_context *context, const mrc_dataset_file *file)
@@ -276,7 +277,7 @@ static mercer_status flush_output(output *self)
     return self->form == MRC_WRITE_NPY ? MERCER_OK : text_flush(&self->text);
 }
 
-/* What was not flushed is lost; a file without its name leaves no trace. */
+/* Discards output that was not flushed, and the file unless it was committed. */
 static void close_output(output *self)
 {
     mrc_free(self->text.context, self->text.buffer);
@@ -380,8 +381,8 @@ mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset
     MRC_TRY(open_output(&to, dataset->context, samples));
     if (targets) MRC_TRY(open_output(&targets_to, dataset->context, targets));
     MRC_TRY(write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL));
-    /* The targets first: a file of samples without them is less use than the other way round, and neither is there
-       before both are complete. */
+    /* Commit the targets first: if only one file appears, samples without targets are the worse case. Neither file
+       appears before both are complete. */
     if (targets) MRC_TRY(mrc_writer_commit(&targets_to.writer));
     return mrc_writer_commit(&to.writer);
 }

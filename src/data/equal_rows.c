@@ -12,7 +12,7 @@
 
 typedef struct hashed_row {
     uint64_t high, low;
-    int64_t place; /* in the list of rows */
+    int64_t place; /* index in the list of rows */
 } hashed_row;
 
 static int compare_hashes(const void *a, const void *b)
@@ -41,7 +41,7 @@ static void clear_signs(const mercer_matrix *row)
         halves[j] = halves[j] == HALF_SIGN ? 0 : halves[j];
 }
 
-/* Hashes of the listed rows, sorted. */
+/* Hashes the listed rows and sorts the hashes. */
 static mercer_status hash_rows(mrc_scope *scope, const mercer_dataset *data, const int64_t *rows, int64_t count,
                                bool with_targets, hashed_row **out)
 {
@@ -68,7 +68,8 @@ static mercer_status hash_rows(mrc_scope *scope, const mercer_dataset *data, con
     return mrc_dataset_check(data);
 }
 
-/* id holds for each place the first place of an equal row; numbers them by first occurrence. */
+/* Replaces id[i], the place of the first row equal to row i, by the number of that row in the order of first
+   occurrence. Returns the number of distinct rows. */
 static int64_t number_firsts(int64_t *id, int64_t count)
 {
     int64_t distinct = 0;
@@ -84,7 +85,7 @@ mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, in
     MRC_TRY(hash_rows(&scope, data, rows, count, with_targets, &hashes));
     for (int64_t i = 0, first = 0; i < count; i++) {
         if (i > 0 && !is_equal(&hashes[i], &hashes[i - 1])) first = i;
-        id[hashes[i].place] = hashes[first].place; /* the smallest place, by the order of the sort */
+        id[hashes[i].place] = hashes[first].place; /* the smallest place, because the sort breaks ties by place */
     }
     *distinct = number_firsts(id, count);
     return MERCER_OK;

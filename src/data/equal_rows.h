@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows that must not be separated. A row that occurs in the training rows and again in the held-out rows makes every
- * held-out error too small, so all splits work on units: the rows of a group where the data have groups, else the rows
- * with equal features.
+ * Rows that a split must not separate. A row that occurs both in the training rows and in the held-out rows makes
+ * every held-out error too small, so all splits work on units: the rows of a group if the data have groups, else the
+ * rows with equal features.
  *
- * Rows are equal if their features (and targets and keys, where asked for) have the same values; -0 equals 0. They are
- * compared by 128-bit hashes: for n rows the probability that two different ones are taken for equal is below n^2 /
+ * Rows are equal if their features (and targets and keys, if requested) have the same values; -0 equals 0. They are
+ * compared by 128-bit hashes: for n rows the probability that two different rows are mistaken for equal is below n^2 /
  * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, a sort of n hashes, 24 bytes per row.
  */
 #ifndef MRC_DATA_EQUAL_ROWS_H
@@ -13,21 +13,22 @@
 
 #include "data/dataset.h"
 
-/* Numbers the distinct ones among rows[0 .. count - 1] (NULL: the rows 0 .. count - 1) from 0 in the order of their
-   first occurrence: id[i] is the number of row i, *distinct the number of different rows. */
+/* Numbers the distinct rows of rows[0 .. count - 1] (NULL: the rows 0 .. count - 1) from 0 in the order of their first
+   occurrence: id[i] is the number of row i, *distinct the number of different rows. */
 mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, int64_t count, bool with_targets,
                              int64_t *id, int64_t *distinct);
 
-/* The same for units: groups, or rows with equal features. Computed samples are all different. */
+/* Numbers the units in the same way: groups, or rows with equal features. Computed samples are all different. */
 mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *id,
                             int64_t *units);
 
-/* Sets times (rows) to the earliest time of each row's equals: a row that occurs again later belongs to the time of its
-   first occurrence, so that no split by time separates equal rows. */
+/* Sets times (rows) to the earliest time among the rows with equal features, so that no split by time separates equal
+   rows. */
 mercer_status mrc_first_times(const mercer_dataset *data, double *times);
 
-/* A permutation of all rows that depends on their content only, not on their order: ascending hashes of features,
-   targets and keys; equal rows are adjacent. order (rows); start (rows + 1): where each of *distinct runs begins. */
+/* Sorts all rows by hashes of features, targets and keys. The order depends only on the content of the rows, not on
+   their order in the dataset, and equal rows are adjacent. order (rows): sorted row numbers; start (rows + 1): start of
+   each of the *distinct runs of equal rows, then the number of rows. */
 mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, int64_t *start, int64_t *distinct);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of many: of blocks spread over
-   them), of its targets. */
+/* Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of blocks spread over them), its targets and its
+   class names. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -10,21 +10,21 @@
 
 enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
-/* Chained: each part's hash depends on those before it. */
+/* Hashes data with the previous hash as the seed, so that the result depends on all data so far. */
 static uint64_t mix(uint64_t hash, const void *data, int64_t bytes)
 {
     return XXH3_64bits_withSeed(data, (size_t)bytes, hash);
 }
 
-/* Rows in one piece, or in several: then those count as if they lay one behind the other. */
+/* Rows of one matrix or of several parts. Both are hashed as one contiguous sequence of bytes. */
 typedef struct stored {
     const mercer_matrix *whole;
     const mrc_parts *parts;
-    XXH3_state_t *state; /* needed for parts only */
-    int64_t most;        /* bytes up to which every one counts */
+    XXH3_state_t *state; /* streaming state, for parts and for rows with padding */
+    int64_t most;        /* largest size in bytes that is hashed completely */
 } stored;
 
-/* Bytes at .. at + bytes - 1 of rows (row bytes each) that lie `stride` bytes apart. */
+/* Hashes bytes at .. at + bytes - 1 of rows of `row` bytes each, which are `stride` bytes apart. */
 static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_t stride, int64_t at, int64_t bytes)
 {
     const char *data = rows->whole->data;
@@ -36,7 +36,7 @@ static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_
     return XXH3_64bits_digest(rows->state);
 }
 
-/* Bytes at .. at + bytes - 1 of all rows. */
+/* Hashes bytes at .. at + bytes - 1 of all rows. */
 static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t bytes)
 {
     int64_t size = mrc_dtype_size(rows->whole->dtype), row = rows->whole->cols * size;
@@ -78,7 +78,7 @@ static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_st
     return mix_range(hash, &y, 0, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
 }
 
-/* Samples that are computed: some rows with their targets say which sequence it is and where it begins. */
+/* Computed samples: hashes some rows with their targets, which identify the sequence and its first sample. */
 static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
 {
     int64_t row = dataset->features * mrc_dtype_size(dataset->dtype), count = mrc_min(dataset->rows, BLOCKS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks that two sets of samples have the same features: the same columns, encoded by the same schema, and the same
- * classes. Without it a table that was read with a schema of its own, such as one whose origin was subtracted from a
- * column, would be predicted by a model of another schema, and only the result would show it.
+ * Checks that samples match those that a model was trained on: the same columns, encoded by the same schema, and the
+ * same classes. Without this check, a table that was read with its own schema (for example, with an origin subtracted
+ * from a column) would be predicted by a model with another schema, and wrong predictions would be the only symptom.
  */
 #include "data/dataset.h"
 
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-/* Text of a name for a message. */
+/* Returns an excerpt of a name for a message. */
 static const char *quoted(char out[MRC_EXCERPT_CHARS], const char *name)
 {
     return mrc_excerpt(out, name, (int64_t)strlen(name));
 }
 
-/* Whether the samples come from a table. Others hold features, which have no schema. */
+/* Returns whether the samples were read from a table. Other samples are features already and have no schema. */
 static bool is_table(const mercer_dataset *data)
 {
     static const char *const formats[] = {"csv", "tsv", "columns"};
@@ -42,7 +42,7 @@ static mercer_status check_schema(mercer_context *context, const mercer_dataset 
                     found ? "another" : "one", whose);
 }
 
-/* The first place where two lists of names differ, or -1. */
+/* Returns the first index at which two lists of names differ, or -1. */
 static int64_t first_difference(const char *const *found, const char *const *wanted, int64_t count)
 {
     for (int64_t i = 0; found && wanted && i < count; i++)

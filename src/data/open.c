@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening a dataset: files recognised by what they hold, samples mapped or read, then their targets. */
+/* Opens a dataset: recognizes the formats of files by their contents, maps or reads the samples, then opens the
+   targets. */
 #include "core/memory.h"
 #include "data/opening.h"
 
 /* ---- Samples ------------------------------------------------------------------------------------------------- */
 
-/* Three or four dimensions are images, by the custom of who writes such files. */
+/* Treats arrays of three or four dimensions as images: (n, height, width) or (n, height, width, channels) by
+   convention. */
 static void set_image(mercer_dataset *dataset, const mrc_array *array)
 {
     if (array->dims != 3 && array->dims != 4) return;
@@ -43,7 +45,7 @@ static mercer_status open_samples(mrc_opening *self)
     return files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------- */
+/* ---- Dataset ------------------------------------------------------------------------------------------------- */
 
 static mercer_status open_both(mrc_opening *self)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of a dataset: one, or several whose rows stand below each other. */
+/* The files of a dataset: one, or several whose rows are concatenated. */
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -102,7 +102,8 @@ void mrc_files_overlap(const mrc_files *self, const mrc_slice *slice, int64_t i,
     *rows = mrc_max(0, end - from);
 }
 
-/* One type for all rows: whole numbers that need f64 in one file have it in all. */
+/* Finds one type for all rows: if the integers of one file need f64, all files are read as f64. *parts is the number of
+   files with rows in the slice. */
 static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice, bool real, mercer_dtype *out,
                                   int64_t *parts)
 {
@@ -119,7 +120,7 @@ static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice,
     return MERCER_OK;
 }
 
-/* The part owns what its rows lie in. */
+/* Makes a part that owns the memory of its rows: converted values, or the mapping and memory of the input. */
 static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input *input, int64_t first, int64_t rows,
                                mercer_dtype dtype)
 {
@@ -157,6 +158,6 @@ void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *
     *matrix = last->rows;
     *map = last->map;
     *memory = last->memory;
-    parts->count = 0; /* what it lay in has a new owner */
+    parts->count = 0; /* *map and *memory own its rows now */
     mrc_parts_free(context, parts);
 }

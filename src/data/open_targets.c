@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Targets in files of their own: classes are collected, values used as they are stored where that is possible. */
+/* Targets in separate files: classes are collected, values are used in place where possible. */
 #include "core/matrix.h"
 #include "data/opening.h"
 
@@ -35,7 +35,7 @@ static mercer_status collect_files(mrc_targets *targets, const mrc_files *files,
     return MERCER_OK;
 }
 
-/* One target a sample, which may be a class. */
+/* Collects one target per sample, which may be a class. */
 static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
 {
     mrc_element element = files->arrays[0].element;
@@ -57,7 +57,7 @@ static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
-/* The file that row `row` of the slice lies in, for a message. */
+/* Returns the path of the file that contains row `row`, counted over all files, for a message. */
 static const char *name_of_row(const mrc_files *files, int64_t row)
 {
     int64_t k = 0;
@@ -79,7 +79,7 @@ static mercer_status take_values(mrc_opening *self, mrc_files *files)
     return MERCER_OK;
 }
 
-/* ---- Both ---------------------------------------------------------------------------------------------------- */
+/* ---- Opening ------------------------------------------------------------------------------------------------- */
 
 static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 {

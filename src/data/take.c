@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Some rows of a dataset as a dataset of its own, copied into memory. */
+/* Copies rows of a dataset into a new dataset in memory. */
 #include "data/dataset.h"
 
 #include "core/matrix.h"

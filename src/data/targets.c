@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Targets: which different ones there are, found with a hash table while they are read. */
+/* Collects targets and finds the distinct ones with a hash table while they are read. */
 #include "data/targets.h"
 
 #include "core/matrix.h"
@@ -15,8 +15,11 @@
 #include <strings.h>
 #include <xxhash.h>
 
+/* SLOTS: about 3 MRC_MOST_CLASSES, so that the hash table stays sparse. Numbers in text are classes only if each occurs
+   AUTO_OCCURRENCES times on average. */
 enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
-/* One target in 20 is few; from 50 rows on more names than half of the rows are not classes. */
+/* Names are mistakes if fewer than 1 target in FEW_NAMES is a name and the others are many distinct numbers. From
+   NAMED_ROWS rows on, names are not classes if more than half of the targets are distinct. */
 enum { FEW_NAMES = 20, NAMED_ROWS = 50 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
@@ -49,7 +52,7 @@ void mrc_targets_close(mrc_targets *self)
     *self = (mrc_targets){.context = self->context};
 }
 
-/* "line 3" or "element 2 (from 0)". */
+/* Writes "line 3" or "element 2 (from 0)". */
 static const char *place_text(const mrc_targets *self, int64_t place, char out[64])
 {
     bool lines = self->origin == MRC_TARGETS_TEXT;
@@ -79,7 +82,8 @@ static bool is_class(const mrc_targets *self, const mrc_target_class *entry, con
            self->texts[entry->text + length] == 0;
 }
 
-/* The slot of a class: a name if text is not NULL, else a number. An empty slot if it is not there. */
+/* Returns the slot of a class, or the empty slot where it belongs. The class is a name if text is not NULL, else a
+   number. */
 static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t length, double value)
 {
     value += 0.0; /* -0 is 0 */
@@ -154,7 +158,8 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add(self, text, length, NAN, place);
 }
 
-/* A number in the notation that was found. The notation fits all texts that were told apart. */
+/* Adds a number in the notation that was found. It fits all distinct texts that were counted, so only a text after
+   MRC_MOST_CLASSES of them can fail. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
@@ -182,7 +187,7 @@ mercer_status mrc_targets_text(mrc_targets *self, const char *text, int64_t leng
     return add_name(self, text, length, place);
 }
 
-/* The name of a class that is a number: whole ones without point and exponent. */
+/* Prints the name of a class that is a number; integers have no decimal point and no exponent. */
 static void print_number(char out[NUMBER_CHARS], double value)
 {
     if (value == floor(value) && fabs(value) < 0x1p53)
@@ -209,7 +214,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const named *)a)->name, ((const named *)b)->name);
 }
 
-/* Scratch for the names of all classes found: their texts, where they are numbers. */
+/* Scratch space for the names of all classes found. */
 typedef struct naming {
     named *list;                   /* (count) */
     char (*printed)[NUMBER_CHARS]; /* (count) */
@@ -234,7 +239,7 @@ static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *ou
     return MERCER_OK;
 }
 
-/* Class numbers in the order of values or names; the names into the dataset. */
+/* Numbers the classes in the order of their values or names, and copies the names into the dataset. */
 static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
 {
     naming work;
@@ -254,8 +259,8 @@ static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
     return mrc_copy_texts(self->context, &dataset->label_text, work.names, n);
 }
 
-/* Class numbers as the caller listed them. A class that is not in the list is an error, one that does not occur is
-   fine. */
+/* Numbers the classes as the caller listed them. A class that is not in the list is an error; a listed class need not
+   occur. */
 static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     for (int64_t i = 0; i < self->count; i++) self->found[i].number = -1;
@@ -321,15 +326,16 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* ---- What they are ------------------------------------------------------------------------------------------- */
+/* ---- Classes or values --------------------------------------------------------------------------------------- */
 
-/* Whether numbers that were written as text are few and occur often enough to be classes. */
+/* Returns whether numbers in text have few distinct values, each frequent enough to be a class. */
 static bool are_few(const mrc_targets *self)
 {
     return self->count <= MRC_AUTO_CLASSES && self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
 }
 
-/* What they are if the caller does not say. Few whole numbers in text may be measurements: classes occur repeatedly. */
+/* Returns whether targets are classes by default. A few integers in text may be measurements, so each value must occur
+   repeatedly. */
 static bool look_like_classes(const mrc_targets *self)
 {
     bool few = self->whole && !self->too_many && self->count <= MRC_AUTO_CLASSES;
@@ -366,7 +372,7 @@ bool mrc_targets_find_notation(mrc_targets *self, const mrc_target_wish *wish)
     return mrc_notation_is_set(&self->notation);
 }
 
-/* Refuses a few names among many different numbers. */
+/* Refuses a few names among many distinct numbers. */
 static mercer_status refuse_few_names(const mrc_targets *self)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS];
@@ -388,7 +394,7 @@ static mercer_status refuse_few_names(const mrc_targets *self)
                     (long long)self->rows, excerpt);
 }
 
-/* Refuses names that are hardly classes. */
+/* Refuses names with too many distinct values to be classes. */
 static mercer_status check_names(const mrc_targets *self)
 {
     char excerpt[MRC_EXCERPT_CHARS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays as files hold them: sizes, elements, and their conversion to matrices. */
+/* Arrays as they are stored in files: sizes, elements, and conversion to matrices. */
 #include "data/files/array.h"
 
 #include "core/matrix.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROW_CHARS = 256 }; /* seven sizes of up to 19 digits */
+enum { ROW_CHARS = 256 }; /* enough for seven sizes of up to 19 digits */
 
 /* ---- Elements ------------------------------------------------------------------------------------------------ */
 
@@ -46,7 +46,7 @@ bool mrc_element_is_integer(mrc_element element)
            element != MRC_ELEMENT_F16;
 }
 
-/* The bits of a number of `size` bytes. */
+/* Returns the bits of a number of `size` bytes, in native byte order. */
 static uint64_t load_bits(const uint8_t *at, int64_t size, bool swapped)
 {
     uint64_t wide = 0;
@@ -77,9 +77,9 @@ double mrc_array_number(const mrc_array *array, int64_t k)
     }
 }
 
-/* ---- Texts --------------------------------------------------------------------------------------------------- */
+/* ---- Text elements ------------------------------------------------------------------------------------------- */
 
-/* Appends a character as UTF-8; false if it is none. */
+/* Appends a code point as UTF-8. Returns false if it is invalid or does not fit. */
 static bool append_character(char *out, int64_t room, int64_t *length, uint32_t character)
 {
     int extra = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
@@ -95,7 +95,7 @@ bool mrc_array_text(const mrc_array *array, int64_t k, char *out, int64_t size)
 {
     const uint8_t *at = array->data + k * array->item;
     int64_t unit = array->element == MRC_ELEMENT_UNICODE ? 4 : 1, count = array->item / unit, length = 0;
-    while (count > 0 && load_bits(at + (count - 1) * unit, unit, false) == 0) count--; /* the padding */
+    while (count > 0 && load_bits(at + (count - 1) * unit, unit, false) == 0) count--; /* strip the padding */
     for (int64_t i = 0; i < count; i++) {
         uint32_t character = (uint32_t)load_bits(at + i * unit, unit, array->swapped && unit == 4);
         if (character == 0) return false;
@@ -139,7 +139,7 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
     return MERCER_OK;
 }
 
-/* "28 x 28 u8", as rows are said to be in messages. */
+/* Describes a row for messages, such as "28 x 28 u8". Returns out. */
 static const char *row_text(const mrc_array *array, char out[ROW_CHARS])
 {
     static const char *const names[] = {"f64", "f32", "f16", "u8",  "i8",   "u16",  "i16",
@@ -166,7 +166,7 @@ mercer_status mrc_array_check_like(const mrc_array *array, const mrc_input *inpu
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
-/* Place in the file of element (0, j), j counted in C order, of a Fortran array, in elements. */
+/* Returns the offset, in elements, of element (0, j) of a Fortran array; j counts in C order. */
 static int64_t fortran_column(const mrc_array *array, int64_t j)
 {
     int64_t place = 0, stride = array->shape[0], block = mrc_array_row(array);
@@ -178,7 +178,7 @@ static int64_t fortran_column(const mrc_array *array, int64_t j)
     return place;
 }
 
-/* Wide integers: f32 if that is exact for all of them, else f64, which must be. */
+/* Chooses f32 for wide integers if that is exact for all of them, else f64. Fails if f64 is not exact either. */
 static mercer_status check_exact(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows,
                                  mercer_dtype *dtype)
 {
@@ -220,7 +220,7 @@ mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, in
     return mrc_fail(input->context, MERCER_ERROR_DTYPE, "%s: holds texts; samples must be numbers", input->path);
 }
 
-/* Whether the stored bytes are those of a matrix of that dtype. */
+/* Returns whether the stored bytes can be used in place as a matrix of that dtype. */
 static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
 {
     bool same = (array->element == MRC_ELEMENT_F64 && dtype == MERCER_F64) ||
@@ -242,7 +242,7 @@ static void store_element(const mercer_matrix *matrix, int64_t i, int64_t j, dou
         mrc_store(matrix, i, j, value);
 }
 
-/* Along the order of storage, so that a file is read from front to back. */
+/* Converts rows from `first` on, in storage order, so that the file is read sequentially. */
 static void convert(const mercer_matrix *out, const mrc_array *array, int64_t first)
 {
     if (array->fortran) {
@@ -263,7 +263,7 @@ mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_arra
     int64_t cols = mrc_array_row(array), size = mrc_dtype_size(dtype);
     *memory = NULL;
     if (serves_as_it_is(array, dtype)) {
-        /* The mapping is private: a view that may be written to never reaches the file. */
+        /* The mapping is private: writing to the view does not change the file. */
         *out = mrc_view((uint8_t *)(uintptr_t)array->data + first * cols * size, rows, cols, dtype);
         return MERCER_OK;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays as files hold them: element types, byte order and storage order that a matrix view cannot say. */
+/* Arrays as they are stored in files, with element types, byte orders and storage orders that a matrix view cannot
+   represent. */
 #ifndef MRC_DATA_FILES_ARRAY_H
 #define MRC_DATA_FILES_ARRAY_H
 
@@ -19,44 +20,48 @@ typedef enum mrc_element {
     MRC_ELEMENT_I64,
     MRC_ELEMENT_BOOL,
     MRC_ELEMENT_BYTES,  /* text, padded with zeros */
-    MRC_ELEMENT_UNICODE /* the same, four bytes a character */
+    MRC_ELEMENT_UNICODE /* text, four bytes per character, padded with zeros */
 } mrc_element;
 
 enum { MRC_ARRAY_DIMS = 8 };
 
 typedef struct mrc_array {
     mrc_element element;
-    int64_t item; /* bytes of an element */
-    bool swapped; /* the other byte order than this machine's */
-    bool fortran; /* the first index runs fastest */
+    int64_t item; /* bytes per element */
+    bool swapped; /* true: byte order opposite to that of this machine */
+    bool fortran; /* true: the first index varies fastest (column-major) */
     int dims;     /* 1 .. MRC_ARRAY_DIMS */
     int64_t shape[MRC_ARRAY_DIMS];
     const uint8_t *data;
 } mrc_array;
 
-int64_t mrc_element_size(mrc_element element); /* 0 for texts */
+int64_t mrc_element_size(mrc_element element); /* bytes; 0 for text elements */
 bool mrc_element_is_integer(mrc_element element);
 bool mrc_element_is_text(mrc_element element);
 
-/* The data begin at `offset` and must reach exactly to the end of the file. Sets array->data. */
+/* Sets array->data, which begins at `offset`. The elements must extend exactly to the end of the file. An array without
+   elements is an error, unless it has no rows and the file is one of several. */
 mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t offset);
-/* Elements of a row: the product of all sizes but the first. */
+/* Returns the number of elements per row: the product of all sizes but the first. */
 int64_t mrc_array_row(const mrc_array *array);
-/* Rows of the two can stand below each other: same elements, same sizes but the first. The message names both files. */
+/* Checks that the rows of two arrays can be concatenated: same element type, same sizes except the first. The message
+   of an error names both files. */
 mercer_status mrc_array_check_like(const mrc_array *array, const mrc_input *input, const mrc_array *like,
                                    const mrc_input *like_input);
-/* Element number k in the order of storage as a double. */
+/* Returns element k, counted in storage order, as a double. */
 double mrc_array_number(const mrc_array *array, int64_t k);
-/* A text element as UTF-8, zero-terminated, cut to fit; false if it is not valid text. */
+/* Writes text element k to `out` as zero-terminated UTF-8; BYTES elements are copied unchanged. Returns false if the
+   text contains a zero or an invalid code point, or does not fit in `size` bytes. */
 bool mrc_array_text(const mrc_array *array, int64_t k, char *out, int64_t size);
 
-/* The type that rows first .. first + rows - 1 have as a matrix: their own; bool as u8; other integers as f32 if that
-   is exact for all, else f64. With `real` it is f32 or f64. */
+/* Chooses the matrix dtype for rows first .. first + rows - 1: the element type itself where a dtype exists for it; u8
+   for bool; for other integers f32 if that is exact for all values, else f64. With `real` it is f32 or f64. Text
+   elements and integers that f64 cannot represent are errors. */
 mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows, bool real,
                               mercer_dtype *dtype);
-/* These rows as a matrix of that type, or f64 for f32; the other dimensions flattened in C order. If the stored bytes
-   serve as they are, *out is a view of them and *memory NULL; otherwise they are converted into *memory, which the
-   caller releases. */
+/* Makes a matrix of these rows, with the dtype of mrc_array_dtype (or F64 in place of F32) and all dimensions but the
+   first flattened in C order. If the stored bytes can be used in place, *out is a view of them and *memory is NULL;
+   otherwise they are converted into *memory, which the caller releases. */
 mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_array *array, const mrc_input *input,
                                int64_t first, int64_t rows, mercer_dtype dtype);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The binary files of CIFAR-10 and CIFAR-100: records without a header, a label (CIFAR-100: a coarse and a fine one),
- * then an image of 32 x 32 pixels as three planes of bytes, red, green, blue.
+ * Binary files of CIFAR-10 and CIFAR-100: records without a file header. A record is a label (CIFAR-100: a coarse and a
+ * fine label), then an image of 32 x 32 pixels as three planes of bytes: red, green, blue.
  *
- * Pixels of a sample stand as in other images, height x width x channel. Targets are in the files; of CIFAR-100 the
- * fine labels are the classes unless the target "coarse" is asked for.
+ * Samples have the pixel order of other images, height x width x channel. Targets are in the files; for CIFAR-100 the
+ * classes are the fine labels unless the target option is "coarse".
  */
 #include "data/files/readers.h"
 
@@ -15,7 +15,7 @@
 
 enum { SIDE = 32, PLANES = 3, PLANE = SIDE * SIDE, PIXELS = PLANES * PLANE };
 
-/* A label of a record, at its place before the pixels. */
+/* A label of a record: its byte offset, before the pixels, and the number of classes. */
 typedef struct label {
     const char *name;
     int place, classes;
@@ -23,14 +23,14 @@ typedef struct label {
 
 typedef struct kind {
     const char *title;
-    int labels;     /* bytes before the pixels */
-    label named[2]; /* the first one is meant if none is named */
+    int labels;     /* number of label bytes before the pixels */
+    label named[2]; /* labels by name; the first one is the default */
 } kind;
 
 static const kind cifar10 = {"CIFAR-10", 1, {{"label", 0, 10}}};
 static const kind cifar100 = {"CIFAR-100", 2, {{"fine", 1, 100}, {"coarse", 0, 20}}};
 
-/* The label that the caller means. */
+/* Finds the label that the target option names. */
 static mercer_status find_label(const kind *of, const mrc_reading *reading, const label **out)
 {
     const char *target = reading->options->target;
@@ -77,7 +77,7 @@ static mercer_status take_label(const kind *of, const label *wanted, mrc_reading
                     (long long)place, value, wanted->name, of->title, wanted->classes - 1);
 }
 
-/* Records of a file that belong to the slice; `before`: those of earlier files. */
+/* Reads the records of a file that belong to the slice. `before`: number of records in earlier files. */
 static mercer_status read_file(const kind *of, const label *wanted, mrc_reading *reading, const mrc_input *input,
                                int64_t before, const mercer_matrix *x)
 {
@@ -126,5 +126,5 @@ const mrc_format mrc_format_cifar10 = {.name = "cifar10",
                                        .has_header = true,
                                        .read_samples = read_cifar10};
 
-/* Its files have names that any file may have: train.bin, test.bin. */
+/* Without endings: its file names, train.bin and test.bin, could belong to any format. */
 const mrc_format mrc_format_cifar100 = {.name = "cifar100", .has_header = true, .read_samples = read_cifar100};

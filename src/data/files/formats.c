@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of formats, and which of them a file has: by the mark it begins with, else by the end of its name, else by
- * what its text looks like. A new format is a line of the list, and the row at the end of its reader.
+ * The list of formats, and detection of a file's format: by its magic bytes, else by its file name, else by what its
+ * text looks like. To add a format, add its name to the list and define its mrc_format at the end of its reader.
  */
 #define _XOPEN_SOURCE 700 /* strncasecmp */
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* In the order of messages. */
+/* In the order in which messages list them. */
 #define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
 #define DECLARE(name) extern const mrc_format mrc_format_##name;
 #define POINT(name)   &mrc_format_##name,
@@ -33,7 +33,8 @@ bool mrc_format_holds(const mrc_format *format, bool targets)
     return targets ? format->read_targets != NULL : format->read_samples != NULL;
 }
 
-/* "npy, idx, csv or raw", of those that may hold samples or targets. Returns text. */
+/* Writes the names of the formats for samples or targets, such as "npy, idx, csv or raw" with last = " or ". Returns
+   text. */
 static const char *list_names(char text[NAMES_CHARS], bool targets, const char *last)
 {
     int count = 0, done = 0;
@@ -86,7 +87,8 @@ static const mrc_format *by_text(const mrc_input *input, bool targets)
     return NULL;
 }
 
-/* The files people try that are none of ours: say what to do with them. */
+/* Describes a common file type that Mercer does not read, for an error message that says what to do. NULL: not
+   recognized. */
 static const char *foreign_name(const mrc_input *input)
 {
     static const struct {
@@ -116,7 +118,7 @@ static mercer_status find(const mrc_format **out, const mrc_input *input, const 
                         input->path, foreign, list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
-    if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the name of a file of labels alone */
+    if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the suffix of a targets-only format */
     if (!*out) *out = by_text(input, targets);
     if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
     return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognised; give it: %s", input->path,

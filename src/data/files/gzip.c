@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unpacking a gzip'ed file into memory, or into a temporary file where it would take too much of it.
+ * Decompresses a gzip file into memory, or into a temporary file if it would take too much memory.
  *
- * The size at the end of the file is a hint and may lie: it is believed no further than the limit on memory and than
- * what so many packed bytes can hold at all, and the room grows where it was too small.
+ * The size stored at the end of the file is only a hint and may be wrong. It is capped by the memory limit and by the
+ * largest compression ratio of deflate; if it was too small, the buffer grows.
  */
 #include "core/file/spill.h"
 #include "core/memory.h"
@@ -14,20 +14,20 @@
 
 enum {
     LEAST_ROOM = 1 << 16,
-    MOST_RATIO = 1032,          /* deflate makes at most so many bytes of one */
-    MOST_BYTES_A_CALL = 1 << 30 /* zlib counts in unsigned int */
+    MOST_RATIO = 1032,          /* maximum compression ratio of deflate */
+    MOST_BYTES_A_CALL = 1 << 30 /* limit per call: zlib counts in unsigned int */
 };
 
 typedef struct unpacking {
     mrc_input *input;
     z_stream stream;
-    char *memory; /* (room) */
+    char *memory; /* (room) output buffer, filled up to `made` */
     int64_t room, made;
-    int64_t taken;   /* bytes of the input */
-    mrc_spill spill; /* takes what fills the room, if it is open */
-    mrc_mapping map; /* of it */
+    int64_t taken;   /* input bytes consumed so far */
+    mrc_spill spill; /* temporary file that receives full buffers, if `spills` */
+    mrc_mapping map; /* mapping of the temporary file */
     bool spills;
-    const char *released; /* up to where pages of the packed file were given back */
+    const char *released; /* end of the pages of the compressed file already released */
 } unpacking;
 
 static void *allocate(void *user, unsigned count, unsigned size)
@@ -41,7 +41,8 @@ static void release(void *user, void *memory)
     mrc_free(user, memory);
 }
 
-/* One more than the size, so that the end of the data is seen before the room is used up. */
+/* Returns the initial buffer size: one byte more than the stored size, so that zlib sees the end of the data before the
+   buffer is full. */
 static int64_t size_hint(const mrc_input *input)
 {
     if (input->bytes < 18) return LEAST_ROOM;
@@ -58,7 +59,7 @@ static mercer_status empty_room(unpacking *self)
     return mrc_spill_write(&self->spill, self->memory, made);
 }
 
-/* Moves to a room for at least one more byte. */
+/* Makes space for at least one more byte: grows the buffer, or flushes it to the temporary file. */
 static mercer_status grow(unpacking *self)
 {
     mrc_input *input = self->input;
@@ -83,7 +84,7 @@ static mercer_status fail_corrupt(const unpacking *self, const char *what)
                     self->input->path, what, (long long)self->taken);
 }
 
-/* One call of zlib. *ended: a member of the file is complete. */
+/* Calls zlib once. *ended: a member of the file is complete. */
 static mercer_status advance(unpacking *self, bool *ended)
 {
     z_stream *stream = &self->stream;
@@ -100,7 +101,7 @@ static mercer_status advance(unpacking *self, bool *ended)
     mrc_input_release(input, &self->released, (const char *)input->data + self->taken);
     *ended = result == Z_STREAM_END;
     if (*ended) return MERCER_OK;
-    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* the allocator has left its message */
+    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* allocate() has set the error message */
     if (result != Z_OK && result != Z_BUF_ERROR) return fail_corrupt(self, "are damaged");
     if (self->made == self->room) return grow(self);
     if (self->taken == input->bytes) return fail_corrupt(self, "end too early");
@@ -114,7 +115,7 @@ static bool only_zeros_left(const unpacking *self)
     return true;
 }
 
-/* A gzip file is one member after the other, perhaps padded with zeros. */
+/* Decompresses all members: a gzip file is a sequence of members, possibly padded with zeros. */
 static mercer_status unpack(unpacking *self)
 {
     MRC_TRY(grow(self));
@@ -142,7 +143,7 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
     self.stream.zalloc = allocate;
     self.stream.zfree = release;
     self.stream.opaque = context;
-    int result = inflateInit2(&self.stream, 15 + 16); /* the largest window; a gzip header is expected */
+    int result = inflateInit2(&self.stream, 15 + 16); /* 15: largest window; + 16: expect a gzip header */
     if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY;
     if (result != Z_OK)
         return mrc_fail(context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Input files, opened and unpacked. */
+/* Opening and decompressing input files; the memory budget. */
 #include "data/files/input.h"
 
 #include "core/memory.h"
@@ -37,7 +37,7 @@ mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char
     *out = (mrc_input){.context = context, .budget = budget, .path = path, .part = part};
     MRC_TRY(mrc_open_file(context, &out->map, path, budget->copies ? budget->allowed - budget->used : 0));
     if (budget->copies) {
-        MRC_TRY(mrc_budget_take(context, budget, path, out->map.bytes)); /* too large: it was mapped after all */
+        MRC_TRY(mrc_budget_take(context, budget, path, out->map.bytes)); /* fails if the file was too large to copy */
         out->copied = out->map.bytes;
     }
     out->data = out->map.data;

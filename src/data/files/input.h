@@ -2,12 +2,13 @@
 /*
  * data/files: files of samples and targets.
  *
- * pattern.c finds the files that a name means. This header has the bytes of one of them, mapped or unpacked from gzip,
- * and the limit on memory. A format is a row (readers.h) of the list in formats.c, which also recognises them: readers
- * of arrays (npy.c, idx.c, raw.c) fill an mrc_array (array.h), those of text (libsvm.c, data/table/csv.c) a dataset.
+ * pattern.c expands file name patterns. This header declares the memory limit and the content of one file, which is
+ * mapped or decompressed from gzip. A file format is an mrc_format (readers.h) in the list of formats.c, which also
+ * detects the format of a file. Array readers (npy.c, idx.c, raw.c) fill an mrc_array (array.h); the other readers
+ * (libsvm.c, cifar.c, data/table/csv.c) fill a dataset.
  *
- * A reader trusts no number in a file and allocates nothing before the size of the file and the limit are checked. An
- * error is one line: the file, the line or offset, what is wrong, what to do.
+ * Readers do not trust numbers found in a file: nothing is allocated before they are checked against the file size and
+ * the memory limit. Every error is one line: the file, the line or offset, what is wrong, what to do.
  */
 #ifndef MRC_DATA_FILES_INPUT_H
 #define MRC_DATA_FILES_INPUT_H
@@ -19,44 +20,45 @@
 
 typedef struct mrc_budget {
     int64_t allowed, used;
-    int64_t spill; /* what is read from text and takes more bytes than this, or than are left, goes to a temporary file
-                      (core/file/spill.h) that is mapped; 0: never */
-    bool copies;   /* files are read into memory, not mapped */
+    int64_t spill; /* bytes; data read from text that needs more than this, or more than is left of `allowed`, goes to a
+                      temporary file (core/file/spill.h) that is mapped; 0: never */
+    bool copies;   /* true: read files into memory instead of mapping them */
 } mrc_budget;
 
-/* Whether so many bytes go to a temporary file. */
+/* Returns whether data of this size should go to a temporary file. */
 bool mrc_budget_spills(const mrc_budget *budget, int64_t bytes);
 
-/* Counts bytes that are about to be held for what was read from `path`; refuses what does not fit. */
+/* Adds bytes to budget->used before they are allocated for data read from `path`. MERCER_ERROR_MEMORY if they exceed
+   the limit. */
 mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const char *path, int64_t bytes);
 
 typedef struct mrc_input {
     mercer_context *context;
     mrc_budget *budget; /* borrowed */
-    const char *path;   /* borrowed; stands in every message */
+    const char *path;   /* borrowed; part of every error message */
     const uint8_t *data;
     int64_t bytes;
-    mrc_mapping map; /* what data lies in; empty if it was unpacked or is the caller's */
-    int64_t copied;  /* bytes that the budget counts for it */
-    void *memory;    /* the unpacked file, or NULL */
-    bool part;       /* one file of several: it may hold no rows, and text may hold nothing at all */
+    mrc_mapping map; /* mapping that contains `data`; empty if `data` is in `memory` or belongs to the caller */
+    int64_t copied;  /* bytes counted in the budget for a file read into memory */
+    void *memory;    /* decompressed content, owned; or NULL */
+    bool part;       /* true: one of several files, which may have no rows; a text file may even be empty */
 } mrc_input;
 
-/* Maps a file; if its content is gzip'ed, unpacks it. */
+/* Opens a file, mapped or (budget->copies) read into memory, and decompresses gzip content. */
 mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part);
 void mrc_input_close(mrc_input *input);
 
-/* Replaces gzip'ed data by what they hold. */
+/* Replaces gzip data by the decompressed content. */
 mercer_status mrc_gzip_unpack(mrc_input *input);
 
-/* A walk over the text stands at `at`: pages of a mapped file that lie well behind it are given back, so that what is
-   in memory does not grow with the file, where the budget asks for that. *done: up to where it has happened. */
+/* Releases the pages of a mapped file between *done and the read position `at` and moves *done there, in steps of at
+   least 1 MiB, so that resident memory does not grow with the file. Has no effect if budget->spill is 0. */
 void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
-/* The file begins with these bytes. */
+/* Returns whether the file begins with these bytes. */
 bool mrc_input_begins(const mrc_input *input, const char *mark, int64_t bytes);
 
-/* Text of a file as it may stand in a message: cut, unprintable bytes replaced. Returns out. */
+/* Copies text of a file for a message: truncates it and replaces control characters by '?'. Returns out. */
 enum { MRC_EXCERPT_CHARS = 48 };
 const char *mrc_excerpt(char out[MRC_EXCERPT_CHARS], const char *text, int64_t length);
 

@@ -2,12 +2,13 @@
 /*
  * LIBSVM and SVMlight text: "label index:value index:value ... # comment", made dense.
  *
- * Indices ascend. They count from 1, or from 0 if a 0 occurs anywhere in the files. A first walk checks everything and
- * finds the number of rows and features, so that memory is taken (or refused) before it is filled; a second one reads.
+ * Indices are in ascending order. They count from 1, or from 0 if index 0 occurs anywhere in the files. A first pass
+ * checks the whole text and finds the number of rows and features, so that memory is allocated (or refused) before
+ * values are stored; a second pass reads the values.
  *
- * Values become floats. Nothing is taken away from them before, as from columns of tables (data/schema/origin.c): a
- * feature that a row does not name is 0, and would not stay 0. Features whose values floats do not tell apart are told
- * about: where rounding changed a value by more than 2^-17 of the feature's range, or a number beyond 2^24.
+ * Values are rounded to float. Unlike in columns of tables (data/schema/origin.c), no origin is subtracted first: a
+ * feature that a row does not list is 0, and would not stay 0. A warning reports features whose values float cannot
+ * distinguish: rounding changed a value by more than 2^-17 of the feature's range, or a value above 2^24.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -17,28 +18,28 @@
 #include <math.h>
 #include <string.h>
 
-/* What rounding to float has changed at most in a feature, and of which value. */
+/* Largest rounding error of a feature, and the value that had it. */
 typedef struct rounding {
     double off, value;
-    double first; /* value that was there */
+    double first; /* first value of the feature */
     bool any, varies;
 } rounding;
 
 typedef struct sparse {
     mrc_reading *reading;
-    const mrc_input *input; /* the file that is being read */
-    int64_t records;        /* of it and those before */
-    int64_t least, largest; /* indices that occur */
-    rounding *rounded;      /* (features), while values are kept */
+    const mrc_input *input; /* current file */
+    int64_t records;        /* number of records read so far, over all files */
+    int64_t least, largest; /* smallest and largest index that occur */
+    rounding *rounded;      /* (features) rounding errors; NULL in the first pass */
 } sparse;
 
 typedef struct words {
-    const char *at, *end; /* of a line */
+    const char *at, *end; /* rest of a line, or one word of it */
 } words;
 
-/* What a row is for; the first walk wants nothing of it. */
+/* Destination of a record; empty in the first pass. */
 typedef struct sink {
-    float *row;   /* (features), cleared; NULL: not wanted */
+    float *row;   /* (features), initially 0; NULL: values are only checked */
     int64_t base; /* index of the first feature */
     mrc_targets *targets;
 } sink;
@@ -64,7 +65,7 @@ static bool next_word(words *line, words *word)
     return word->end > word->at;
 }
 
-/* The digits before a colon; false if they are no index below 2^31. */
+/* Parses the digits before a colon. Returns false unless they are an index below 2^31. */
 static bool parse_index(const char *at, const char *end, int64_t *index)
 {
     if (at == end || end - at > 10) return false;
@@ -107,7 +108,7 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     return MERCER_OK;
 }
 
-/* A line that holds a record; *empty: it holds none. */
+/* Reads a line. *empty: it has no record. */
 static mercer_status read_line(sparse *self, int64_t line, words text, const sink *to, bool *empty)
 {
     const char *comment = text.end > text.at ? memchr(text.at, '#', (size_t)(text.end - text.at)) : NULL;
@@ -125,7 +126,7 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     return MERCER_OK;
 }
 
-/* All records of a file; those of the slice go to x and targets unless x is NULL. */
+/* Reads all records of a file and stores those of the slice in x and targets, unless x is NULL. */
 static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
 {
     const mrc_slice *slice = &self->reading->slice;
@@ -161,8 +162,9 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
     return MERCER_OK;
 }
 
-/* A file of a few bytes can name any index. Unless the caller has said how many features there are, memory is taken by
-   what the files hold: files in use (news20: 800 bytes for one) stay far below this. */
+/* Refuses a number of features that is implausible for the size of the files, unless the caller has given it: a file of
+   a few bytes can contain any index. MOST_RATIO is in bytes of dense samples per byte of text; real files stay far
+   below it (news20: 800). */
 static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes)
 {
     enum { FREE_BYTES = 64 << 20, MOST_RATIO = 4096 };
@@ -194,7 +196,7 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
     return mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows);
 }
 
-/* The values of a feature lie so near each other that floats do not tell them apart. */
+/* Returns whether the values of a feature are too close together for float to distinguish them. */
 static bool is_coarse(const mercer_matrix *x, int64_t feature, rounding of)
 {
     const double least_range = 0x1p17, whole_numbers = 0x1p24, small = 0x1p-102;
@@ -226,7 +228,7 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
         self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
 }
 
-/* Nothing in the format says where indices begin, and another file of the same features may lack index 0. */
+/* The format does not define the first index, 0 or 1, and another file with the same features may lack index 0. */
 static void warn_zero_based(const sparse *self)
 {
     if (self->least != 0) return;
@@ -261,7 +263,8 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* The second word has a colon after digits. (Targets have been taken for text before this is asked.) */
+/* Returns whether the second word begins with digits and a colon. Files of targets do not get here: the text format,
+   later in the list, has accepted them before. */
 static bool looks_like(const mrc_input *input, bool targets)
 {
     int64_t i = 0, end = mrc_min(input->bytes, 4096);

@@ -28,7 +28,7 @@ static void skip_spaces(header *self)
     while (self->at < self->end && (*self->at == ' ' || *self->at == '\n' || *self->at == '\t')) self->at++;
 }
 
-/* The next character after spaces is this one; it is passed over. */
+/* Skips spaces, and then `wanted` if that is the next character. Returns whether it was. */
 static bool take(header *self, char wanted)
 {
     skip_spaces(self);
@@ -46,7 +46,7 @@ static bool take_word(header *self, const char *word)
     return true;
 }
 
-/* A quoted string without escapes, into out, cut to fit. */
+/* Reads a quoted string without escapes into `out`, truncated to fit. Returns false if there is none. */
 static bool take_string(header *self, char *out, size_t size)
 {
     skip_spaces(self);
@@ -58,9 +58,9 @@ static bool take_string(header *self, char *out, size_t size)
     return true;
 }
 
-/* ---- The three entries --------------------------------------------------------------------------------------- */
+/* ---- Header entries ------------------------------------------------------------------------------------------ */
 
-/* Number behind the letter of a descr; -1 if it is not a number or too large. */
+/* Parses the number after the letter of a 'descr'. Returns -1 if it is not a number or too large. */
 static int64_t descr_number(const char *text)
 {
     int64_t number = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names with wildcards: the folder is walked twice, once to measure and once to copy, so that memory is taken once. */
+/* File names with wildcards. The folder is scanned twice, to measure and to copy, for a single allocation. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
 #include "data/opening.h"
@@ -16,9 +16,9 @@
 
 typedef struct search {
     mercer_context *context;
-    const char *name;    /* as it was given */
-    const char *pattern; /* its last component */
-    int folder;          /* characters before it, the slash included */
+    const char *name;    /* name as given by the caller; borrowed */
+    const char *pattern; /* last component of `name` */
+    int folder;          /* length of the part before `pattern`, including the slash */
     DIR *open;
 } search;
 
@@ -29,7 +29,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Two runs of digits as numbers of any length; both are passed over. */
+/* Compares two runs of digits as numbers of any length, and skips both. */
 static int compare_digits(const char **a, const char **b)
 {
     while (**a == '0') ++*a;
@@ -56,12 +56,12 @@ static int compare_names(const void *left, const void *right)
         }
     }
     if (*a != *b) return (unsigned char)*a - (unsigned char)*b;
-    return strcmp(*(const char *const *)left, *(const char *const *)right); /* part-2 and part-02 */
+    return strcmp(*(const char *const *)left, *(const char *const *)right); /* equal as numbers: part-2 and part-02 */
 }
 
 /* ---- Searching ------------------------------------------------------------------------------------------------ */
 
-/* The next name that matches; NULL: there is none, *error tells whether the folder could be read to its end. */
+/* Returns the next matching name. NULL: no more, and *error is 0 or the errno of a failure to read the folder. */
 static const char *next_match(search *self, int *error)
 {
     for (;;) {
@@ -93,7 +93,8 @@ static mercer_status measure(search *self, int64_t *count, int64_t *bytes)
                     self->name);
 }
 
-/* Files that came since they were counted are left out, as if they had come a moment later. */
+/* Copies and sorts the matches. Files created after they were counted are ignored, as if they had been created
+   later. */
 static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
 {
     char *at = (char *)(out->list + out->count), *end = at + bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binary files without a header, of which the caller tells type and shape: "f32:1000x784@128". */
+/* Binary files without a header; the caller gives type, shape and offset: "f32:1000x784@128". */
 #include "data/files/readers.h"
 
 #include "core/memory.h"
@@ -15,7 +15,7 @@ static mercer_status fail_spec(const mrc_input *input, const char *spec)
         input->path, spec ? spec : "");
 }
 
-/* A whole number; false if there is none or it is too large. */
+/* Reads an unsigned integer. Returns false if there is none or it is too large. */
 static bool take_number(const char **at, int64_t *number)
 {
     const char *begin = *at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Formats of files: what a reader is. */
+/* File formats and the interface of their readers. */
 #ifndef MRC_DATA_FILES_READERS_H
 #define MRC_DATA_FILES_READERS_H
 
@@ -10,58 +10,62 @@ enum { MRC_FORMAT_ENDINGS = 6 };
 
 typedef struct mrc_format mrc_format;
 
-/* Which rows are wanted. */
+/* Requested range of rows. */
 typedef struct mrc_slice {
-    int64_t first, rows; /* rows 0: all of the rest */
-    int64_t total;       /* rows of all files; set by the reader */
+    int64_t first, rows; /* first row and number of rows; rows 0: all from `first` on */
+    int64_t total;       /* number of rows in all files; set by the reader */
 } mrc_slice;
 
-/* The files of `name` have `total` rows: checks the range and sets how many are wanted. */
+/* Checks the range against `total`, the number of rows in the files of `name`. Sets slice->total, and slice->rows if it
+   is 0. */
 mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total);
 
-/* What a reader of text gets and gives. */
+/* Input and result of a reader that fills a dataset. */
 typedef struct mrc_reading {
-    const mrc_input *input; /* (count) the files, read one after the other */
+    const mrc_input *input; /* (count) files, read in this order; borrowed */
     int64_t count;
-    const char *name; /* of all of them, for messages */
+    const char *name; /* name of all files together, for messages */
     const mercer_dataset_options *options;
     const mrc_format *format;
     mrc_slice slice;
-    bool want_targets;   /* of the file of samples: they are in it */
-    mrc_targets targets; /* opened by the reader if it found any */
+    bool want_targets;   /* true: collect the targets in the files of samples */
+    mrc_targets targets; /* opened by the reader if have_targets */
     bool have_targets;
 } mrc_reading;
 
-/* One row of the list in formats.c, at the end of the file that reads it. Every function may be NULL. */
+/* A file format: an entry of the list in formats.c, defined at the end of its reader. Every function may be NULL. */
 struct mrc_format {
     const char *name;
-    const char *endings[MRC_FORMAT_ENDINGS]; /* of file names, up to the first NULL */
-    bool has_header;                         /* no file of it is empty */
-    bool sparse;                             /* zeros mean something: a preprocessing should keep them */
-    bool labels;                             /* whole numbers in a file of targets are classes */
-    bool no_targets;                         /* a file of it is never one of targets alone */
-    char separator; /* of the columns of a table; newline: there is one column; 0: the text shows it */
-    /* The first bytes are its mark. And: it is text that looks like it, where neither a mark nor the name tells; asked
-       from the last row to the first, `targets` if the file should hold nothing but targets. */
+    const char *endings[MRC_FORMAT_ENDINGS]; /* file name suffixes; unused entries are NULL */
+    bool has_header;                         /* true: a valid file is never empty */
+    bool sparse;                             /* true: zeros are meaningful; preprocessing should preserve them */
+    bool labels;                             /* true: integers in a file of targets are class labels */
+    bool no_targets;                         /* true: never a file of targets only */
+    char separator;                          /* column separator of a table; newline: a single column; 0: detect it */
+    /* is_marked: the file begins with the magic bytes of the format. looks_like: text looks like this format; called if
+       neither magic bytes nor the file name decide, from the last format of the list to the first. `targets`: the file
+       should contain only targets. */
     bool (*is_marked)(const mrc_input *input);
     bool (*looks_like)(const mrc_input *input, bool targets);
-    /* Arrays: what the file says, checked against its size; nothing is copied. shape: of a file without a header. */
+    /* Array formats: parse the header and check it against the file size, without copying data. shape: layout given by
+       the caller, for formats without a header. */
     mercer_status (*parse)(mrc_array *out, const mrc_input *input, const char *shape);
-    /* Text: a dataset is filled with dense samples in memory, its targets are collected. */
+    /* Other formats: fill the dataset with dense samples and collect its targets. */
     mercer_status (*read_samples)(mrc_reading *reading, mercer_dataset *dataset);
-    /* Targets alone for `expected` samples: all columns, or those named by the options. Several are the dataset's
-       values at once; a single one stays in reading->targets, for mrc_targets_settle. */
+    /* Read files of targets only, for `expected` samples: all columns, or those named by the options. Several columns
+       become the dataset's values at once; a single one stays in reading->targets, for mrc_targets_settle. */
     mercer_status (*read_targets)(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 };
 
 extern const mrc_format *const mrc_formats[]; /* NULL at the end */
 
-/* NULL if there is none of that name. */
+/* Returns the format with this name, or NULL. */
 const mrc_format *mrc_format_find(const char *name);
-/* Whether files of it may be samples, or targets alone. */
+/* Returns whether files of the format may contain samples or, with `targets`, only targets. */
 bool mrc_format_holds(const mrc_format *format, bool targets);
-/* The format of files of one dataset, which must be the same: that of `name`, or if it is NULL or "auto" the one that
-   content and file name show. Files without a byte have any that needs no header. */
+/* Finds the common format of the files of one dataset: the one called `name`, or, if that is NULL or "auto", the one
+   detected from content and file names. Different formats are an error; an empty file matches every format that needs
+   no header. */
 mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *inputs, int64_t count, const char *name,
                                   bool targets);
 

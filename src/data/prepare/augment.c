@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Augmentation.
+ * Augmentation: random changes of samples.
  *
- *   noise    x_j + sigma z_j,   z_j ~ N(0, 1), the law of core/numbers/random_normal.h
+ *   noise    x_j + sigma z_j,   z_j ~ N(0, 1), from core/numbers/random_normal.h
  *   shift    x(r - v, c - u, channel), 0 outside;   u, v uniform in -k .. k
- *   crop     a window of the image with k pixels of 0 around it: the same law as shift
+ *   crop     a window of the image with a border of k pixels of 0: the same distribution as shift
  *   flip     x(r, W - 1 - c, channel), with probability 1/2
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
- * x (H, W, C) interleaved. Here are the draws; core/numbers/changes.h has what is done with them, for rows in host
- * memory and, the same, for those on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed,
- * from word i 2^32 on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
+ * x (H, W, C) interleaved. This file makes the random draws; core/numbers/changes.h applies them to rows in host memory
+ * and, with the same results, to rows on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed,
+ * from word i 2^32 on. Cost: O(features) per sample; noise is the most expensive: a Philox block per four features.
  *
- * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, which Marsaglia and Tsang's method draws as logarithms:
- * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, its logarithm does not.
+ * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, drawn as logarithms by Marsaglia and Tsang's method, because
+ * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, but its logarithm does not.
  */
 #include "data/prepare/augment.h"
 
@@ -39,7 +39,7 @@ typedef struct part {
 struct mrc_augment {
     mrc_augment_shape shape;
     uint64_t seed;
-    int parts, mixing; /* how many; which of them mixes, -1: none */
+    int parts, mixing; /* number of parts; index of the part that mixes, -1: none */
     part part[MOST_PARTS];
     mrc_normal_table normals;
 };
@@ -78,7 +78,8 @@ static mercer_status check_image(mercer_context *context, const mrc_augment_shap
     return MERCER_OK;
 }
 
-/* Characters up to the '+' that joins two parts: one that a name follows, not the exponent of a number. */
+/* Returns the number of characters up to the '+' that joins two parts. It is followed by a name, unlike the '+' in the
+   exponent of a number. */
 static size_t part_length(const char *text)
 {
     for (size_t i = 0; text[i]; i++) {
@@ -91,7 +92,7 @@ static size_t part_length(const char *text)
 static mercer_status read_parts(mercer_context *context, mrc_augment *self, const char *spec)
 {
     const mrc_spec_grammar grammar = {"augmentation", MERCER_ERROR_ARGUMENT, forms, sizeof *forms, KINDS};
-    for (const char *text = spec;; text++) { /* over the '+' */
+    for (const char *text = spec;; text++) { /* skip the '+' */
         size_t length = part_length(text);
         char word[PART_CHARS];
         if (length >= sizeof word) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "augmentation: a part is too long");
@@ -106,7 +107,7 @@ static mercer_status read_parts(mercer_context *context, mrc_augment *self, cons
                 return mrc_fail(context, MERCER_ERROR_ARGUMENT, "augmentation: %s is given twice", forms[index].name);
         MRC_TRY(check_image(context, &self->shape, &found));
         if (found.kind == MIXUP) self->mixing = self->parts;
-        self->part[self->parts++] = found; /* there is room: kinds are as many, and none comes twice */
+        self->part[self->parts++] = found; /* fits: there are MOST_PARTS kinds, and none is given twice */
         text += length;
         if (!*text) return MERCER_OK;
     }
@@ -151,7 +152,7 @@ int mrc_augment_mixes(const mrc_augment *self)
 
 /* ---- Draws --------------------------------------------------------------------------------------------------- */
 
-/* Pass -1 is the first; passes and samples are far from filling their parts of the number. */
+/* Combines pass (from -1, the first) and sample: 24 bits for the pass and 40 for the sample, more than either needs. */
 int64_t mrc_augment_sequence(int64_t pass, int64_t k)
 {
     return (int64_t)((uint64_t)(pass + 1) << 40 ^ (uint64_t)k);
@@ -191,7 +192,7 @@ mrc_image_move mrc_augment_move(const mrc_augment *self, int index, int64_t pass
                             .down = (int32_t)(mrc_random_below(rng, draw + 1, 2 * most + 1) - most)};
 }
 
-/* log of a Gamma(shape) number; *k counts the draws. */
+/* Returns the logarithm of a Gamma(shape) number. *k is the index of the next draw. */
 static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
 {
     double boost = 0, d = shape - 1.0 / 3;
@@ -201,7 +202,7 @@ static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
     }
     double c = 1 / sqrt(9 * d);
     for (;;) {
-        *k += *k % 2; /* a normal number is made of a pair of draws */
+        *k += *k % 2; /* a normal number uses an aligned pair of draws */
         double z = mrc_random_normal(rng, *k), v = 1 + c * z;
         double u = 1 - mrc_random_uniform(rng, *k + 2);
         *k += 4;
@@ -224,7 +225,8 @@ int64_t mrc_augment_partner(const mrc_augment *self, int64_t pass, int64_t k, in
     uint64_t draw = first_word(self->mixing) / 2;
     int64_t i = k - first;
     *share = beta_number(rng, draw + 2, self->part[self->mixing].alpha);
-    return first + (rows > 1 ? (i + 1 + mrc_random_below(rng, draw, rows - 1)) % rows : i); /* alone: with itself */
+    /* any other sample of the block; a single sample is mixed with itself */
+    return first + (rows > 1 ? (i + 1 + mrc_random_below(rng, draw, rows - 1)) % rows : i);
 }
 
 /* ---- Samples in host memory ------------------------------------------------------------------------------------ */

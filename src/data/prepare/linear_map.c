@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * y_ij = sum_k x_ik A_kj in double. Columns of A lie packed in groups of eight, so that four rows and eight columns
- * stay in registers. Cost: 2 d d' flops a row, in the vectors that the processor has (linear_map_body.h).
+ * y_ij = sum_k x_ik A_kj in double. Columns of A are packed in groups of eight, so that four rows and eight columns
+ * stay in registers. Cost: 2 d d' flops per row, with the widest vectors of the processor (linear_map_body.h).
  */
 #include "data/prepare/linear_map.h"
 
@@ -69,7 +69,7 @@ void mrc_linear_map_free(mercer_context *context, mrc_linear_map *map)
     mrc_free(context, map);
 }
 
-/* The same bits on every instruction set. */
+/* Results are bitwise identical on every instruction set. */
 void mrc_linear_map_add(const mrc_linear_map *map, int64_t column, int64_t first, int64_t count, const double *x,
                         int64_t stride, double *sums)
 {

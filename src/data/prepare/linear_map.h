@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The linear map that puts a kernel's metric into its points, y = x A: with M = A A' the distance of mapped points is
- * |y - y'|^2 = (x - x') M (x - x')'. A is (d, d') with d' <= d, or diagonal, and plain data, so that model files can
- * store it; where metrics come from is said in features/metric.h.
+ * The linear map that applies a kernel's metric to its points, y = x A: with M = A A' the distance of mapped points is
+ * |y - y'|^2 = (x - x') M (x - x')'. A is (d, d') with d' <= d, or diagonal. It is plain data, so that model files can
+ * store it; features/metric.h describes where metrics come from.
  */
 #ifndef MRC_DATA_PREPARE_LINEAR_MAP_H
 #define MRC_DATA_PREPARE_LINEAR_MAP_H
@@ -12,30 +12,31 @@
 #include <stdbool.h>
 
 /*
- * sums (MRC_MAP_ROWS, MRC_MAP_STRIP) += what `count` features of some rows, `stride` doubles apart, give in groups of
- * columns of A that lie `step` doubles apart.
+ * Adds to sums (MRC_MAP_ROWS, MRC_MAP_STRIP) the products of `count` features of MRC_MAP_ROWS rows x, `stride` doubles
+ * apart, with `groups` groups of MRC_MAP_GROUP columns of A, `step` doubles apart.
  */
 typedef void mrc_map_add(int64_t groups, int64_t step, int64_t count, const double *a, const double *x, int64_t stride,
                          double *sums);
-mrc_map_add mrc_linear_map_add_avx512; /* where it was built for that */
+mrc_map_add mrc_linear_map_add_avx512; /* x86 builds only */
 
 typedef struct mrc_linear_map {
-    int64_t features, width; /* d, d'; equal if it is diagonal */
+    int64_t features, width; /* d, d'; equal if A is diagonal */
     bool diagonal;
     double *values; /* (d, d'), or the diagonal (d) */
-    double *packed; /* (groups of 8 columns, d, 8), zeros behind the last column; NULL if diagonal; one block with it */
+    double *packed; /* (groups of 8 columns, d, 8), zeros after the last column; NULL if diagonal; one block with it */
     mrc_map_add *add;
 } mrc_linear_map;
 
-/* A map of these values (copied); they have been checked. */
+/* Makes a map of these values, which are copied and must have been checked. */
 mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *context, int64_t features, int64_t width,
                                     bool diagonal, const double *values);
 void mrc_linear_map_free(mercer_context *context, mrc_linear_map *map);
 
 /*
- * Sums of a strip of columns. begin: 0; add: features first .. first + count - 1 of some rows, `stride` doubles apart;
- * then sums (MRC_MAP_ROWS, MRC_MAP_STRIP) hold columns column .. of x A. One chain over the features for each element:
- * a row's bits depend on that row alone.
+ * Adds features first .. first + count - 1 of MRC_MAP_ROWS rows, `stride` doubles apart, to the sums of a strip of
+ * columns. Sums must start at 0; once all features are added, sums (MRC_MAP_ROWS, MRC_MAP_STRIP) hold columns column,
+ * column + 1, ... of x A. Each element is one chain over the features, so a row's result depends, bit for bit, on that
+ * row only.
  */
 enum { MRC_MAP_ROWS = 4, MRC_MAP_GROUP = 8, MRC_MAP_STRIP = 256 };
 void mrc_linear_map_add(const mrc_linear_map *map, int64_t column, int64_t first, int64_t count, const double *x,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A linear map with vectors of eight doubles. */
+/* The linear map compiled for AVX-512, where eight doubles are one vector. */
 #include "data/prepare/linear_map.h"
 
 #define MAP_SCOPE

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Four rows times eight columns of A, after ADD_GROUPS (the function's name) and MAP_SCOPE (static or nothing) are
- * defined. Vectors of eight doubles are whatever the file's instruction set has for them. A product and a sum are
- * rounded each on all of them.
+ * Multiplies four rows by groups of eight columns of A. Before it is included, ADD_GROUPS (the function's name) and
+ * MAP_SCOPE (static or empty) must be defined. The compiler maps vectors of eight doubles to the instruction set of the
+ * including file. A product and a sum are rounded separately on all of them, so results are bitwise identical.
  */
 typedef double eight __attribute__((vector_size(MRC_MAP_GROUP * sizeof(double)), aligned(8), may_alias));
 _Static_assert(MRC_MAP_ROWS == 4, "four rows are written out");

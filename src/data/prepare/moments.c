@@ -2,13 +2,13 @@
 /*
  * Mean and standard deviation of targets, in one pass.
  *
- * For column j, after rows of weight W in sum (West's form of Welford's updates, which do not cancel):
+ * For column j, after rows of total weight W (West's form of Welford's updates, which do not cancel):
  *     W += w,   delta = y_j - mean_j,   mean_j += delta w / W,   m2_j += w delta (y_j - mean_j)
  *   deviation = sqrt(m2 / W)
  *
- * Y (n, c); mean, m2 (c) double. Rows are taken in order by one thread: the same bits for any number of threads and
- * any block. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted, O(n): mean = share, m2 / W =
- * share (1 - share).
+ * Y (n, c); mean, m2 (c) double. One thread takes the rows in order, so results are bitwise identical for any number of
+ * threads and any block size. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted, O(n): mean =
+ * share, m2 / W = share (1 - share).
  */
 #include "data/prepare/preprocess.h"
 
@@ -26,8 +26,8 @@ typedef struct moments {
     int64_t columns, before;  /* c; rows so far */
     double weight;            /* W */
     double *mean, *m2, *row;  /* (c) one allocation */
-    double *low, *high;       /* (c) the least and the largest value, of the same allocation */
-    const char *const *names; /* (c) of the targets, or NULL */
+    double *low, *high;       /* (c) smallest and largest value; same allocation */
+    const char *const *names; /* (c) names of the targets, or NULL */
 } moments;
 
 static mercer_status open_moments(moments *out, mrc_scope *scope, int64_t columns)
@@ -52,7 +52,7 @@ static mercer_status add_rows(moments *self, const mercer_matrix *y, const doubl
         mrc_load_row_f64(y, i, self->row);
         for (int64_t j = 0; j < self->columns; j++) {
             double value = self->row[j], delta = value - self->mean[j];
-            odd += value - value; /* 0 unless the value is infinite or no number */
+            odd += value - value; /* 0 unless the value is infinite or NaN */
             self->mean[j] += delta * share;
             self->m2[j] += w * delta * (value - self->mean[j]);
             self->low[j] = value < self->low[j] ? value : self->low[j];
@@ -65,14 +65,15 @@ static mercer_status add_rows(moments *self, const mercer_matrix *y, const doubl
     return MERCER_OK;
 }
 
-/* Differences that rounding alone can make are none: they would become targets of size 1. */
+/* Returns whether a target is constant up to rounding. Standardizing it would turn rounding errors into targets of size
+   1. */
 static bool is_constant(double mean, double deviation)
 {
     return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
 }
 
-/* Values that differ by more than rounding, but whose squares underflow: the deviation is lost, and with it every
-   digit of the targets. */
+/* Refuses values that differ by more than rounding, but whose squares underflow: the deviation would be lost, and with
+   it every digit of the targets. */
 static mercer_status check_width(const moments *self, int64_t j, double width)
 {
     double low = self->low[j], high = self->high[j], largest = fmax(fabs(low), fabs(high));
@@ -131,7 +132,7 @@ static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* Through blocks of targets; computed samples come with their features. */
+/* Adds the targets in blocks. For computed samples, the features must be computed too. */
 static mercer_status add_values(moments *self, const mercer_dataset *dataset)
 {
     int64_t rows = dataset->synth ? mrc_min(dataset->rows, COMPUTED_ROWS) : dataset->rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preprocessing of features: making one from its parts, and applying it.
+ * Preprocessing of features: construction from parts, and application.
  *
  *   scale                 y_j = x_j v
  *   standardise, minmax   y_j = (x_j - shift_j) factor_j
@@ -10,7 +10,7 @@
  *   then, with a metric   y A, or y_j a_j
  *
  * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
- * y, a chain for each element: a row's bits depend on that row alone. Cost: O(n d).
+ * y, with one chain per element, so a row's result depends, bit for bit, on that row only. Cost: O(n d).
  *
  * Caveat: |x|^2 of values beyond 1e154 overflows, below 1e-154 it loses bits; such rows are divided by their largest
  * magnitude first.
@@ -105,7 +105,7 @@ void mrc_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
-    mrc_free(self->context, self->shift);       /* and factor, one block */
+    mrc_free(self->context, self->shift);       /* and factor: one allocation */
     mrc_free(self->context, self->knots);       /* and normal */
     mrc_free(self->context, self->rank_weight); /* and unit and flag */
     mrc_free(self->context, self);
@@ -140,10 +140,11 @@ mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dt
     return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Features handled together: loops of constant length become vector code. Rows that are mapped together. */
+/* PIECE: features handled together, because loops of constant length become vector code. TOGETHER: rows that are mapped
+   by A together. */
 enum { PIECE = 64, TOGETHER = 32 };
 
-/* Up to PIECE features of a row as doubles; the rest of the piece is 0. */
+/* Loads up to PIECE features of a row as doubles; the rest of the piece is 0. */
 static void load_piece(const mercer_matrix *x, int64_t row, int64_t first, int64_t count, double piece[PIECE])
 {
     mercer_matrix part = mrc_columns(x, first, count);
@@ -170,7 +171,7 @@ static void store_piece(const mercer_matrix *out, int64_t row, int64_t first, in
     memcpy((float *)mrc_row(out, row) + first, rounded, (size_t)count * sizeof *rounded);
 }
 
-/* |x| = largest * sqrt(sum): largest is 1 unless squares leave the range of double. */
+/* |x| = largest * root; largest is 1 unless squares leave the range of double. */
 typedef struct row_norm {
     double largest, root;
 } row_norm;
@@ -193,9 +194,9 @@ static double sum_of_squares(const mercer_matrix *x, int64_t row, double divisor
 static row_norm norm_of(const mercer_matrix *x, int64_t row)
 {
     double sum = sum_of_squares(x, row, 1), largest = 0;
-    if (sum > 1e-290 && sum < 1e290) return (row_norm){1, sqrt(sum)};
+    if (sum > 1e-290 && sum < 1e290) return (row_norm){1, sqrt(sum)}; /* well within the range of double */
     for (int64_t j = 0; j < x->cols; j++) largest = fmax(largest, fabs(mrc_load(x, row, j)));
-    if (largest == 0) return (row_norm){1, 1}; /* a row of zeros stays one */
+    if (largest == 0) return (row_norm){1, 1}; /* a row of zeros stays zero */
     return (row_norm){largest, sqrt(sum_of_squares(x, row, largest))};
 }
 
@@ -235,7 +236,8 @@ static row_norm norm_for(const mercer_preprocess *self, const mercer_matrix *x, 
     return self->kind == MRC_PREPROCESS_UNIT ? norm_of(x, row) : (row_norm){1, 1};
 }
 
-/* Columns column .. of y A for some rows from `row` on: together, so that a piece of A is fetched once for all. */
+/* Computes columns column, column + 1, ... of y A, up to MRC_MAP_STRIP, for up to TOGETHER rows from `row` on, so that
+   each piece of A is loaded once for all these rows. */
 static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x, int64_t row,
                       int64_t column)
 {
@@ -296,7 +298,7 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
 
 /* ---- Gradients ------------------------------------------------------------------------------------------------- */
 
-/* Return the derivative of y_k in x_k for kinds that change features one by one. */
+/* Returns the derivative of y_k with respect to x_k for kinds that transform features one by one. */
 static double feature_slope(const mercer_preprocess *self, int64_t k, double x)
 {
     switch (self->kind) {
@@ -310,7 +312,8 @@ static double feature_slope(const mercer_preprocess *self, int64_t k, double x)
 }
 
 /*
- * g (d') in y A becomes A g (d) in y, then (the transpose of the derivative of y) times it in x:
+ * Converts one gradient: g (d') with respect to y A becomes A g (d) with respect to y, then the transpose of dy / dx
+ * times that with respect to x:
  *   scale v g;   standardise, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|;
  *   blend (factor_j + rank_weight_j slope) g_j
  */
@@ -364,7 +367,7 @@ bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
 
 /* ---- Rows of a dataset, through a buffer --------------------------------------------------------------------- */
 
-enum { READ_BYTES = 1 << 20, PIECES = 4 /* for each thread */ };
+enum { READ_BYTES = 1 << 20, PIECES = 4 /* blocks per thread */ };
 
 typedef struct reading {
     const mercer_dataset *dataset;
@@ -373,8 +376,8 @@ typedef struct reading {
     int64_t first;
     const mercer_matrix *X, *Y;
     int32_t *labels;
-    mercer_matrix blocks; /* (threads room, features) */
-    int64_t room;
+    mercer_matrix blocks; /* (threads * room, features) samples before preprocessing */
+    int64_t room;         /* rows per block */
 } reading;
 
 static void read_piece(void *argument, int64_t piece, int worker)
@@ -388,7 +391,7 @@ static void read_piece(void *argument, int64_t piece, int worker)
     mrc_preprocess_rows(job->preprocess, &x, &stored);
 }
 
-/* By all threads where it is worth their while: a row is a function of that row. */
+/* Reads large requests with all threads. The result is the same, because a row of X depends only on that row. */
 static mercer_status read_preprocessed(reading *job)
 {
     const mercer_dataset *dataset = job->dataset;

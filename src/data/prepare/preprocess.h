@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/prepare: what happens to samples and targets between a dataset and the kernel.
+ * data/prepare: processing of samples and targets between a dataset and the kernel.
  *
  * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, x / |x|, the normal
  * quantile of its rank (preprocess_rank.c), or a weighted sum of the first and the last (preprocess_blend.c); then, if
- * the kernel has a metric, x' A (linear_map.h). It is plain data, so that model files can store it; preprocess_fit.c
- * finds the numbers. augment.h makes new samples of those read, moments.c finds mean and deviation of targets.
+ * the kernel has a metric, x' A (linear_map.h). A preprocessing is plain data, so that model files can store it;
+ * preprocess_fit.c finds the numbers. augment.h changes samples at random, moments.c finds mean and deviation of
+ * targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
@@ -30,33 +31,32 @@ typedef enum mrc_preprocess_kind {
 struct mercer_preprocess {
     mercer_context *context;
     mrc_preprocess_kind kind;
-    double scale;           /* SCALE */
-    int64_t features;       /* 0 if nothing depends on the feature */
-    double *shift, *factor; /* (features) STANDARDISE, MINMAX, BLEND; RANK: a factor above 0 is all that happens; one
-                               block */
+    double scale;           /* factor of SCALE */
+    int64_t features;       /* 0 if all features are treated alike */
+    double *shift, *factor; /* (features) STANDARDISE, MINMAX, BLEND; RANK: only scales where factor > 0; one block */
     double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
-    double *rank_weight; /* (features) BLEND: weight of the rank transform, 0 for flags; one block with unit and flag */
-    double *unit;        /* (features) BLEND: factor of STANDARDISE; NULL if read from a model file */
-    bool *flag;          /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
-    bool folded;         /* SCALE: the factor is in the kernel's bandwidth */
-    mercer_kernel kernel; /* if folded: the kernel before */
-    mrc_linear_map *map;  /* owned: the metric of the kernel, applied last; NULL: none. Not with folded */
+    double *rank_weight;    /* (features) BLEND: weight of the rank transform, 0 for flags; one block with unit, flag */
+    double *unit;           /* (features) BLEND: factor of STANDARDISE; NULL if read from a model file */
+    bool *flag;             /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
+    bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
+    mercer_kernel kernel;   /* if folded: the kernel before folding */
+    mrc_linear_map *map;    /* metric of the kernel, applied last; owned; NULL: none. Not used with folded */
     char spec[64];
 };
 
-/* The name of a kind as it stands in a spec; and the kind of a name, or false. */
+/* Return the name of a kind in specs, and find the kind of a name (false if there is none). */
 const char *mrc_preprocess_name(mrc_preprocess_kind kind);
 bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
 
-/* Makes one from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
+/* Makes a preprocessing from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
-/* RANK, BLEND: the quantiles (features, MRC_RANK_KNOTS), copied. */
+/* Sets the quantiles (features, MRC_RANK_KNOTS) of a RANK or BLEND, copied. */
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *preprocess, const double *knots);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 
-/* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does
-   not. */
+/* Makes a preprocessing from a spec such as "standardise" and fits it to data. data may be NULL for kinds that are not
+   fitted. */
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                  const mercer_dataset *data);
 mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
@@ -84,38 +84,42 @@ void mrc_preprocess_blend_parts(const mercer_preprocess *preprocess, const merce
 /* Returns whether feature k is a 0/1 feature of a table. BLEND fitted to data, or a copy. */
 bool mrc_preprocess_is_flag(const mercer_preprocess *preprocess, int64_t k);
 
-/* True if samples pass unchanged (preprocess NULL, none, or folded). */
+/* Returns whether samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
-/* True if it is (x - shift) * factor, feature by feature, and nothing more. */
+/* Returns whether it is (x - shift) * factor for each feature, and nothing else. */
 bool mrc_preprocess_is_affine(const mercer_preprocess *preprocess);
-/* The number of features that samples must have, 0: any. */
+/* Returns the number of features that samples must have; 0: any. */
 int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
-/* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */
+/* Sets or replaces the metric (see mrc_linear_map_create). Its features must be those of the preprocessing. */
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);
-/* out = the preprocessed rows of x; of the type that mrc_preprocess_dtype tells, or f32 or f64. Shapes have been
-   checked. Any thread; never fails, never allocates. */
+/* Writes the preprocessed rows of x to out, which is f32, f64 or of the type that mrc_preprocess_dtype returns. Shapes
+   must have been checked. Any thread; never fails, never allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
-/* As mrc_dataset_fetch, with x of another type too and preprocessed. Arguments have been checked. */
+/* Reads samples like mrc_dataset_fetch, preprocesses them and converts them to the type of X. Arguments must have been
+   checked. */
 mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t first, const mercer_matrix *X, const mercer_matrix *Y, int32_t *labels);
 
-/* The gradients in samples x of functions whose gradients in what became of them are known: rows (m, c d') to (m, c d),
-   gradients of c functions side by side, f64. `gradients` may be the rows of `mapped` where the width stays. */
+/* Converts gradients with respect to preprocessed samples, the rows of `mapped` (m, c d'), to gradients with respect to
+   the samples x, the rows of `gradients` (m, c d). A row holds the gradients of c functions side by side, f64.
+   `gradients` may be `mapped` if d' = d. */
 void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients);
 
-/* Puts the factor of SCALE into the bandwidth of a kernel of the distance, if that can be: whether it was. */
+/* Folds the factor of SCALE into the bandwidth of a kernel of the distance. Returns whether that was possible. */
 bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
 
-/* Of the columns of Y (n, c) f32 or f64, n > 0, finite, with weights (n) >= 0 or NULL: all 1. A column that is
-   constant, as far as double can tell, has the deviation 1. Both outputs (c), untouched on failure. */
+/* Finds mean and standard deviation of the columns of Y (n, c) f32 or f64, n > 0, finite, with weights (n) >= 0 or
+   NULL: all 1. A column that is constant up to rounding errors of double has the deviation 1. Both outputs (c),
+   untouched on failure. */
 mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
                           double *deviation);
-/* The same of a dataset's targets, one-hot for classes; of computed samples the first 4096 stand for all. */
+/* Does the same for the targets of a dataset, one-hot for classes; computed samples are represented by the first
+   4096. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
-/* The public functions of the same names, without mercer_. */
+/* Implementations of the public functions mercer_preprocess_auto, _width and _dtype. */
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
 int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features);
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype);

@@ -111,7 +111,7 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-/* Combines a fitted STANDARDISE and a fitted RANK of the same features; takes the knots of the latter. */
+/* Combines a fitted STANDARDISE and a fitted RANK of the same features; moves the knots of `ranked` into the result. */
 static mercer_status combine(mercer_preprocess **out, const mercer_preprocess *standard, mercer_preprocess *ranked)
 {
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preprocessing fitted to data, in one pass.
+ * Fits a preprocessing to data, in one pass.
  *
  * For feature j, after k rows (Welford):
  *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
  *   standardise:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
  *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0;
- *   a level: factor = 2 (minmax: 1); a sign that a value is missing, which was filled in: a quarter of that
+ *   a level of a category: factor = 2 (minmax: 1); a flag that a value is missing: a quarter of that
  *
  * x (n, d); mean, m2, low, high (d) double. Cost: O(n d) time, O(d) memory and a block of rows; pages of mapped files
- * are given back block by block. Columns are shared out over the threads, rows are taken in order: the same bits for
- * any number of threads and any block. A constant feature has delta = 0 at every row, so m2 = 0 exactly.
+ * are released block by block. Threads share the columns and take rows in order, so results are bitwise identical for
+ * any number of threads and any block size. A constant feature has delta = 0 at every row, so m2 = 0 exactly.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -30,7 +30,7 @@ typedef struct pass {
     mercer_matrix block;
     int64_t before;                 /* rows before the block */
     double *mean, *m2, *low, *high; /* (features) one allocation */
-    int *bad;                       /* for each piece of columns: 1 if a value of it is not finite */
+    int *bad;                       /* (pieces of COLUMNS columns) 1 if the piece has a value that is not finite */
 } pass;
 
 static void add_rows(void *argument, int64_t index, int worker)
@@ -40,7 +40,7 @@ static void add_rows(void *argument, int64_t index, int worker)
     int64_t first = index * COLUMNS, count = mrc_min(COLUMNS, self->block.cols - first);
     mercer_matrix columns = mrc_columns(&self->block, first, count);
     double row[COLUMNS] = {0}, mean[COLUMNS] = {0}, m2[COLUMNS] = {0}, low[COLUMNS] = {0}, high[COLUMNS] = {0};
-    double odd = 0; /* x - x is 0 unless x is infinite or no number */
+    double odd = 0; /* x - x is 0 unless x is infinite or NaN */
     size_t bytes = (size_t)count * sizeof(double);
     memcpy(mean, self->mean + first, bytes), memcpy(m2, self->m2 + first, bytes);
     memcpy(low, self->low + first, bytes), memcpy(high, self->high + first, bytes);
@@ -75,7 +75,7 @@ static mercer_status fail_odd(mercer_context *context, const mercer_matrix *bloc
     return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
 }
 
-/* Rows first .. first + count - 1: in place if they lie in one piece, others in `buffer`. */
+/* Returns rows first .. first + count - 1, in place if they are contiguous, else copied to `buffer`. */
 static mercer_matrix block_of(const mercer_dataset *data, int64_t first, int64_t count, void *buffer)
 {
     if (!data->synth) {
@@ -108,8 +108,9 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
     return MERCER_OK;
 }
 
-/* Levels of categories, and signs that a value is missing, are 0 or 1 and stay what they are, in units in which they
-   count beside numbers of variance 1. Signs are small: rows that miss different numbers are to stay near each other. */
+/* Levels of categories and flags of missing values are 0 or 1. They are not shifted, only scaled to a size that is
+   comparable with numbers of variance 1. Flags of missing values are smaller, so that rows with different missing
+   values stay near each other. */
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size)
 {
@@ -199,9 +200,9 @@ const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
 {
     if (dtype == MERCER_U8) return "scale";
     const mrc_format *of = format ? mrc_format_find(format) : NULL;
-    if (of && of->sparse) return "minmax"; /* which keeps zeros */
+    if (of && of->sparse) return "minmax"; /* minmax keeps zeros */
     if (format && strcmp(format, "synthetic") == 0) return "none";
-    return dtype == MERCER_F16 ? "none" : "standardise"; /* which would not leave halves what they are */
+    return dtype == MERCER_F16 ? "none" : "standardise"; /* standardise would convert halves to floats */
 }
 
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of a preprocessing share. */
+/* Internal functions shared by the files of preprocessing. */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_PARTS_H
 #define MRC_DATA_PREPARE_PREPROCESS_PARTS_H
 
 #include "data/prepare/preprocess.h"
 
 enum {
-    MRC_LEVEL_SIZE = 2, /* of a level of a category beside numbers of variance 1 */
-    MRC_LEVEL_SIGNS = 4 /* how many signs that a value is missing are as large as a level */
+    MRC_LEVEL_SIZE = 2, /* size of a 0/1 feature of a category compared with numbers of variance 1 */
+    MRC_LEVEL_SIGNS = 4 /* a flag for missing values has 1 / MRC_LEVEL_SIGNS of the size of a level */
 };
 
-/* The derivative of mrc_rank_value; at a knot, the mean of those on both sides. */
+/* Returns the derivative of mrc_rank_value; at a knot, the mean of the derivatives on both sides. */
 double mrc_rank_slope(const double *knots, const double *normal, double x);
-/* One of that kind, fitted. */
+/* Fits a RANK. */
 mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
 /* Fits a BLEND with equal weights. */
 mercer_status mrc_preprocess_fit_blend(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
 /* BLEND: returns the value of x in feature k, and its derivative there. */
 double mrc_blend_value(const mercer_preprocess *preprocess, int64_t k, double x);
 double mrc_blend_slope(const mercer_preprocess *preprocess, int64_t k, double x);
-/* Features of a table that are 0 or 1 get the shift 0 and this factor, signs a part of it; others
-   stay. */
+/* For 0/1 features of a table, sets the shift to 0 and the factor to `size`, or to size / MRC_LEVEL_SIGNS for flags of
+   missing values. Other features are not changed. */
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size);
 

@@ -7,8 +7,8 @@
 
 enum { MRC_RANK_KNOTS = 256 };
 
-/* Return the number of knots below x; with `equal`, of knots not above x. A fixed number of steps without branches,
-   which a processor cannot predict; MRC_RANK_KNOTS is a power of 2. */
+/* Returns the number of knots below x; with `equal`, of knots not above x. Takes a fixed number of steps without
+   branches, which a processor could not predict; MRC_RANK_KNOTS is a power of 2. */
 static inline int mrc_rank_below(const double *knots, double x, bool equal)
 {
     int count = 0;
@@ -19,7 +19,7 @@ static inline int mrc_rank_below(const double *knots, double x, bool equal)
     return count + ((knots[count] < x) | (equal & (knots[count] == x)));
 }
 
-/* The value of x by the knots of its feature and their normal quantiles, both (MRC_RANK_KNOTS). */
+/* Returns the rank transform of x, given the knots of its feature and their normal quantiles, both (MRC_RANK_KNOTS). */
 static inline double mrc_rank_value(const double *knots, const double *normal, double x)
 {
     int below = mrc_rank_below(knots, x, false);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages about columns: where a value stands, and warnings about columns that are not used, that count the rows, or
- * that hold what training did not have.
+ * Messages about columns: the position of a value, and warnings about columns that are not used, that look like row
+ * numbers, or that hold values not seen in training.
  *
- * A table may have thousands of columns, a context holds MRC_WARNINGS warnings: of each kind the first
- * MRC_COLUMN_WARNINGS columns get one each, the others one together.
+ * A table may have thousands of columns, but a context holds only MRC_WARNINGS warnings. For each kind of warning the
+ * first MRC_COLUMN_WARNINGS columns get one each, and the others share one.
  */
 #include "core/matrix.h"
 #include "core/spec.h"
@@ -21,7 +21,7 @@ static bool has_name(const mrc_cell_column *column)
     return column->name && *column->name;
 }
 
-/* 'name', or the index of a column without a name. */
+/* Writes 'name', or the index of a column without a name. */
 static const char *quoted_name(const mrc_cells *cells, int64_t j, char out[MRC_EXCERPT_CHARS + 8])
 {
     char name[MRC_EXCERPT_CHARS];
@@ -68,7 +68,7 @@ const char *mrc_level_place(const mrc_cells *cells, int64_t j, const mrc_level *
 
 /* ---- Columns that are not used ----------------------------------------------------------------------------------- */
 
-/* The first level that a cell holds, or "". */
+/* Returns the first level that a cell holds, or "". */
 static const char *example_of(const mrc_cell_column *column, char out[MRC_EXCERPT_CHARS])
 {
     for (int64_t k = 0; k < column->levels.count; k++)
@@ -93,7 +93,8 @@ static void warn_constant(const mrc_cells *cells, int64_t j, const char *place, 
     mrc_warn(cells->context, field, "%s is not used: it has one value, '%s'", place, text);
 }
 
-/* Text that differs in almost every row: numbers or dates in a notation that is not read, or names of the rows. */
+/* Warns about text that differs in almost every row: numbers or dates in a notation that is not supported, or row
+   identifiers. */
 static void warn_words(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     char text[MRC_EXCERPT_CHARS];
@@ -150,8 +151,8 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns)
 
 /* ---- Row numbers ------------------------------------------------------------------------------------------------- */
 
-/* Whether values of rows `stride` apart begin with 0 or 1 and increase, in whole numbers, about as fast as the rows.
-   Rows without a target are left out, so that some numbers may be absent. */
+/* Returns whether the values of rows `stride` apart are integers that begin with 0 or 1 and increase about as fast as
+   the row numbers. Some numbers may be absent, because rows without a target are left out. */
 static bool counts_rows(const mrc_cell_column *column, const float *cells, int64_t rows, int64_t step, int64_t stride)
 {
     double last = -1, most = 2 * (double)(rows * stride) + 1;
@@ -165,11 +166,11 @@ static bool counts_rows(const mrc_cell_column *column, const float *cells, int64
 
 void mrc_cells_warn_row_numbers(const mrc_cells *cells)
 {
-    enum { LEAST_ROWS = 32 }; /* fewer may be in order by chance */
+    enum { LEAST_ROWS = 32 }; /* fewer rows may be in order by chance */
     bool tallied = cells->tallied > 0;
     int64_t rows = tallied ? cells->some.kept : cells->x.rows, stride = tallied ? cells->some.stride : 1, warned = 0;
     const float *first = tallied ? cells->some.cells : (const float *)cells->x.data;
-    if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is what was meant */
+    if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is meant as a feature */
     for (int64_t j = 0; j < cells->count && warned < MRC_COLUMN_WARNINGS; j++) {
         char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
         const mrc_cell_column *column = &cells->columns[j];

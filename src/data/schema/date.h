@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Days from 0000-03-01 to y-m-d: years that begin in March have their leap day at the end. */
+/* Returns the number of days from 0000-03-01 to y-m-d. Years are counted from March, so that the leap day is the last
+   day of a year. */
 static inline int64_t mrc_day_number(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
@@ -29,7 +30,7 @@ static inline int mrc_days_of_month(int64_t y, int64_t m)
     return days[m - 1] + (m == 2 && mrc_is_leap(y));
 }
 
-/* Exactly `count` digits; where they end, or NULL. */
+/* Reads exactly `count` digits. Returns their end, or NULL. */
 static const char *mrc_take_digits(const char *at, const char *end, int count, int64_t *out)
 {
     *out = 0;
@@ -46,7 +47,7 @@ static const char *mrc_take_sign(const char *at, const char *end, char sign)
     return at && at < end && *at == sign ? at + 1 : 0;
 }
 
-/* 12:30, 12:30:05, 12:30:05.25, as a fraction of a day. */
+/* Reads 12:30, 12:30:05 or 12:30:05.25 as a fraction of a day. Returns its end, or NULL. */
 static const char *mrc_take_time(const char *at, const char *end, double *out)
 {
     int64_t hour, minute, second = 0;
@@ -62,7 +63,8 @@ static const char *mrc_take_time(const char *at, const char *end, double *out)
     return at && hour <= 24 && minute < 60 && second <= 60 ? at : 0;
 }
 
-/* Z, +02:00 or +0200: what the time is ahead, as a fraction of a day. */
+/* Reads Z, +02:00 or +0200, the offset from UTC, as a fraction of a day; 0 if the text ends here. Returns its end, or
+   NULL. */
 static const char *mrc_take_zone(const char *at, const char *end, double *out)
 {
     int64_t hour, minute;
@@ -78,7 +80,8 @@ static const char *mrc_take_zone(const char *at, const char *end, double *out)
     return at;
 }
 
-/* The days of a date that a time and a zone may follow. */
+/* Converts a date, and the optional time and zone from `at` to `end`, to days since 2000-01-01. False if they are not
+   valid. */
 static inline bool mrc_finish_date(const char *at, const char *end, int64_t year, int64_t month, int64_t day,
                                    double *days)
 {
@@ -103,8 +106,8 @@ static inline bool mrc_read_date(const char *text, const char *end, double *days
     return mrc_finish_date(at, end, year, month, day, days);
 }
 
-/* Reads a date in another order, such as "d/m/Y": letters at 0, 2, 4, marks between them; Y has four digits, d and m
-   one or two. */
+/* Reads a date in another order, such as "d/m/Y": letters at 0, 2 and 4, separators between them; Y has four digits, d
+   and m one or two. */
 static inline bool mrc_read_date_in(const char *form, const char *text, const char *end, double *days)
 {
     int64_t year = 0, month = 0, day = 0;

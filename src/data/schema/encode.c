@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Features of cells.
+ * Encodes cells as features.
  *
- *   number, boolean   x (less the column's origin), or what is filled in where it is missing: a number that follows
- *                     from the others of the row (gaps.h), or the mean; and if values were missing in training: 1
- *                     where it is missing
- *   date              days since 2000-01-01, sine and cosine of the part of the year; the same behind them
- *   category          one 0 or 1 for each level; for all other levels; for missing values, likewise
+ *   number, boolean   x minus the column's origin; a missing x becomes an estimate from the other numbers of its row
+ *                     (gaps.h), or the mean; then, if values were missing in training, a flag: 1 if x is missing
+ *   date              days since 2000-01-01 minus the origin, sine and cosine of the time of year; then the same flag
+ *   category          one feature, 0 or 1, for each level; then one for all other levels, and one for missing values,
+ *                     if there were any in training
  *
- * A level that the schema does not know is all 0. Every cell becomes features of its own, so a row's bits depend on
- * that row and the schema. Cost: O(rows features).
+ * A word that the schema does not know is all 0. Each row is encoded on its own, so its features depend, bit for bit,
+ * only on the row and the schema. Cost: O(rows features).
  */
 #include "data/schema/schema.h"
 
@@ -21,14 +21,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows that are encoded together, column by column, while they are in the cache. */
+/* Rows that are encoded together, column by column, while they are in the processor's cache. */
 enum { BLOCK_ROWS = 16 };
 
 typedef struct block {
-    const float *cells; /* of the first row, in the column that comes next */
-    float *features;    /* of the first row */
+    const float *cells; /* cell of the first row in the current column */
+    float *features;    /* features of the first row */
     int64_t rows, cells_stride, features_stride;
-    bool gaps[BLOCK_ROWS]; /* (rows) which have numbers filled in */
+    bool gaps[BLOCK_ROWS]; /* (rows) true if numbers were filled in */
     double filled[BLOCK_ROWS][MRC_GAPS_COLUMNS];
 } block;
 
@@ -108,7 +108,7 @@ void mrc_schema_roles(const mrc_schema *self, mrc_role *roles)
 
 enum { MOST_CHARS = 512 };
 
-/* The name of feature j of a column, cut if it is too long. */
+/* Writes the name of feature j of a column, truncated if it is too long. */
 static void name_feature(const mrc_column *column, int64_t j, char out[MOST_CHARS])
 {
     bool category = column->kind == MRC_KIND_CATEGORY;
@@ -122,7 +122,7 @@ static void name_feature(const mrc_column *column, int64_t j, char out[MOST_CHAR
         snprintf(out, MOST_CHARS, "%s%s", column->name, j == 0 ? "" : j == 1 ? " sine" : " cosine");
     size_t end = strlen(out);
     if (end < MOST_CHARS - 1) return;
-    while (end > 0 && ((unsigned char)out[end - 1] & 0xC0) == 0x80) end--; /* not within a character */
+    while (end > 0 && ((unsigned char)out[end - 1] & 0xC0) == 0x80) end--; /* do not cut inside a UTF-8 character */
     out[end > 0 ? end - 1 : 0] = 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A dataset of columns in memory, such as those of a data frame: the same features as of a file with the same cells. */
+/* Makes a dataset of columns in memory, such as those of a data frame: the same features as from a file with the same
+   cells. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -16,14 +17,14 @@ typedef struct builder {
     mercer_context *context;
     const mercer_table_column *given;
     int64_t count, rows;
-    mrc_schema *schema; /* that was given, or found; NULL: none */
-    bool closed;        /* it was given */
+    mrc_schema *schema; /* schema given or found; NULL if there is none */
+    bool closed;        /* the schema was given by the caller */
     mrc_cells cells;
-    int64_t *places;     /* (cells.count) which of the columns given each is */
-    const char **names;  /* (count) */
+    int64_t *places;     /* (cells.count) indices into `given` */
+    const char **names;  /* (count) names of the given columns */
     const char **wanted; /* (cells.count) names in the schema, or NULL */
     mercer_dataset *dataset;
-    mrc_scope scope; /* what the builder itself takes */
+    mrc_scope scope; /* scratch memory of the builder */
 } builder;
 
 static void close_builder(builder *self)
@@ -40,7 +41,7 @@ static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_place(&self->cells, j, place), what);
 }
 
-/* ---- Which columns --------------------------------------------------------------------------------------------- */
+/* ---- Matching columns ------------------------------------------------------------------------------------------ */
 
 static mercer_status match(builder *self)
 {
@@ -78,7 +79,7 @@ static mercer_status fill_values(builder *self, int64_t j)
     return MERCER_OK;
 }
 
-/* The cell of a word; words that a given schema does not have are what it says of them. */
+/* Finds the cell of a word. A new word becomes a new level, or `beyond` if the levels come from a schema. */
 static mercer_status cell_of(mrc_cell_column *column, const char *word, float *cell)
 {
     int64_t length = (int64_t)strlen(word), number = mrc_levels_find(&column->levels, word, length);
@@ -95,7 +96,7 @@ static void put_word(const builder *self, int64_t j, int64_t i, const char *word
     if (word && column->closed && cell < 0) mrc_note_unknown(column, word, (int64_t)strlen(word));
     if (!word || column->closed || cell < 0) return;
     mrc_level *level = &column->levels.list[(int64_t)cell];
-    if (level->line < 0) level->line = i; /* where it was seen first */
+    if (level->line < 0) level->line = i; /* row of the first occurrence */
 }
 
 static mercer_status check_codes(const builder *self, int64_t j)
@@ -120,7 +121,7 @@ static mercer_status fill_words(builder *self, int64_t j)
     return MERCER_OK;
 }
 
-/* The row of a word that is not what the column holds. */
+/* Fails for a word that does not fit the kind of its column. */
 static mercer_status fail_word(const builder *self, int64_t j, int64_t row, const char *word)
 {
     static const char *const kinds[] = {
@@ -132,7 +133,7 @@ static mercer_status fail_word(const builder *self, int64_t j, int64_t row, cons
                     kinds[self->cells.columns[j].kind]);
 }
 
-/* Words that are numbers, booleans or dates. */
+/* Fills a column of numbers, booleans or dates from words. */
 static mercer_status fill_parsed(builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -161,7 +162,7 @@ static mercer_status fill_parsed(builder *self, int64_t j)
     return MERCER_OK;
 }
 
-/* Numbers where the model has words: by the way they are written. */
+/* Fills a category from numbers: their words are the printed numbers. */
 static mercer_status fill_printed(builder *self, int64_t j)
 {
     const double *values = self->given[self->places[j]].values;
@@ -177,7 +178,7 @@ static mercer_status fill_printed(builder *self, int64_t j)
 
 /* ---- Kinds ----------------------------------------------------------------------------------------------------- */
 
-/* What the caller says that a column is. Text may turn out to be numbers or dates, a category may not. */
+/* Sets the kind that the caller gives a column. Text may turn out to be numbers or dates, a category may not. */
 static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -192,13 +193,13 @@ static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
     if (*kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
         return fail_kind(self, j, "has no values");
     column->kind = *kind;
-    column->fixed = *kind != MRC_KIND_CATEGORY; /* words may be identifiers, or true and false */
+    column->fixed = *kind != MRC_KIND_CATEGORY; /* words may turn out to be identifiers or booleans */
     column->asked = *kind == MRC_KIND_CATEGORY && !text;
     column->wish = *kind;
     return *kind == MRC_KIND_CATEGORY ? check_codes(self, j) : MERCER_OK;
 }
 
-/* What a column is by a schema. */
+/* Sets up a column by its entry in a schema. */
 static mercer_status known_kind(builder *self, int64_t j, const mrc_column *known, mrc_kind given)
 {
     mrc_cell_column *column = &self->cells.columns[j];
@@ -246,7 +247,7 @@ static mercer_status fill(builder *self)
     return MERCER_OK;
 }
 
-/* Cells of a column once more. */
+/* Reads the cells of a column again. */
 static mercer_status fill_again(builder *self, int64_t j)
 {
     mrc_cell_column *column = &self->cells.columns[j];
@@ -255,7 +256,7 @@ static mercer_status fill_again(builder *self, int64_t j)
     return fill_column(self, j);
 }
 
-/* Words that are numbers or dates are read as such. */
+/* Finds columns whose words are numbers or dates, and reads them again as such. */
 static mercer_status parse_words(builder *self)
 {
     bool changed;
@@ -267,7 +268,7 @@ static mercer_status parse_words(builder *self)
     return MERCER_OK;
 }
 
-/* Values that floats would not tell apart are taken once more, from where they are. */
+/* Reads columns again whose values floats cannot distinguish, with an origin subtracted. */
 static mercer_status move(builder *self)
 {
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;

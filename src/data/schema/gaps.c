@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Missing numbers, filled in from the other numbers of their row: see gaps.h. */
+/* Imputation of missing numbers from the other numbers of their row: see gaps.h. */
 #include "data/schema/gaps.h"
 
 #include "core/memory.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Some rows of many --------------------------------------------------------------------------------------- */
+/* ---- Sampling rows ------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context, int64_t index, const float *cells,
                                   int64_t columns)
@@ -33,11 +33,13 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
 
 /* ---- Checking ------------------------------------------------------------------------------------------------ */
 
-/* Tables give pivots above 1e-4 and entries of about 1000, since 0.001 or more is added to a diagonal of ones. */
+/* Real tables give pivots above 1e-4 and entries of about 1000, because rho >= 0.001 is added to a diagonal of ones.
+   The limits reject only schemas that were not made from a table. */
 #define LEAST_PIVOT 1e-9
 #define MOST_ENTRY  1e12
 
-/* Factorizes all of P. The system of a row with gaps is a part of P, so its pivots are positive too. */
+/* Factorizes all of P. The system of a row with missing numbers is a principal submatrix of P, so its pivots are
+   positive too. */
 bool mrc_precision_valid(int64_t count, const double *precision)
 {
     enum { MOST = MRC_GAPS_COLUMNS };
@@ -56,16 +58,16 @@ bool mrc_precision_valid(int64_t count, const double *precision)
     return true;
 }
 
-/* ---- Finding ------------------------------------------------------------------------------------------------- */
+/* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-/* Numbers, and sums over rows. */
+/* Work space of mrc_gaps_find: the columns that take part, and sums over rows. */
 typedef struct finding {
     const mrc_spread_rows *rows;
-    int64_t columns;                  /* cells of a row */
-    int64_t count;                    /* numbers that take part */
-    int64_t places[MRC_GAPS_COLUMNS]; /* (count) */
+    int64_t columns;                  /* number of cells per row */
+    int64_t count;                    /* number of columns that take part */
+    int64_t places[MRC_GAPS_COLUMNS]; /* (count) indices of these columns among the cells */
     double mean[MRC_GAPS_COLUMNS], deviation[MRC_GAPS_COLUMNS];
-    double *products, *pairs, *inverse; /* (count, count) sums of z_i z_j; rows that have both; of R + rho I */
+    double *products, *pairs, *inverse; /* (count, count) sums of z_i z_j; numbers of rows with both; (R + rho I)^-1 */
 } finding;
 
 static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t j, double mean)
@@ -80,7 +82,7 @@ static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t
     return known > 0 ? sqrt(sum / known) : 0;
 }
 
-/* Which columns take part; false if there is nothing to fill in, or nothing to do it from. */
+/* Chooses the columns that take part. Returns false if no number is missing, or if fewer than two columns take part. */
 static bool choose(finding *self, const mrc_column *columns)
 {
     bool gaps = false;
@@ -116,8 +118,8 @@ static void add_products(finding *self)
     }
 }
 
-/* Gauss and Jordan without a choice of pivots, all of which are above 0 if the matrix is positive definite; false if it
-   is not, or nearly. */
+/* Inverts a (k, k) in place by Gauss-Jordan elimination without pivoting, as all pivots of a positive definite matrix
+   are above 0. Returns false if a is not positive definite, or nearly singular. */
 static bool invert(double *a, int64_t k)
 {
     for (int64_t p = 0; p < k; p++) {
@@ -135,7 +137,7 @@ static bool invert(double *a, int64_t k)
     return true;
 }
 
-/* (R + rho I)^-1; false if there is none. */
+/* Computes (R + rho I)^-1; false if the matrix is not positive definite. */
 static bool find_inverse(finding *self, double rho)
 {
     int64_t k = self->count;
@@ -160,7 +162,7 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
     self.pairs = self.products + numbers, self.inverse = self.pairs + numbers;
     add_products(&self);
     double rho = fmax(0.001, (double)k / (double)rows->kept);
-    while (!find_inverse(&self, rho)) rho *= 10; /* definite from rho = k on, at the latest */
+    while (!find_inverse(&self, rho)) rho *= 10; /* positive definite from rho = k on at the latest, as |R_ij| <= 1 */
     MRC_TRY(mrc_alloc(context, memory, k * (k + 1) / 2, sizeof(double), "correlations of columns"));
     double *to = *memory;
     for (int64_t i = 0; i < k; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of a column: open addressing, at most half of the slots filled. */
+/* The distinct words of a column: a hash table with open addressing, at most half full. */
 #include "data/schema/levels.h"
 
 #include "core/memory.h"
@@ -25,7 +25,7 @@ const char *mrc_levels_text(const mrc_levels *self, int64_t number)
     return self->texts + self->list[number].text;
 }
 
-/* The slot of a word, or the empty one where it belongs. There are slots. */
+/* Returns the slot of a word, or the empty slot where it belongs. The slots must have been allocated. */
 static int32_t *find_slot(const mrc_levels *self, const char *text, int64_t length)
 {
     uint64_t mask = (uint64_t)self->slot_count - 1;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers that floats do not tell apart: times in seconds, identifiers, 1,000,000.001. Cells are floats, of 24 bits.
- * What the values of a column have in common is taken away in double before they are rounded, and kept in the schema:
- * then the 24 bits are those of the column's range, which is what kernels see of it once it is standardised.
+ * Origins: numbers that floats cannot distinguish, such as times in seconds, identifiers, 1,000,000.001.
  *
- * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that 7 bits of 24 were
- * lost, at least), or if whole numbers beyond 2^24 were rounded and half of each is common to all. Columns whose values
- * floats hold exactly never do. Those that are still too wide are told about.
+ * Cells are floats, of 24 bits. The origin of a column, the middle of its range, is subtracted in double before values
+ * are rounded, and stored in the schema. The 24 bits then cover the column's range, which is what kernels see after
+ * standardization.
+ *
+ * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that at least 7 of 24 bits
+ * were lost), or if integers beyond 2^24 were rounded and the range is at most half of the largest magnitude. Columns
+ * whose values are exact in float never get one. A warning names columns that are still too wide.
  *
  * Cost: nothing for a column whose first values are far enough apart; else O(rows).
  */
@@ -19,9 +21,9 @@
 #include <string.h>
 
 static const double LEAST_RANGE = 0x1p17, WHOLE_NUMBERS = 0x1p24;
-static const double SMALL = 0x1p-102; /* differences of smaller numbers would be below what floats hold with 24 bits */
+static const double SMALL = 0x1p-102; /* differences of smaller numbers may be subnormal, with fewer than 24 bits */
 
-/* The least and the largest cell; false if there is none. It stops where they are `enough` apart. */
+/* Finds the smallest and the largest cell; false if there is none. Stops as soon as they are `enough` apart. */
 static bool range_of(const mrc_cells *self, int64_t j, double enough, double *low, double *high)
 {
     const mrc_tally *tally = &self->columns[j].tally;
@@ -45,7 +47,8 @@ static bool is_value(const mrc_cell_column *column)
     return column->kind == MRC_KIND_NUMBER || column->kind == MRC_KIND_DATE;
 }
 
-/* Whole numbers, or what is left of them, lie apart. */
+/* Returns whether rounding changed a value that is beyond 2^24 after subtracting the origin, where floats skip
+   integers. */
 static bool is_coarse(const mrc_cell_column *column)
 {
     return column->off > 0 && fabs(column->rounded - column->origin) > WHOLE_NUMBERS;
@@ -68,7 +71,7 @@ bool mrc_cells_move(mrc_cells *self)
     return any;
 }
 
-/* The value itself again, of all rows that have one. */
+/* Removes the origin of a column with one value: all cells that are not missing become the value itself. */
 static void move_back(mrc_cells *self, int64_t j, float value)
 {
     mrc_cell_column *column = &self->columns[j];
@@ -90,6 +93,7 @@ void mrc_cells_settle(mrc_cells *self)
     for (int64_t j = 0; j < self->count; j++) {
         const mrc_cell_column *column = &self->columns[j];
         double low, high;
+        /* 2^-149 is the smallest float: the search stops at the first two cells that differ */
         if (column->origin == 0 || column->closed || !range_of(self, j, 0x1p-149, &low, &high)) continue;
         if (low == high) move_back(self, j, (float)(column->origin + low));
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Short words that were seen lately, as numbers of 64 bits, so that one look finds them without a hash of bytes. */
+/* Cache of recently seen short words, as 64-bit numbers, so that a lookup does not hash byte by byte. */
 #ifndef MRC_DATA_SCHEMA_RECENT_H
 #define MRC_DATA_SCHEMA_RECENT_H
 
@@ -7,16 +7,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* So many bytes behind the first of a word must be readable when it is looked for. */
+/* MRC_RECENT_PLACES is 2^8, for the 8 bits of the hash. MRC_RECENT_BYTES is the length of the longest cached word; that
+   many bytes from the start of a word must be readable in a lookup. */
 enum { MRC_RECENT_PLACES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
 
 typedef struct mrc_recent_word {
-    uint64_t bytes[MRC_RECENT_BYTES / 8]; /* the first lowest, 0 behind the last */
-    int32_t length;                       /* 0: none */
+    uint64_t bytes[MRC_RECENT_BYTES / 8]; /* first byte lowest; 0 after the last byte */
+    int32_t length;                       /* 0: empty entry */
     int32_t number;
 } mrc_recent_word;
 
-/* A word has two places that are neighbours; the one that comes takes the place of the one that was noted before. */
+/* A word has two neighboring places. A new word takes the first, and the previous word there moves to the second. */
 typedef struct mrc_recent {
     mrc_recent_word words[MRC_RECENT_PLACES];
 } mrc_recent;
@@ -28,7 +29,7 @@ static inline uint64_t mrc_recent_place(const uint64_t bytes[MRC_RECENT_BYTES / 
     return mixed * UINT64_C(0xd6e8feb86659fd93) >> 56;
 }
 
-/* The first `length` of eight bytes. */
+/* Keeps the first `length` of eight bytes and clears the others. */
 static inline uint64_t mrc_first_bytes(uint64_t word, int64_t length)
 {
     static const uint64_t masks[] = {
@@ -44,7 +45,7 @@ static inline bool mrc_recent_is(const mrc_recent_word *word, const uint64_t byt
            word->length == (int32_t)length;
 }
 
-/* The number of a word of 17 to MRC_RECENT_BYTES bytes. */
+/* Returns the number of a word of 17 to MRC_RECENT_BYTES bytes, or MRC_RECENT_NONE. */
 static inline int32_t mrc_recent_find_long(const mrc_recent *recent, const char *text, int64_t length)
 {
     uint64_t bytes[MRC_RECENT_BYTES / 8];
@@ -58,7 +59,8 @@ static inline int32_t mrc_recent_find_long(const mrc_recent *recent, const char 
     return mrc_recent_is(word, bytes, length) ? word->number : MRC_RECENT_NONE;
 }
 
-/* The number of a word of at least one byte; MRC_RECENT_NONE: it is not there. MRC_RECENT_BYTES can be read. */
+/* Returns the number of a word of at least one byte, or MRC_RECENT_NONE if it is not cached. MRC_RECENT_BYTES bytes
+   must be readable. */
 static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text, int64_t length)
 {
     if (length > 16) return length > MRC_RECENT_BYTES ? MRC_RECENT_NONE : mrc_recent_find_long(recent, text, length);
@@ -76,7 +78,7 @@ static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text
     return differs == 0 ? word->number : MRC_RECENT_NONE;
 }
 
-/* A word that was not there has been seen: it has this number. Words that are empty or too long are not kept. */
+/* Caches the number of a word that is not cached. Empty and too long words are ignored. */
 static inline void mrc_recent_note(mrc_recent *recent, const char *text, int64_t length, int64_t number)
 {
     mrc_recent_word word = {.length = (int32_t)length, .number = (int32_t)number};

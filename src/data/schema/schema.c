@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the columns of a table are, found from its cells.
+ * Finds the kinds of the columns of a table from its cells.
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
- * category otherwise. Of the levels of a category the 255 most frequent are kept, in the order of their bytes. Left out
- * are columns with one value, with none, and words that differ in nearly every row, each with a warning.
- * words.c has looked at columns of words before, for numbers and dates in other notations.
+ * category otherwise. A category keeps its 255 most frequent levels, in bytewise order. Columns with one value, with
+ * none, or with words that differ in nearly every row are left out with a warning. words.c runs before and finds
+ * numbers and dates in other notations.
  *
- * Everything is found from tallies of the columns, so the cells may come block by block.
+ * Everything is found from per-column tallies, so the cells may come block by block.
  *
- * Cost: O(cells) and a sort of the levels, of which there are at most 65,536 in a column.
+ * Cost: O(cells) and a sort of the levels, of which a column has at most 65,536.
  */
 #include "data/schema/schema.h"
 
@@ -24,26 +24,27 @@
 #include <string.h>
 #include <strings.h>
 
-enum { IDENTIFIER_ROWS = 32 }; /* rows from which on words may be identifiers */
+enum { IDENTIFIER_ROWS = 32 }; /* fewest rows for which words may be identifiers */
 
 const char *const mrc_why_constant = "constant", *const mrc_why_empty = "every value is missing",
                   *const mrc_why_words = "nearly every row has a word of its own", *const mrc_why_asked = "asked for";
 
-/* Cells of words become what their levels do; those beyond all levels become `other`. Without levels they stay. */
+/* Final cells of a column of words: `final` of their levels, or `other` beyond all levels. levels is NULL for columns
+   whose cells stay. */
 typedef struct final_cells {
     const mrc_level *levels;
     float other;
 } final_cells;
 
-/* What is known of the columns while they are looked at. */
+/* State of mrc_schema_find. */
 typedef struct finder {
     mrc_cells *cells;
     mercer_context *context;
     mrc_column *columns; /* (cells->count) */
     final_cells *finals; /* (cells->count) */
-    const char ***lists; /* (cells->count) names of levels that are kept, or NULL */
-    double *precision;   /* of the columns, or NULL */
-    bool held;           /* all cells are there, and become what the schema says */
+    const char ***lists; /* (cells->count) names of kept levels, or NULL */
+    double *precision;   /* memory of the columns' rows of P, or NULL */
+    bool held;           /* x holds all cells, which become those of the schema */
 } finder;
 
 static void leave_out(mrc_column *column, const char *why)
@@ -61,7 +62,7 @@ static inline void add_value(mrc_tally *to, double value)
     to->high = first || value > to->high ? value : to->high;
 }
 
-/* Cells of a column, one row after the other: sums are one chain. */
+/* Adds the cells of a column row by row. The sum is one chain, so it does not depend on the size of blocks. */
 static void tally_values(mrc_tally *to, const float *cells, int64_t rows, int64_t stride)
 {
     double sum = to->sum, low = to->low, high = to->high;
@@ -95,7 +96,7 @@ static void tally_words(mrc_cell_column *column, const float *cells, int64_t row
 
 mercer_status mrc_cells_tally(mrc_cells *self)
 {
-    enum { BLOCK_ROWS = 128 }; /* which stay in the cache from column to column */
+    enum { BLOCK_ROWS = 128 }; /* rows that stay in the cache from column to column */
     static const mrc_tally none = {.low = 1, .high = 0};
     int64_t columns = self->count, rows;
     for (int64_t j = 0; self->tallied == 0 && j < columns; j++) self->columns[j].tally = none;
@@ -174,7 +175,7 @@ static bool all_boolean(const mrc_levels *levels)
     return any;
 }
 
-/* Words that are true or false become values. */
+/* Turns a column whose words are all true or false into values. */
 static void settle_boolean(finder *self, int64_t j)
 {
     const mrc_cell_column *cells = &self->cells->columns[j];
@@ -189,7 +190,7 @@ static void settle_boolean(finder *self, int64_t j)
     settle_values(self, j, &of);
 }
 
-/* Sorting needs the levels beside their numbers. */
+/* A level with its number, for sorting. */
 typedef struct ranked {
     const char *text;
     int64_t number, count;
@@ -207,7 +208,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const ranked *)a)->text, ((const ranked *)b)->text);
 }
 
-/* The first byte of a text that is no UTF-8, or NULL. */
+/* Returns the first byte of a text that is not UTF-8, or NULL. */
 static const unsigned char *bad_byte(const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
@@ -228,7 +229,7 @@ static mercer_status check_encoding(const finder *self, int64_t j, const mrc_lev
                     *bad, self->cells->path ? "file" : "text");
 }
 
-/* The levels that are kept, and the cell that each becomes. */
+/* Chooses the levels that are kept, and sets the final cell of each level. */
 static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
 {
     const mrc_levels *levels = &self->cells->columns[j].levels;
@@ -276,7 +277,7 @@ static mercer_status settle_words(finder *self, int64_t j)
     return MERCER_OK;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------- */
+/* ---- Finding the schema -------------------------------------------------------------------------------------- */
 
 static inline float finish_cell(const final_cells *final, float cell)
 {
@@ -284,7 +285,7 @@ static inline float finish_cell(const final_cells *final, float cell)
     return cell < 0 ? final->other : final->levels[(int64_t)cell].final;
 }
 
-/* Cells become what the schema says; those of columns that were left out go. */
+/* Replaces cells by those of the schema, and removes the columns that are left out. */
 static void finish_cells(finder *self)
 {
     mercer_matrix *x = &self->cells->x;
@@ -326,7 +327,7 @@ static mercer_status check_names(const finder *self)
     return MERCER_OK;
 }
 
-/* The columns that were found and those that were left out, in the order of the table. */
+/* Prints the columns that were found and those that the user excluded, in the order of the table. */
 static mercer_status print_all(const finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_column *all;
@@ -345,7 +346,7 @@ static mercer_status print_all(const finder *self, const mrc_left_out *left_out,
     return mrc_schema_print(self->context, all, total, missing, out);
 }
 
-/* Numbers alone, as they are, none of which is missing. */
+/* Returns whether all columns are plain numbers without missing values, origin or notation. */
 static bool has_no_gaps(const mrc_cells *cells)
 {
     for (int64_t j = 0; j < cells->count; j++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Schemas as JSON:
+ * Reads and writes schemas as JSON:
  *
  *   {"missing": ["NA", ...], "columns": [
  *     {"name": "rooms", "kind": "number", "mean": 5.4, "missing": 12},
@@ -49,20 +49,20 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind)
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-/* False, and nothing is left, if there was no memory. */
+/* Adds a member, which takes over `value`. Returns false, and frees `value`, if there was no memory. */
 static bool put(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
 }
 
-/* Of texts or, if those are NULL, of numbers. NULL if there was no memory. */
+/* Makes a list of texts or, if they are NULL, of numbers. Returns NULL if there was no memory. */
 static json_t *list_of(const char *const *texts, const double *numbers, int64_t count)
 {
     json_t *list = json_array();
     bool fine = list != NULL;
     for (int64_t i = 0; i < count && fine; i++) {
         json_t *value = texts ? json_string(texts[i]) : numbers ? json_real(numbers[i]) : NULL;
-        fine = json_array_append_new(list, value) == 0; /* which NULL fails */
+        fine = json_array_append_new(list, value) == 0; /* fails if value is NULL */
     }
     if (fine) return list;
     json_decref(list);
@@ -134,7 +134,7 @@ static mercer_status wrong(const mrc_schema *self, int64_t column, const char *w
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema: column %lld (from 0) %s", (long long)column, what);
 }
 
-/* Texts of a list into *at, which goes on; false if one is none. */
+/* Writes the texts of a list to *at and advances it; false if `list` is not a list of texts. */
 static bool take_texts(const json_t *list, const char ***at, const char *const **out, int64_t *count)
 {
     *out = *at;
@@ -147,7 +147,7 @@ static bool take_texts(const json_t *list, const char ***at, const char *const *
     return json_is_array(list);
 }
 
-/* The notation of a number or a date, if there is one. */
+/* Reads the notation of a number or a date, if present. */
 static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *notation)
 {
     mrc_column *column = &self->columns[i];
@@ -173,7 +173,7 @@ static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t
     return wrong(self, i, what);
 }
 
-/* Levels are features of their own: a level that repeats, or is the text of a missing value, would never be 1. */
+/* Reads the levels of a category. Each has its own feature: that of a repeated or empty level would never be 1. */
 static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
     mrc_column *column = &self->columns[i];
@@ -222,9 +222,10 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     return MERCER_OK;
 }
 
-/* ---- Gaps -------------------------------------------------------------------------------------------------------- */
+/* ---- Missing numbers --------------------------------------------------------------------------------------------- */
 
-/* Columns with a deviation take part, and have as many numbers as there are of them so far. */
+/* Reads how missing numbers of a column are filled. Columns with a deviation take part; column k of them (from 0) has k
+   + 1 numbers, its row of P up to the diagonal. */
 static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
 {
     mrc_gaps *gaps = &self->gaps;
@@ -251,7 +252,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     return MERCER_OK;
 }
 
-/* Rows as far apart as there are columns, and both triangles. */
+/* Moves the rows of P from a stride of MRC_GAPS_COLUMNS to one of count, and fills the upper triangle. */
 static void pack_gaps(mrc_gaps *gaps)
 {
     int64_t k = gaps->count, most = MRC_GAPS_COLUMNS;
@@ -275,9 +276,9 @@ static mercer_status open_gaps(mrc_schema *self, const json_t *columns)
     return MERCER_OK;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------- */
+/* ---- Schema ------------------------------------------------------------------------------------------------------ */
 
-/* How many texts there are in all lists. */
+/* Counts the texts in all lists. */
 static int64_t count_texts(const json_t *missing, const json_t *columns)
 {
     int64_t count = (int64_t)json_array_size(missing);
@@ -286,7 +287,8 @@ static int64_t count_texts(const json_t *missing, const json_t *columns)
     return count;
 }
 
-/* A table with such a schema was refused when the schema was found; columns that are left out may share a name. */
+/* Checks that the names of used columns are distinct, as schema.c does when it finds a schema. Columns that are left
+   out may share a name. */
 static mercer_status check_names(const mrc_schema *self)
 {
     const char **names, *repeated;
@@ -330,7 +332,8 @@ mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const c
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "a schema"));
     self->context = context;
     self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error); /* no memory looks like bad text */
+    /* Running out of memory looks like bad text, so try twice. */
+    if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!self->root) return mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
     MRC_TRY(read_parts(self));
     *out = self, self = NULL;

@@ -2,11 +2,11 @@
 /*
  * Columns of words whose values are all numbers or dates in one notation (data/table/notation.h).
  *
- * Every level is parsed once. If one reading fits all levels, the column becomes one of numbers or dates, and its cells
- * are read again. If a reading fits nearly all values, the others are more likely mistakes than categories: the column
- * is refused with the first of them. Everything else stays a category.
+ * Every level is parsed once. If one reading fits all levels, the column becomes one of numbers or dates, and its
+ * cells are read again. If a reading fits nearly all values, the others are more likely mistakes than categories, and
+ * the first of them is reported as an error. Every other column stays a category.
  *
- * Text of a data frame that holds whole numbers stays a category, because that is how codes and numbers of months are
+ * Text of a data frame that holds integers stays a category, because that is how codes and numbers of months are
  * marked as categories there; a warning says so, unless leading zeros show that they are codes.
  *
  * Cost: O(levels), and O(rows) for columns in which a reading fits some levels but not all.
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FEW_WORDS = 20, READINGS = 32 }; /* one value in 20 is few; bits of mrc_readings */
+enum { FEW_WORDS = 20, READINGS = 32 }; /* values are mistakes if fewer than 1 in 20; number of bits of mrc_readings */
 
 bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *text, const char *end, double *value)
 {
@@ -34,15 +34,15 @@ bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *tex
     return mrc_read_number(text, end, value) == MRC_NUMBER;
 }
 
-/* What is known of the levels of a column. */
+/* Readings of the levels of a column. */
 typedef struct survey {
     mrc_cells *cells;
     int64_t column;
     const mrc_levels *levels;
-    mrc_readings *of;     /* (levels->count) readings of each; all for a word that means "missing" */
-    mrc_readings allowed; /* readings of the kind that was asked for, or all */
-    mrc_readings common;  /* of all levels */
-    mrc_readings any;     /* of at least one */
+    mrc_readings *of;     /* (levels->count) readings of each level; all readings for a word that means "missing" */
+    mrc_readings allowed; /* readings of the requested kind, or all readings */
+    mrc_readings common;  /* readings that all levels have */
+    mrc_readings any;     /* readings that at least one level has */
 } survey;
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static mercer_status refuse_level(const survey *self, int64_t k, bool date, int6
                     place, text_of(self, k, word), what, (long long)(values - bad), (long long)values, word, option);
 }
 
-/* Refuses a column that does not hold what was asked for. */
+/* Refuses a column whose values are not of the kind that was asked for. */
 static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
 {
     char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS];
@@ -129,7 +129,7 @@ static mercer_status open_survey(survey *self, mrc_scope *scope, const mrc_missi
     return MERCER_OK;
 }
 
-/* How many cells hold each level. */
+/* Counts the cells that hold each level. */
 static void count_cells(const survey *self, int64_t *counts)
 {
     const mrc_cells *cells = self->cells;
@@ -157,7 +157,8 @@ static mrc_readings best_reading(const survey *self, const int64_t *counts, int6
     return best;
 }
 
-/* No reading fits all levels: an error if one fits nearly all cells, or if one was asked for. */
+/* Handles a column with no reading that fits all levels: fails if one fits nearly all cells, or if a kind was asked
+   for. */
 static mercer_status refuse_few(const survey *self)
 {
     const mrc_cell_column *column = &self->cells->columns[self->column];
@@ -176,7 +177,7 @@ static mercer_status refuse_few(const survey *self)
 
 /* ---- Text of data frames ----------------------------------------------------------------------------------------- */
 
-/* Whether plain numbers are all whole; *codes: one has a leading zero. */
+/* Returns whether all plain numbers are integers. *codes: at least one has a leading zero. */
 static bool are_whole(const survey *self, bool *codes)
 {
     *codes = false;
@@ -205,7 +206,8 @@ static bool stays_category(const survey *self)
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
-/* A comma may be a decimal mark or separate thousands; between semicolons it is a decimal mark, as in plain numbers. */
+/* Warns about a comma that may be a decimal mark or separate thousands. Between semicolons it is read as a decimal
+   mark, as in plain numbers. */
 static void warn_comma(const survey *self, const mrc_notation *chosen)
 {
     mrc_notation other;
@@ -245,7 +247,7 @@ static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing 
                 mrc_notation_text(&notation, text));
     column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
     column->notation = notation;
-    column->fixed = true; /* a value that does not fit, beyond the levels that were looked at, is an error */
+    column->fixed = true; /* a value that does not fit, after the levels that were examined, is an error */
     column->asked = false;
     *changed = true;
     return MERCER_OK;

@@ -4,13 +4,13 @@
  *
  *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
  *
- * Sample k of pass e is a function of (seed, e, k), so it does not matter who makes it, when, and in which pieces. Only
- * mixup looks at other samples: those of the same chunk, and chunks begin at multiples of a number of rows that depends
- * on the size of a row alone.
+ * Sample k of pass e is a function of (seed, e, k), so it may be produced by any thread, at any time and in any batch.
+ * Only mixup uses other samples: those of the same chunk. Chunks begin at multiples of a number of rows that depends
+ * only on the size of a row.
  *
- * With a thread that reads ahead, chunk i is made in buffer i mod RING while the caller computes with earlier ones, and
- * next() copies from the chunks into the batch. Without one, next() makes samples right where the batch is; or, if
- * samples are mixed, chunk by chunk in one buffer.
+ * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier ones, and
+ * next() copies from the chunks into the batch. Without one, next() produces samples directly in the batch; or, with
+ * mixup, chunk by chunk in one buffer.
  *
  * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
  * chunks, of CHUNK_LEAST rows.
@@ -29,7 +29,7 @@
 
 enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16, NUMBERS_EACH = 256 };
 
-/* Samples with all that belongs to them. */
+/* Samples with their targets and row numbers. */
 typedef struct chunk {
     mercer_matrix x, y;
     int64_t *rows;
@@ -37,52 +37,52 @@ typedef struct chunk {
 
 typedef struct data_stream {
     mercer_context *context;
-    mercer_dataset data; /* its views are borrowed */
+    mercer_dataset data; /* copy of the struct; its views are borrowed */
     const double *weights;
     const mercer_preprocess *preprocess;
     mrc_augment *augment;
     mrc_order order;
     int64_t samples;
-    bool names_rows; /* batches tell which rows they hold */
+    bool names_rows; /* true: batches report their row numbers */
     mercer_dtype x_dtype, y_dtype;
-    int64_t width; /* columns of preprocessed samples */
+    int64_t width; /* number of columns of preprocessed samples */
 
     int64_t pass, position;
     int64_t chunk_rows;
-    chunk raw[2];      /* before preprocessing, before mixing; without data where not needed */
-    int threads;       /* that make the samples of a chunk */
-    void *row;         /* room for one sample for each of them */
-    int64_t row_bytes; /* between these */
+    chunk raw[2];      /* scratch: samples as fetched, and as mixed; data NULL if not needed */
+    int threads;       /* number of threads that produce the samples of a chunk */
+    void *row;         /* scratch for one sample per thread */
+    int64_t row_bytes; /* bytes between the scratch rows of two threads */
     chunk ring[RING];
-    int64_t made; /* without a thread: the number of the chunk in ring[0], or -1 */
+    int64_t made; /* without a prefetch thread: index of the chunk in ring[0]; -1: none */
     mrc_background *background;
-    bool ahead; /* the thread works on this pass */
+    bool ahead; /* true: the prefetch thread works on this pass */
 
-    double checked; /* when files were looked at */
-    int64_t room;   /* rows the batch has room for */
+    double checked; /* time of the last check of the files, in seconds */
+    int64_t room;   /* capacity of the batch, in rows */
     chunk batch;
     double *batch_weights;
 } data_stream;
 
-/* ---- Making samples ------------------------------------------------------------------------------------------ */
+/* ---- Producing samples --------------------------------------------------------------------------------------- */
 
 static chunk part_of(const chunk *whole, int64_t first, int64_t rows)
 {
     return (chunk){mrc_rows(&whole->x, first, rows), mrc_rows(&whole->y, first, rows), whole->rows + first};
 }
 
-/* The first rows of scratch, or those of `other` where there is none. */
+/* Returns the first other->rows rows of scratch, or `other` if scratch has no data. */
 static mercer_matrix scratch_or(const mercer_matrix *scratch, const mercer_matrix *other)
 {
     return scratch->data ? mrc_rows(scratch, 0, other->rows) : *other;
 }
 
-/* Rows of a chunk that threads share out among themselves: a few pieces for each. */
+/* Rows of a chunk, divided among threads: a few pieces per thread. */
 typedef struct sharing {
     data_stream *self;
     const int64_t *rows;
     mercer_matrix x, y;
-    mrc_augment_block block; /* of all rows */
+    mrc_augment_block block; /* block of all rows */
     const chunk *out;
     int64_t rows_each;
 } sharing;
@@ -102,7 +102,7 @@ static void fetch_some(void *argument, int64_t piece, int worker)
     mrc_dataset_fetch(&job->self->data, job->rows + first, 0, &x, &y, NULL);
 }
 
-/* Samples that are not mixed: each is changed for itself. */
+/* Augments the rows of one piece, unless they were mixed, and preprocesses them. */
 static void change_some(void *argument, int64_t piece, int worker)
 {
     const sharing *job = argument;
@@ -117,7 +117,7 @@ static void change_some(void *argument, int64_t piece, int worker)
     if (block.x.data != out.data) mrc_preprocess_rows(self->preprocess, &out, &block.x);
 }
 
-/* Samples first, first + 1, ... of the pass, as many as `out` has rows, at most chunk_rows. */
+/* Produces samples first, first + 1, ... of the pass in `out`, which has at most chunk_rows rows. */
 static void make_samples(data_stream *self, int64_t first, const chunk *out)
 {
     sharing job = {.self = self,
@@ -150,7 +150,7 @@ static void make_chunk(void *argument, int64_t number)
     make_samples(self, first, &out);
 }
 
-/* The chunk with that number, made now or by the thread, which may go on to those that follow. */
+/* Returns the chunk with that number, produced now or by the prefetch thread, which may continue with later chunks. */
 static const chunk *get_chunk(data_stream *self, int64_t number)
 {
     if (!self->background) {
@@ -161,14 +161,14 @@ static const chunk *get_chunk(data_stream *self, int64_t number)
     if (!self->ahead) mrc_background_reset(self->background, number);
     self->ahead = true;
     int64_t chunks = (self->samples - 1) / self->chunk_rows + 1;
-    mrc_background_permit(self->background, mrc_min(chunks, number + RING)); /* earlier chunks are used up */
+    mrc_background_permit(self->background, mrc_min(chunks, number + RING)); /* chunks before `number` are consumed */
     mrc_background_wait(self->background, number);
     return &self->ring[number % RING];
 }
 
 /* ---- The source ------------------------------------------------------------------------------------------------ */
 
-/* The thread, if there is one, stops working ahead; the stream belongs to the caller alone. */
+/* Stops the prefetch thread, if there is one. Afterwards only the caller uses the stream. */
 static void pause_thread(data_stream *self)
 {
     if (self->ahead) mrc_background_reset(self->background, 0);
@@ -241,7 +241,7 @@ static void copy_samples(const chunk *to, const chunk *from)
     memcpy(to->rows, from->rows, (size_t)from->x.rows * sizeof *from->rows);
 }
 
-/* The next samples, some or all of those that are left, to rows `at` and following of the batch; tells how many. */
+/* Writes some or all of the next `left` samples to the batch, from row `at` on. Returns the number of samples. */
 static int64_t fill(data_stream *self, int64_t at, int64_t left)
 {
     if (!self->background && !mrc_augment_mixes(self->augment)) {
@@ -256,10 +256,10 @@ static int64_t fill(data_stream *self, int64_t at, int64_t left)
     return rows;
 }
 
-/* Files that samples are mapped from stay as they were; looked at now and then, for there may be thousands. */
+/* Checks that mapped files have not changed; only every 20 ms, because there may be thousands of files. */
 static mercer_status check_files(data_stream *self)
 {
-    static const double every = 0.02; /* seconds */
+    static const double every = 0.02; /* interval between checks, in seconds */
     double now = mrc_seconds();
     if (now - self->checked < every && now >= self->checked) return MERCER_OK;
     self->checked = now;
@@ -284,7 +284,7 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
-/* ---- Numbers in place of samples --------------------------------------------------------------------------------- */
+/* ---- Row numbers instead of samples ------------------------------------------------------------------------------ */
 
 mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
 {
@@ -304,7 +304,7 @@ typedef struct numbering {
     int64_t count, rows_each;
 } numbering;
 
-/* With whom sample k is mixed: with one of its chunk. */
+/* Finds the sample of the same chunk that sample k is mixed with. */
 static void find_partner(data_stream *self, int64_t k, const mrc_stream_samples *out)
 {
     int64_t first = k / self->chunk_rows * self->chunk_rows, i = k - out->first;
@@ -331,7 +331,7 @@ int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stre
     int64_t count = mrc_min(most, self->samples - self->position);
     pause_thread(self);
     out->pass = self->pass, out->first = self->position;
-    /* Rows that are read in blocks belong to a window, which one thread opens after the other. */
+    /* With blocks, rows belong to windows, which must be opened one after the other: one thread only. */
     bool alone = self->order.block > 1;
     numbering job = {self, out, count, alone ? mrc_max(1, count) : NUMBERS_EACH};
     mrc_parallel_for(alone ? 1 : self->threads, (count + job.rows_each - 1) / job.rows_each, number_some, &job);
@@ -374,7 +374,7 @@ static void release(void *user)
 }
 MRC_RELEASE(release_stream, data_stream, release)
 
-/* ---- Making one ------------------------------------------------------------------------------------------------ */
+/* ---- Creation -------------------------------------------------------------------------------------------------- */
 
 static mercer_status make_augment(data_stream *self, const mercer_stream_options *options)
 {
@@ -388,7 +388,8 @@ static mercer_status make_augment(data_stream *self, const mercer_stream_options
     return mrc_augment_create(&self->augment, self->context, options->augment, &shape, options->seed);
 }
 
-/* A thread pays where samples cost more than a copy: computed ones, and those that a disk must bring. */
+/* Returns whether to read ahead. By default a thread is used if samples cost more than a copy: those that are computed
+   or changed, and those read from disk. */
 static bool wants_thread(const data_stream *self, mercer_switch prefetch)
 {
     if (prefetch != MERCER_AUTO) return prefetch == MERCER_ON;
@@ -406,7 +407,7 @@ static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
     return MERCER_OK;
 }
 
-/* Scratch for what stands between fetching and the finished chunk. */
+/* Allocates scratch for the steps between fetching and the finished chunk, and the chunks of the ring. */
 static mercer_status make_scratch(data_stream *self)
 {
     const mercer_dataset *data = &self->data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/stream: a dataset as a source of batches: shuffled (order.h), augmented, preprocessed, read ahead by a thread.
+ * data/stream: datasets as sources of batches: shuffled (order.h), augmented, preprocessed, read ahead by a thread.
  *
- * The order is a function of (seed, pass, sizes) and an augmented sample one of (seed, pass, place): nothing depends on
- * the sizes of batches, on threads or on time, and any place of any pass can be found again.
+ * The order is a function of (seed, pass, sizes), and an augmented sample is a function of (seed, pass, position).
+ * Nothing depends on batch sizes, threads or time, and any position of any pass can be reproduced.
  */
 #ifndef MRC_DATA_STREAM_DATASET_STREAM_H
 #define MRC_DATA_STREAM_DATASET_STREAM_H
@@ -12,43 +12,44 @@
 #include "data/prepare/augment.h"
 #include "data/prepare/preprocess.h"
 
-/* Beside what any caller may set. */
+/* The public stream options, with internal ones. */
 typedef struct mrc_data_stream_options {
     mercer_stream_options stream;
-    const double *weights; /* (rows) of the samples; NULL: those of the dataset */
-    int threads;           /* that make samples; 0: one. More where the processors have nothing else to do */
+    const double *weights; /* (rows) sample weights, borrowed; NULL: those of the dataset */
+    int threads;           /* number of threads that produce samples; 0: one. More need otherwise idle processors */
 } mrc_data_stream_options;
 
-/* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels
-   or computed. Arguments have been checked, except the text of the augmentation. */
+/* Creates a source over a dataset. The struct *data is copied; what its views and the options point to is borrowed. The
+   targets are y, labels or computed. The caller has checked the arguments, except the augmentation spec. */
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 
-/* What the batches of a source are made of: rows of a dataset, augmented, then preprocessed. */
+/* How the batches of a source are produced: rows of a dataset, augmented, then preprocessed. */
 typedef struct mrc_stream_contents {
     const mercer_dataset
-        *data; /* NULL: it is a source of another kind, or which rows are mixed is found in order only */
-    const mrc_augment *augment;          /* NULL: rows as they are */
+        *data; /* NULL: not a source over a dataset, or one whose mixing partners are known only in reading order */
+    const mrc_augment *augment;          /* NULL: none */
     const mercer_preprocess *preprocess; /* NULL: none */
-    bool names_rows;                     /* batches have the numbers of their rows */
-    bool again;                          /* a pass has rows more than once, or changed ones */
+    bool names_rows;                     /* true: batches report their row numbers */
+    bool again;                          /* true: a pass repeats rows or changes them */
 } mrc_stream_contents;
 
 mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);
 
-/* For a source that has them: the numbers of the next samples, at most `most`, in place of the samples; tells how many.
-   They are samples first, first + 1, ... of the pass. */
+/* Row numbers of consecutive samples of a pass: first, first + 1, ... The caller provides the arrays. */
 typedef struct mrc_stream_samples {
     int64_t pass, first;
-    int64_t *rows;                    /* (most) of the dataset */
-    int64_t *partners, *partner_rows; /* (most) if they are mixed: with these samples, of these rows, and */
-    double *shares;                   /* with these shares of their own */
+    int64_t *rows;                    /* (most) row numbers in the dataset */
+    int64_t *partners, *partner_rows; /* (most) with mixup: the sample that each is mixed with, and its row */
+    double *shares;                   /* (most) with mixup: weight of the sample itself, at most 1 */
 } mrc_stream_samples;
 
+/* Advances a source over a dataset by up to `most` samples, and writes their row numbers to `out` instead of producing
+   the samples. Returns the number of samples. */
 int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stream_samples *out);
-/* Weights of all its samples, or NULL. */
+/* Returns the weights of all rows of a source over a dataset, or NULL. */
 const double *mrc_data_stream_weights(const mercer_source *source);
-/* The heaviest of them over their mean; 0 without weights, and for sources of another kind. */
+/* Returns the largest weight divided by the mean weight; 0 without weights and for sources of other kinds. */
 double mrc_data_stream_unevenness(const mercer_source *source);
 
 #endif

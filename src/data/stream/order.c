@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of reading.
+ * Reading order.
  *
- * One by one: sample k of pass e is row P(k), P a random permutation of 0 .. n - 1 drawn from (seed, e).
+ * Individually: sample k of pass e is row P(k), P a random permutation of 0 .. n - 1 drawn from (seed, e).
  *
- * In blocks, for files that are read from a disk: the rows, turned by a random offset o, are cut into blocks of B,
+ * In blocks, for files that are read from disk: the rows, rotated by a random offset o, are divided into blocks of B,
  *     block b = rows (o + b B + j) mod n,  j < B;
- * whole blocks come in the order of a random permutation, the remaining rows last. W blocks that follow each other in
- * this order make a window; its rows are permuted among themselves. So a row may come at any time of a pass, reading is
- * in pieces of some 256 KiB, and what must be in memory is a window of about 16 MiB and the next. Both sizes depend on
- * the size of a row alone.
+ * full blocks come in the order of a random permutation, the remaining rows last. W consecutive blocks of this order
+ * form a window, whose rows are permuted among themselves. So a row may come at any time of a pass, the file is read in
+ * pieces of about 256 KiB, and only a window of about 16 MiB and the next one must be in memory. Both sizes depend only
+ * on the size of a row.
  *
  * Samples k >= n repeat the rows: repetition k / n has its own permutations.
  *
- * Cost: one random permutation (eight Philox blocks or a few more) a row.
+ * Cost per row: one element of a random permutation (eight Philox blocks or a few more).
  */
 #include "data/stream/order.h"
 
@@ -23,7 +23,7 @@
 
 enum { BLOCK_BYTES = 256 << 10, WINDOW_BYTES = 16 << 20, LARGE_FILE = 256 << 20 };
 
-/* Keeps the draws for blocks, windows and offsets apart from each other. */
+/* Separate random streams for blocks, windows and offsets. */
 #define SALT_BLOCKS UINT64_C(0x626c6f636b730000)
 #define SALT_WINDOW UINT64_C(0x77696e646f770000)
 #define SALT_OFFSET UINT64_C(0x6f66667365740000)
@@ -34,7 +34,8 @@ static int64_t row_bytes(const mercer_dataset *data)
     return mrc_max(1, data->features * mrc_dtype_size(data->dtype));
 }
 
-/* Random reading is no worse than any other where the samples are in memory, or fit there easily. */
+/* Chooses rows per block: 1 if the samples are in memory or mapped from a small file, where random access costs
+   nothing. */
 static int64_t choose_block(const mercer_dataset *data)
 {
     if (!mrc_dataset_is_mapped(data) || data->rows <= LARGE_FILE / row_bytes(data)) return 1;
@@ -50,18 +51,18 @@ void mrc_order_init(mrc_order *self, const mercer_dataset *data, int64_t block, 
     int64_t most = mrc_max(1, WINDOW_BYTES / row_bytes(data) / self->block);
     most = mrc_min(most, MRC_ORDER_BLOCKS);
     self->windows = (self->blocks - 1) / most + 1;
-    self->window = (self->blocks - 1) / self->windows + 1; /* as even as possible */
+    self->window = (self->blocks - 1) / self->windows + 1; /* windows of nearly equal size */
 }
 
 static mrc_rng rng_of(const mrc_order *self, uint64_t salt, int64_t repetition)
 {
     return (mrc_rng){self->seed ^ salt ^ (uint64_t)repetition * GOLDEN,
-                     (uint64_t)(self->pass + 2)}; /* the pass for samples is number -1 */
+                     (uint64_t)(self->pass + 2)}; /* + 2: pass -1, which solvers use for sampling, must be valid */
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------- */
 
-/* Row where block number `place` in the order of reading begins. */
+/* Returns the first row of the block at position `place` of the reading order. */
 static int64_t block_start(const mrc_order *self, int64_t repetition, int64_t place)
 {
     int64_t n = self->data->rows, whole = n / self->block, block = place;
@@ -70,7 +71,7 @@ static int64_t block_start(const mrc_order *self, int64_t repetition, int64_t pl
     return (offset + block * self->block) % n;
 }
 
-/* Hints for the rows of a block, which may reach beyond the last row to the first ones. */
+/* Gives a hint for the rows of a block, which may wrap around from the last row to the first. */
 static void hint_block(const mrc_order *self, mrc_mapping_hint give, int64_t start)
 {
     int64_t before_end = mrc_min(self->block, self->data->rows - start);
@@ -91,7 +92,7 @@ static void close_window(mrc_order *self)
     self->open = -1;
 }
 
-/* Opens one window and announces the next: its pages can be read ahead meanwhile. */
+/* Opens a window and announces the next one, so that its pages can be read ahead. */
 static void open_window(mrc_order *self, int64_t window)
 {
     bool announced = self->open >= 0 && window == self->open + 1;

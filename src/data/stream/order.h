@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In which order the rows of a dataset are read: a function of (seed, pass), found for any place without a list. */
+/* Reading order of the rows of a dataset: a function of (seed, pass), computed for any position without a list. */
 #ifndef MRC_DATA_STREAM_ORDER_H
 #define MRC_DATA_STREAM_ORDER_H
 
 #include "data/dataset.h"
 
-enum { MRC_ORDER_BLOCKS = 1024 }; /* in a window, at most */
+enum { MRC_ORDER_BLOCKS = 1024 }; /* maximum number of blocks in a window */
 
 typedef struct mrc_order {
     const mercer_dataset *data;
     uint64_t seed;
-    int threads; /* that shuffle rows; 0 or 1: the caller's alone */
+    int threads; /* number of threads that shuffle rows; 0 or 1: only the caller's */
     int64_t pass;
-    int64_t block;   /* rows read together; 1: rows are shuffled one by one */
-    int64_t blocks;  /* in all; the last may be shorter */
-    int64_t window;  /* blocks whose rows are shuffled among themselves */
-    int64_t windows; /* in all */
-    int64_t open;    /* number of the window that is being read, -1: none; counted through repetitions of the rows */
-    int64_t starts[MRC_ORDER_BLOCKS]; /* first rows of its blocks */
+    int64_t block;                    /* rows per block; 1: rows are shuffled individually */
+    int64_t blocks;                   /* number of blocks; the last may be shorter */
+    int64_t window;                   /* blocks per window; rows are shuffled within a window */
+    int64_t windows;                  /* number of windows */
+    int64_t open;                     /* current window, counted across repetitions of the rows; -1: none */
+    int64_t starts[MRC_ORDER_BLOCKS]; /* first row of each block of the current window */
 } mrc_order;
 
-/* block: rows read together, 0: chosen. data is borrowed. */
+/* Initializes an order. block: rows per block; 0: chosen by data size. data is borrowed. */
 void mrc_order_init(mrc_order *order, const mercer_dataset *data, int64_t block, uint64_t seed);
-/* A pass begins; what the last one has in memory is given back. */
+/* Begins a pass and releases the file pages that the previous one holds in memory. */
 void mrc_order_restart(mrc_order *order, int64_t pass);
-/* The rows of samples first, first + 1, ...: at least one and at most `count`, which are read from the same window;
-   tells how many. Samples beyond the number of rows are further passes over them, each with its own order. Tells the
-   system which parts of a mapped file are needed soon, and which no more. Any one thread; never fails, never
-   allocates. */
+/* Writes the rows of samples first, first + 1, ... and returns their number: between 1 and `count`, all from one
+   window. Samples beyond the number of rows are further passes over the rows, each in its own order. Tells the system
+   which parts of a mapped file are needed soon, and which no longer. Any thread may call it, but with block > 1 only
+   one at a time; never fails or allocates. */
 int64_t mrc_order_rows(mrc_order *order, int64_t first, int64_t count, int64_t *rows);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Synthetic samples: the list of kinds, and datasets of them.
  *
- * clusters and teacher, whose least error is known, are in files of their own.
+ * digits, clusters and teacher are in separate files; the least error of the last two is known.
  *
- * spirals: class k of K, place u uniform in [0, 1):  r = sqrt(u),  angle = 2 pi (TURNS r + k / K),
+ * spirals: class k of K, place u uniform in [0, 1):  r = sqrt(u),  angle = 2 pi (1.25 r + k / K),
  *     x = r (cos, sin) + noise N(0, I)    in the plane.
  */
 #include "data/synth/synth.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keeps the draws of samples apart from other uses of the same seed, such as the order they are read in. */
+/* Keeps the draws of samples independent of other uses of the same seed, such as the order of reading. */
 #define SEED_SALT UINT64_C(0x73796e7468657469)
 
 enum { LABEL_CHARS = 12 };
@@ -139,7 +139,7 @@ void mrc_synth_sample(const mrc_synth *self, int64_t index, const mercer_matrix 
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* "0", "1", ...: pointers and texts in one block. */
+/* Names the classes "0", "1", ...; pointers and texts are one allocation. */
 static mercer_status name_classes(mercer_dataset *dataset)
 {
     int64_t classes = dataset->outputs;

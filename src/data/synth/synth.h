@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/synth: computed samples, for tests, benchmarks and demonstrations: digits as images, samples of a teacher model,
- * overlapping clusters, spirals.
+ * data/synth: computed samples, for tests, benchmarks and demonstrations: digits as images, samples of a teacher
+ * model, overlapping clusters, spirals.
  *
- * Sample i of an endless sequence is a function of (spec, seed, i), so any part of it can be computed alone. Each kind
- * is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
+ * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of it can be computed separately.
+ * Each kind is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
  */
 #ifndef MRC_DATA_SYNTH_SYNTH_H
 #define MRC_DATA_SYNTH_SYNTH_H
@@ -12,16 +12,17 @@
 #include "core/numbers/random_normal.h"
 #include "data/dataset.h"
 
-/* A dataset of samples first .. first + rows - 1. */
+/* Makes a dataset of samples first .. first + rows - 1. */
 mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
                                 int64_t rows, uint64_t seed);
 void mrc_synth_free(mercer_context *context, mrc_synth *synth);
-/* Of the law that the samples follow, over the first `rows` of them: the smallest share of wrong classes (clusters), or
-   mean squared error (teacher), that any model can have. MERCER_ERROR_UNSUPPORTED for others. */
+/* Computes the smallest error that any model can have on the distribution of the samples, averaged over the first
+   `rows` samples: share of wrong classes (clusters) or mean squared error (teacher). MERCER_ERROR_UNSUPPORTED for other
+   kinds. */
 mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 
-/* The teacher. Sample i has x = normal numbers 0 .. d - 1 of sequence i of the seed and y = K(x, z) alpha + noise times
-   the numbers after them (from the next multiple of 4). Borrowed from the synth. */
+/* Parameters of the teacher, borrowed from the synth. Sample i has x = normal numbers 0 .. d - 1 of sequence i of the
+   seed and y = K(x, z) alpha + noise times the numbers after them (from the next multiple of 4). */
 typedef struct mrc_teacher {
     mercer_kernel kernel;
     const float *z, *alpha; /* (centers, d), (centers, c) */
@@ -30,11 +31,11 @@ typedef struct mrc_teacher {
     uint64_t seed;
     const mrc_normal_table *normals;
 } mrc_teacher;
-/* False if the samples are of another kind. */
+/* Gets the teacher; false if the samples are of another kind. */
 bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
 
-/* Sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless NULL, the
-   class into *label unless NULL. Any thread; never fails, never allocates. */
+/* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless
+   NULL, the class into *label unless NULL. Any thread; never fails, never allocates. */
 void mrc_synth_sample(const mrc_synth *synth, int64_t index, const mercer_matrix *x, const mercer_matrix *y,
                       int64_t row, int32_t *label);
 

@@ -7,23 +7,23 @@
  *
  * The best classifier is a kernel model with P centers: with q_k(x) = sum of exp(-|x - mu_j|^2 / (2 overlap^2)) over
  * the clusters j of class k, divided by the sum over all clusters, class k has probability (1 - noise) q_k(x) +
- * noise / K, and no classifier errs less often than
+ * noise / K, and the smallest error rate of any classifier is
  *
  *   (1 - noise) E[1 - max_k q_k(x)] + noise (1 - 1/K)
  *
  * Two clusters are mistaken for each other with probability Phi(-|mu_i - mu_j| / (2 overlap)); |mu_i - mu_j| is about
- * sqrt(2 d). A model with fewer than P centers, or fewer samples than it takes to see every cluster, errs more.
+ * sqrt(2 d). A model with fewer than P centers, or with too few samples to see every cluster, has a larger error.
  *
- * Cost: O(d) a sample, whatever P is; O(P d) a sample for its least error.
+ * Cost: O(d) per sample, independent of P; O(P d) per sample for its least error.
  */
 #include "core/memory.h"
 #include "data/synth/synth_kinds.h"
 
 #include <math.h>
 
-enum { NORMALS_FROM = 8 }; /* the numbers before are the draws of cluster and class */
+enum { NORMALS_FROM = 8 }; /* index of the first normal number; the draws before choose cluster and class */
 
-/* Beside those of the samples, whose numbers are >= 0. */
+/* Random sequence of the centers; samples have sequences >= 0. */
 #define RANDOM_CLUSTERS UINT64_MAX
 
 int32_t mrc_synth_cluster(const mrc_synth *self, int64_t index, void *features, const mercer_matrix *y, int64_t row)
@@ -62,7 +62,7 @@ static double square_distance(const float *x, const float *z, int64_t d)
     return sum;
 }
 
-/* Exponents are taken from the nearest cluster: all others are below 1. shares: room for the classes. */
+/* Exponents are relative to the nearest cluster, so that no term exceeds 1 and the sum does not underflow. */
 double mrc_synth_cluster_error(const mrc_synth *self, const float *x, double *shares)
 {
     const mrc_synth_parameters *given = &self->parameters;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Digits drawn as a hand would: each sample is a sequence of strokes.
+ * Digits drawn like handwriting: each sample is a sequence of strokes.
  *
  * Sample i draws, all from (seed, i):
  *   1. a digit, uniformly, and one of the ways to write it;
  *   2. its control points, each moved by a normal jitter, joined by Catmull-Rom curves cut into straight pieces;
  *   3. a linear map: size in both directions, slant, rotation, and a shift:  q = R(phi) S(slant) diag(sx, sy) p + t;
  *   4. the pen: radius r and softness, and the brightness of the ink;
- *   5. now and then a stray stroke that belongs to no digit;
+ *   5. with probability 1/4, a stray stroke that belongs to no digit;
  *   6. pixels:  ink * clamp((r - distance to the nearest piece) / softness + 1/2)  + noise, rounded and clamped to 0 ..
  *               255.
  *
- * Cost: pieces are looked at only from the pixels near them, some 2,000 distances a digit, and 784 normal numbers.
+ * Cost: distances are computed only between a piece and the pixels near it, about 2,000 distances and 784 normal
+ * numbers per digit.
  */
 #include "data/synth/synth_kinds.h"
 
@@ -84,14 +85,15 @@ static const way digits[10] = {
 };
 /* clang-format on */
 
-/* Draws of a sample: words for choices, normal numbers for the shape, and from NOISE on for the pixels. */
+/* Draws of a sample: words 0 .. 15 for choices, normal numbers from SHAPE on for the shape, and from NOISE on for the
+   pixels; each stroke uses JITTER of those of the shape. */
 enum { WORDS = 16, SHAPE = 16, SHAPE_NORMALS = 112, NOISE = 128, JITTER = 24 };
 
 typedef struct point {
     float x, y;
 } point;
 
-/* How one sample is written. */
+/* Shape and pen of one sample. */
 typedef struct hand {
     float xx, xy, yx, yy; /* the linear map */
     point center;
@@ -109,7 +111,8 @@ static hand draw_hand(const uint32_t words[WORDS], const float shape[SHAPE_NORMA
     float slant = 0.16f + 0.18f * shape[2], turn = 0.13f * shape[3];
     if (width < 7) width = 7;
     if (height < 11) height = 11;
-    float cosine = 1 - 0.5f * turn * turn, sine = turn; /* a rotation to second order: the same on every machine */
+    /* A rotation to second order, which needs no libm and is identical on every machine. */
+    float cosine = 1 - 0.5f * turn * turn, sine = turn;
     hand out;
     out.xx = width * cosine, out.yx = width * sine;
     out.xy = -height * (slant * cosine + sine), out.yy = height * (cosine - slant * sine);
@@ -122,7 +125,7 @@ static hand draw_hand(const uint32_t words[WORDS], const float shape[SHAPE_NORMA
 
 /* ---- Drawing --------------------------------------------------------------------------------------------------- */
 
-/* Squared distances from pixels to the nearest piece; columns beyond the image fill up the vectors. */
+/* Squared distances from pixels to the nearest piece; columns after the image pad rows to whole vectors. */
 typedef struct canvas {
     float near[ROWS][STRIDE];
 } canvas;
@@ -164,7 +167,7 @@ static void draw_piece(canvas *self, point a, point b, float reach)
         }
 }
 
-/* The Catmull-Rom curve from b to c at t, given their neighbours a and d. */
+/* Returns the point at t of the Catmull-Rom curve from b to c, given their neighbors a and d. */
 static point on_curve(point a, point b, point c, point d, float t)
 {
     float t2 = t * t, t3 = t2 * t;
@@ -191,7 +194,7 @@ static void place_stroke(const stroke *from, const hand *by, const float *jitter
 {
     for (int i = 0; i < from->count; i++) {
         const signed char *xy = from->xy + 2 * i;
-        if (i > 0 && xy[0] == xy[-2] && xy[1] == xy[-1]) { /* a corner stays one */
+        if (i > 0 && xy[0] == xy[-2] && xy[1] == xy[-1]) { /* a repeated point stays a corner */
             out[i] = out[i - 1];
             continue;
         }
@@ -201,7 +204,7 @@ static void place_stroke(const stroke *from, const hand *by, const float *jitter
     }
 }
 
-/* A short stroke somewhere near the border, in every fourth picture. */
+/* Draws a short stroke near the border, with probability 1/4. */
 static void draw_stray(canvas *self, const uint32_t words[WORDS], const float shape[SHAPE_NORMALS], float reach)
 {
     if (words[5] % 4 != 0) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kinds of synthetic samples, as data/synth/synth.c sees them. */
+/* Interface between synth.c and the kinds of synthetic samples. */
 #ifndef MRC_DATA_SYNTH_SYNTH_KINDS_H
 #define MRC_DATA_SYNTH_SYNTH_KINDS_H
 
@@ -8,12 +8,12 @@
 
 #include "core/spec.h"
 
-/* What a spec may set; each kind reads its own. */
+/* Parameters that a spec may set; each kind uses its own. */
 typedef struct mrc_synth_parameters {
     double noise;
     int32_t classes;            /* spirals, clusters */
-    int32_t d, c, centers;      /* teacher; clusters have no c */
-    double bandwidth;           /* teacher; 0: chosen. The overlap of clusters */
+    int32_t d, c, centers;      /* teacher; clusters use d and centers */
+    double bandwidth;           /* teacher: bandwidth, 0: sqrt(d); clusters: overlap */
     char kernel[MRC_SPEC_WORD]; /* teacher; "": laplace */
 } mrc_synth_parameters;
 
@@ -28,8 +28,8 @@ struct mrc_synth {
 };
 
 /*
- * `prepare` fills in the dataset's sizes and what the samples need. `sample` computes sample number `index`: its
- * features, and either returns its class or writes its values into row `row` of y (NULL: not wanted) and returns 0.
+ * `prepare` sets the dataset's sizes and what the samples need. `sample` computes sample number `index`: it writes the
+ * features, and either returns the class or writes the values into row `row` of y (may be NULL) and returns 0.
  */
 typedef struct mrc_synth_kind {
     mrc_spec_form form;
@@ -45,7 +45,7 @@ mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *synt
 int32_t mrc_synth_teach(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
 mercer_status mrc_synth_prepare_clusters(mercer_dataset *dataset, mrc_synth *synth);
 int32_t mrc_synth_cluster(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
-/* The probability that the best classifier is wrong at x. shares: room for the classes. */
+/* Returns the probability that the best classifier is wrong at x. shares (classes): scratch space. */
 double mrc_synth_cluster_error(const mrc_synth *synth, const float *x, double *shares);
 
 #endif

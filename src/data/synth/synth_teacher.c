@@ -4,11 +4,10 @@
  *
  *   y = K(x, Z*) alpha* + noise N(0, 1),   x ~ N(0, I)
  *
- * x (d); Z* (P, d), of the law of x; alpha* (P, c), independent normal, scaled so that outputs have mean square 1 over
- * x; K with bandwidth sqrt(d) if none is given, of the order of distances between samples. Outputs are regression
- * targets.
+ * x (d); Z* (P, d), distributed as x; alpha* (P, c), independent normal, scaled so that outputs have mean square 1 over
+ * x; K has the bandwidth sqrt(d) by default, of the order of distances between samples. Outputs are regression targets.
  *
- * Cost: O(P d) a sample. Distances are sums of float squares in LANES partial sums, kernel values double.
+ * Cost: O(P d) per sample. Distances are sums of float squares in LANES partial sums, kernel values double.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -20,12 +19,12 @@
 
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
-/* Sequences besides those of the samples, whose numbers are >= 0. */
+/* Random sequences of the teacher; samples have sequences >= 0. */
 #define RANDOM_CENTERS UINT64_MAX
 #define RANDOM_WEIGHTS (UINT64_MAX - 1)
 #define RANDOM_PROBES  (UINT64_MAX - 2)
 
-/* K(x, z) of a distance in another norm. */
+/* Returns K(x, z) for a kernel of a distance in another norm. */
 static double difference_value(const mrc_synth *self, const float *x, const float *z)
 {
     double norm = mrc_kernel_norm(&self->kernel), sum = 0;
@@ -33,7 +32,7 @@ static double difference_value(const mrc_synth *self, const float *x, const floa
     return mrc_kernel_of_distance(&self->kernel, sum);
 }
 
-/* K(x, z) */
+/* Returns K(x, z). */
 static double kernel_value(const mrc_synth *self, const float *x, const float *z)
 {
     if (mrc_kernel_argument(&self->kernel) == MRC_ON_DIFFERENCES) return difference_value(self, x, z);
@@ -59,7 +58,7 @@ static double kernel_value(const mrc_synth *self, const float *x, const float *z
     return mrc_kernel_of_inner(&self->kernel, product, x_square, z_square);
 }
 
-/* Outputs first .. first + count - 1 at x, without noise. */
+/* Computes outputs first .. first + count - 1 at x, without noise. */
 static void teach(const mrc_synth *self, const float *x, int64_t first, int64_t count, double out[OUTPUTS])
 {
     int64_t c = self->parameters.c;
@@ -100,14 +99,14 @@ bool mrc_synth_teacher(const mrc_synth *self, mrc_teacher *out)
     return true;
 }
 
-/* Every parameter the kernel needs: the bandwidth that was given or chosen, 1 for others without a default. */
+/* Sets every parameter of the kernel: the given or chosen bandwidth, and 1 for others without a default. */
 static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
 {
     mrc_synth_parameters *given = &self->parameters;
     const char *name = given->kernel[0] ? given->kernel : "laplace";
     const mrc_kernel_entry *entry = mrc_kernel_named(name);
     if (!entry || strchr(name, ':'))
-        return mrc_kernel_parse(context, &self->kernel, name); /* which says what the names are */
+        return mrc_kernel_parse(context, &self->kernel, name); /* its message lists the names */
     if (!mrc_spec_parameter(&entry->form, "bandwidth") && given->bandwidth > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "synthetic data teacher: kernel %s has no bandwidth", name);
     if (given->bandwidth == 0) given->bandwidth = sqrt((double)given->d);
@@ -121,8 +120,8 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
     return mrc_kernel_check(context, &self->kernel);
 }
 
-/* 1 / sqrt(P E[K(x, z)^2]): with weights of that size, outputs have mean square 1. The mean is over PROBES samples; `x`
-   has room for one. */
+/* Returns 1 / sqrt(P E[K(x, z)^2]): with weights of that size, outputs have mean square 1. The mean is over PROBES
+   samples; x (d) is scratch space. */
 static double weight_size(const mrc_synth *self, float *x)
 {
     const mrc_synth_parameters *given = &self->parameters;

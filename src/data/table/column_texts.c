@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of columns of separated text, record by record, to be written beside predictions: nothing is kept but where the
-   reader stands. */
+/* Columns of delimited text as text, record by record, to be written next to predictions. Only the read position and
+   the current record are in memory. */
 #include "data/table/column_texts.h"
 
 #include "core/memory.h"
@@ -11,25 +11,25 @@
 
 struct mercer_column_texts {
     mercer_context *context;
-    mercer_dataset_options options; /* a copy, whose texts are borrowed while it is opened */
+    mercer_dataset_options options; /* copy; its strings are borrowed and valid only in mrc_column_texts_open */
     mrc_files files;
     mrc_table *tables; /* (files.names.count) */
-    void *names;       /* (count) a list of texts in one block */
+    void *names;       /* (count) column names, a list of texts in one block */
     int64_t count;
-    int64_t *columns;     /* (count) of the table */
-    int64_t file;         /* under work */
-    mrc_csv at;           /* the next record there */
-    const char *released; /* up to where pages of the file were given back */
-    int64_t left;         /* records of that file that are still to come */
-    int64_t rows;         /* of all files, still to come */
-    char *room;           /* (room_bytes) texts of the current record, each with a zero behind it */
+    int64_t *columns;     /* (count) indices of the columns in the table */
+    int64_t file;         /* index of the current file */
+    mrc_csv at;           /* position of the next record in it */
+    const char *released; /* end of the pages of the file already released */
+    int64_t left;         /* records left in the current file */
+    int64_t rows;         /* records left in all files */
+    char *room;           /* (room_bytes) buffer for texts of the current record, each zero-terminated */
     int64_t room_bytes;
-    const char **fields; /* (count) of the current record */
+    const char **fields; /* (count) texts of the current record */
 };
 
 /* ---- Opening --------------------------------------------------------------------------------------------------- */
 
-/* The names in a list with commas between them; spaces around them do not count. */
+/* Splits a comma-separated list of names; spaces around a name are ignored. */
 static mercer_status split_names(mercer_column_texts *self, const char *list)
 {
     char *copy;
@@ -67,7 +67,7 @@ static mercer_status find_columns(mercer_column_texts *self, const mrc_table *le
     return MERCER_OK;
 }
 
-/* Whether the first record of a further file has the names once more. */
+/* Returns whether the first record of a further file repeats the column names. */
 static bool repeats_names(const mrc_table *self, const mrc_table *lead)
 {
     mrc_csv own = self->start, other = lead->start;
@@ -174,7 +174,7 @@ const char *const *mrc_column_texts_names(const mercer_column_texts *self, int64
 
 /* ---- Records --------------------------------------------------------------------------------------------------- */
 
-/* Room for texts of a record that has so many bytes. */
+/* Grows the buffer to at least `bytes` bytes. */
 static mercer_status make_room(mercer_column_texts *self, int64_t bytes)
 {
     if (bytes <= self->room_bytes) return MERCER_OK;

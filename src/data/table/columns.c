@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of columns matched by sorting both lists: tables may have many thousands of columns. */
+/* Matches column names by sorting both lists, because tables may have many thousands of columns. */
 #include "data/table/columns.h"
 
 #include "core/memory.h"
@@ -13,7 +13,7 @@
 
 typedef struct entry {
     const char *name;
-    int64_t index; /* in its list */
+    int64_t index; /* index in its list; -1: already matched */
 } entry;
 
 static int compare_entries(const void *a, const void *b)
@@ -31,7 +31,7 @@ static mercer_status sort_names(mrc_scope *scope, const char *const *names, int6
     return MERCER_OK;
 }
 
-/* The end of the run of equal names that begins at `first`. */
+/* Returns the end of the run of equal names that begins at `first`. */
 static int64_t end_of_run(const entry *list, int64_t count, int64_t first)
 {
     int64_t end = first + 1;
@@ -39,7 +39,7 @@ static int64_t end_of_run(const entry *list, int64_t count, int64_t first)
     return end;
 }
 
-/* A name that is left over and may have been meant: the same but for capitals, or a few letters off. */
+/* Returns an unmatched name that differs only in case or in a few letters, and may have been meant; or NULL. */
 static const char *nearest_left(const char *name, const entry *have, int64_t count)
 {
     const char *best = NULL;
@@ -66,7 +66,7 @@ static mercer_status fail_missing(mercer_context *context, const char *what, con
                     excerpt, mrc_excerpt(other, near, (int64_t)strlen(near)));
 }
 
-/* Marks what was taken by index = -1, for the search of names that are left over. */
+/* Matches two sorted lists. Matched entries get index = -1, so that nearest_left finds only unmatched names. */
 static mercer_status match_sorted(mercer_context *context, const char *what, entry *have, int64_t have_count,
                                   const entry *want, int64_t want_count, int64_t *places)
 {

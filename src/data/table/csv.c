@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CSV and TSV: a first walk over the text counts its records, so that all memory is taken (or refused) before a number
- * is read; a second walk reads them. A table may go on in further files.
+ * CSV and TSV: a first pass over the text counts its records, so that all memory is allocated (or refused) before a
+ * number is read; a second pass reads them. A table may consist of several files.
  *
  * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
- * blocks: by the schema, if there is one, or twice, once to find it. What is held is a block, targets and weights.
+ * blocks: once if the schema is given, else twice, because the first time finds it. Only a block, the targets and the
+ * weights are in memory.
  */
 #include "core/file/spill.h"
 #include "core/matrix.h"
@@ -17,13 +18,13 @@
 typedef struct tables {
     mrc_reading *reading;
     mrc_table *list; /* (reading->count) */
-    mrc_table *lead; /* the first one that holds anything */
+    mrc_table *lead; /* first file that has records */
     mrc_layout layout;
-    int64_t records; /* of all */
-    bool told;       /* about rows that are left out */
+    int64_t records; /* number of records in all files */
+    bool told;       /* true: the warning about rows without a target was given */
 } tables;
 
-/* ---- First walk ---------------------------------------------------------------------------------------------- */
+/* ---- First pass ---------------------------------------------------------------------------------------------- */
 
 static mercer_status open_tables(tables *self)
 {
@@ -46,7 +47,7 @@ static void close_tables(tables *self)
     mrc_free(self->reading->input->context, self->list);
 }
 
-/* What the first file shows holds for all that follow. */
+/* Finds the layout of the first file and applies it to all further files. */
 static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 {
     MRC_TRY(mrc_layout_find(&self->layout, self->lead, wish));
@@ -60,13 +61,13 @@ static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
     return MERCER_OK;
 }
 
-/* ---- Second walk --------------------------------------------------------------------------------------------- */
+/* ---- Second pass --------------------------------------------------------------------------------------------- */
 
-/* What happens to a block of cells; NULL: nothing, all cells stay. */
+/* Consumer of blocks of cells; where a pointer to it is NULL, the cells of all rows stay in memory. */
 typedef struct consumer {
     mercer_status (*take)(struct consumer *self, mrc_cells *cells);
     mrc_column_set *columns;
-    mercer_matrix x; /* (block, features) */
+    mercer_matrix x; /* (block, features) encoded block, owned */
     mrc_spill spill;
 } consumer;
 
@@ -85,7 +86,7 @@ static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *t
     return MERCER_OK;
 }
 
-/* Reads the slice. */
+/* Reads the records of the slice. */
 static mercer_status read_records(const tables *self, mrc_sink *to, consumer *through)
 {
     const mrc_slice *slice = &self->reading->slice;
@@ -110,7 +111,7 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
-/* Several columns are values; one may be a class, which is found out when all are there. */
+/* Allocates the targets. Several columns are values; whether a single one has classes is decided after all are read. */
 static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sink *to)
 {
     mrc_reading *reading = self->reading;
@@ -136,7 +137,7 @@ static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sin
     return MERCER_OK;
 }
 
-/* Bytes for the targets of a row; INT64_MAX if they cannot be counted. */
+/* Returns the bytes of targets per row. */
 static int64_t target_bytes(const tables *self)
 {
     int64_t count = self->layout.targets;
@@ -153,14 +154,14 @@ static mercer_status keep_unused(const mrc_layout *layout, mercer_dataset *datas
     return MERCER_OK;
 }
 
-/* Bytes of `rows` rows of so many floats; INT64_MAX if they cannot be counted. */
+/* Returns the bytes of `rows` rows of `floats` floats; INT64_MAX on overflow. */
 static int64_t bytes_of(int64_t rows, int64_t floats)
 {
     int64_t bytes;
     return mrc_multiply(rows, floats, &bytes) && mrc_multiply(bytes, sizeof(float), &bytes) ? bytes : INT64_MAX;
 }
 
-/* Room for targets and weights, and for cells of `rows` rows. */
+/* Allocates targets, weights and keys for the slice, and cells for `rows` rows. */
 static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
 {
     mrc_reading *reading = self->reading;
@@ -186,7 +187,7 @@ static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *
     return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
 }
 
-/* Rows without a target are told about once. */
+/* Warns once about rows without a target. Fails if every target is missing. */
 static mercer_status tell_left_out(tables *self, const mrc_sink *to)
 {
     const mrc_reading *reading = self->reading;
@@ -201,7 +202,7 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     return MERCER_OK;
 }
 
-/* Whether targets are numbers in another notation, so that they must be read again. */
+/* Returns whether the targets are numbers in another notation, and must be read again. */
 static bool turn_targets(const tables *self, const mrc_sink *to)
 {
     const mercer_dataset_options *options = self->reading->options;
@@ -209,14 +210,15 @@ static bool turn_targets(const tables *self, const mrc_sink *to)
     return to->targets && mrc_targets_find_notation(to->targets, &wish);
 }
 
-/* The rows that were read, if all were kept. */
+/* Sets the number of rows of the cells, unless they went to a consumer block by block. */
 static void end_at(mrc_cells *cells, const mrc_sink *to, const consumer *through)
 {
     if (!through) cells->x.rows = to->rows;
 }
 
-/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words, if words turned
-   out to be numbers or dates in another notation, and if floats would not tell values apart. */
+/* Reads cells and targets. Reads them again if a column that began with numbers or dates turned out to be words, if
+   words turned out to be numbers or dates in another notation, or if float cannot distinguish the values of a
+   column. */
 static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *to, consumer *through)
 {
     mrc_cells *cells = &columns->cells;
@@ -260,7 +262,7 @@ static mercer_status spill_block(consumer *self, mrc_cells *cells)
     return mrc_spill_write(&self->spill, x.data, bytes_of(x.rows, x.cols));
 }
 
-/* The features, now that it is known what they are. */
+/* Reads the table again, now that its schema is known, and writes the features to the temporary file. */
 static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, mercer_dataset *dataset)
 {
     mrc_column_set *columns = through->columns;
@@ -292,7 +294,8 @@ static void close_consumer(consumer *self)
     mrc_free(self->columns->context, self->x.data);
 }
 
-/* Block by block. `known`: the schema is there, or it is known that there is none. The cells have room for a block. */
+/* Reads block by block into a temporary file. `known`: the schema has been found, or the table has none. The cells have
+   the capacity of one block. */
 static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset,
                                   bool known)
 {
@@ -308,7 +311,7 @@ static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sin
     return MERCER_OK;
 }
 
-/* ---- Either ---------------------------------------------------------------------------------------------------- */
+/* ---- In memory or in a temporary file -------------------------------------------------------------------------- */
 
 static int64_t block_rows(const mrc_column_set *columns)
 {
@@ -331,7 +334,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
         spills =
             !known && columns->schema && mrc_budget_spills(budget, bytes_of(to.rows, mrc_column_set_features(columns)));
         known = true;
-        if (spills) columns->cells.x.rows = mrc_min(rows, block_rows(columns)); /* the room is used once more */
+        if (spills) columns->cells.x.rows = mrc_min(rows, block_rows(columns)); /* reuse the buffer for blocks */
     }
     if (spills)
         MRC_TRY(read_spilled(self, columns, &to, dataset, known));
@@ -343,7 +346,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     return mrc_column_set_finish(columns, self->lead, dataset);
 }
 
-/* The first line has a name that the schema or the caller wants. */
+/* Returns whether the first line has a name from the schema or from the options. */
 static bool names_columns(const tables *self, const mrc_column_set *columns)
 {
     const mercer_dataset_options *options = self->reading->options;
@@ -360,8 +363,8 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     bool shown = options->header == MERCER_AUTO &&
                  (mrc_table_shows_header(self->lead, options->target) || names_columns(self, columns));
     mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
-    bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* all of them, none missing */
-    /* With a file of targets of its own, `target` names a column of that. */
+    bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* no missing values */
+    /* If there is a separate file of targets, `target` names a column of that file. */
     mrc_layout_wish wish = {
         .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
         .needed = reading->want_targets,
@@ -390,9 +393,10 @@ static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
     return read_samples(&self, &columns, dataset);
 }
 
-/* ---- Targets alone ------------------------------------------------------------------------------------------- */
+/* ---- Files of targets only ----------------------------------------------------------------------------------- */
 
-/* One record more than there are samples, or one in each file that has any: if it is no number, it is a header. */
+/* Returns whether the first record must be a header: it is text, and there is one record more than samples, or one more
+   in each non-empty file. */
 static bool first_is_extra(const tables *self, int64_t expected)
 {
     int64_t filled = 0;
@@ -410,13 +414,13 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     if (options->header == MERCER_AUTO)
         header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
     mrc_table_set_header(self->lead, header);
-    /* A single column is meant, whatever it is called. */
+    /* A single column is the target, whatever its name. */
     mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
     mrc_sink to = {.missing = &mrc_missing_default};
     int64_t bytes;
     MRC_TRY(follow_lead(self, &wish));
     reading->slice.total = self->records;
-    if (self->records != expected) return MERCER_OK; /* the caller, who knows both files, says so */
+    if (self->records != expected) return MERCER_OK; /* the caller knows both files and reports the error */
     if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(open_targets(self, dataset, &to));
@@ -455,7 +459,7 @@ const mrc_format mrc_format_tsv = {.name = "tsv",
                                    .separator = '\t',
                                    .read_samples = csv_samples,
                                    .read_targets = csv_targets};
-/* One label a line. */
+/* One label per line. */
 const mrc_format mrc_format_text = {.name = "text",
                                     .endings = {".labels"},
                                     .separator = '\n',

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the columns of a table are: targets as they were asked for, features in the order that is wanted. */
+/* Assigns roles to the columns of a table: targets as requested, features in the requested order. */
 #include "core/memory.h"
 #include "data/table/columns.h"
 #include "data/table/csv_table.h"
@@ -10,7 +10,7 @@
 
 void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 {
-    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds); /* orders are part of kinds */
+    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds); /* orders is in the same block as kinds */
     *layout = (mrc_layout){0};
 }
 
@@ -63,7 +63,8 @@ static bool parse_index(const char *text, int64_t *index)
     return fabs(value) < 1e9 && value == floor(value);
 }
 
-/* The column that one name or index means; *out is -1 if none does. `what` it is to be stands in messages. */
+/* Finds the column with a name or an index; *out is -1 if there is none with that name. `what`: its role, for
+   messages. */
 static mercer_status find_column(const mrc_table *table, const char *asked, const char *what, int64_t *out)
 {
     const mrc_input *input = table->input;
@@ -103,10 +104,10 @@ static mercer_status add_target(mrc_layout *self, const mrc_table *table, const 
     return MERCER_OK;
 }
 
-/* What is done with each piece of a list. */
+/* Handler of an item of a comma-separated list. */
 typedef mercer_status (*take_piece)(mrc_layout *self, const mrc_table *table, char *piece);
 
-/* "a,b": one after the other, without the spaces around them. */
+/* Calls `take` for each item of a list such as "a,b", without the spaces around it. */
 static mercer_status for_each_piece(mrc_layout *self, const mrc_table *table, const char *list, take_piece take)
 {
     for (const char *at = list, *comma; at; at = comma ? comma + 1 : NULL) {
@@ -131,7 +132,7 @@ static mercer_status find_targets(mrc_layout *self, const mrc_table *table, cons
     int64_t column;
     if (wish->target) {
         MRC_TRY(find_column(table, wish->target, "target", &column));
-        /* A name with a comma in it was looked for before. */
+        /* A single name that contains a comma takes precedence over a list. */
         if (column < 0 && strchr(wish->target, ',')) return for_each_piece(self, table, wish->target, take_target);
         return add_target(self, table, wish->target, column);
     }
@@ -150,9 +151,9 @@ static mercer_status find_targets(mrc_layout *self, const mrc_table *table, cons
                     (long long)table->columns);
 }
 
-/* ---- What was asked for ---------------------------------------------------------------------------------------- */
+/* ---- Requested roles and kinds --------------------------------------------------------------------------------- */
 
-/* A column that must be there and is no target. */
+/* Finds a column that must exist and must not be a target. */
 static mercer_status find_free(const mrc_layout *self, const mrc_table *table, const char *asked, const char *what,
                                int64_t *out)
 {
@@ -164,7 +165,7 @@ static mercer_status find_free(const mrc_layout *self, const mrc_table *table, c
                     table->input->path, mrc_column_text(table, *out, name), what);
 }
 
-/* Finds a kind, or a kind of dates with an order. */
+/* Finds a column kind by its name; date kinds may include an order. */
 static bool find_kind(const char *name, mrc_kind *kind, mrc_date_order *order)
 {
     *order = strcmp(name, "date-dmy") == 0   ? MRC_ORDER_DMY
@@ -174,7 +175,7 @@ static bool find_kind(const char *name, mrc_kind *kind, mrc_date_order *order)
     return *order != MRC_ORDER_UNKNOWN || mrc_kind_find(name, (int64_t)strlen(name), kind);
 }
 
-/* "zip:category" */
+/* Sets the kind of a column, as in "zip:category". */
 static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *piece)
 {
     char *colon = strrchr(piece, ':');
@@ -193,7 +194,7 @@ static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *p
     return MERCER_OK;
 }
 
-/* Marks a column that stays; the others are left out when all have been seen. */
+/* Marks a column to be used; read_wish drops the others when all are marked. */
 static mercer_status take_only(mrc_layout *self, const mrc_table *table, char *piece)
 {
     int64_t column;
@@ -217,7 +218,7 @@ static mercer_status read_wish(mrc_layout *self, const mrc_table *table, const m
     return MERCER_OK;
 }
 
-/* Whether a column may be a feature. */
+/* Returns whether a column may be a feature: not a target, weight, id or key. */
 static bool is_free(const mrc_layout *self, int64_t column)
 {
     return self->roles[column] == MRC_COLUMN_UNUSED && column != self->weight && column != self->id &&
@@ -226,7 +227,8 @@ static bool is_free(const mrc_layout *self, int64_t column)
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */
 
-/* By name: columns[i] is the column of the i-th name that is no target. */
+/* Matches features by name. names and columns are scratch: the i-th column that may be a feature, its name and
+   index. */
 static mercer_status match_features(mrc_layout *self, const mrc_table *table, const char *const *wanted,
                                     int64_t wanted_count, const char **names, int64_t *columns, int64_t *places)
 {
@@ -254,7 +256,7 @@ static mercer_status find_named(mrc_layout *self, const mrc_table *table, const 
     return match_features(self, table, wanted, wanted_count, names, columns, places);
 }
 
-/* The columns that a schema uses: by their names, or by position among those that are no targets. */
+/* Finds the columns that a schema uses: by name, or by position among those that may be features. */
 static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, const mrc_schema *schema)
 {
     mercer_context *context = table->input->context;

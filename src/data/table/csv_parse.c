@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fields of separated text. */
+/* Fields of delimited text. */
 #include "data/table/csv_parse.h"
 
 #include <string.h>
 
-/* At the end of a field: passes over the separator or the end of the line. False if there is something else. */
+/* Skips the separator or the line end after a field. Returns false if there is something else. */
 static bool finish_field(mrc_csv *csv, mrc_csv_field *out)
 {
     const char *at = csv->at;

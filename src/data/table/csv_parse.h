@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fields of separated text, after RFC 4180: quotes, doubled quotes inside, line ends of both kinds. */
+/* Fields of delimited text, as in RFC 4180: quoted fields, doubled quotes inside them, LF and CRLF line ends. */
 #ifndef MRC_DATA_TABLE_CSV_PARSE_H
 #define MRC_DATA_TABLE_CSV_PARSE_H
 
@@ -9,30 +9,30 @@
 #include <stdint.h>
 
 typedef struct mrc_csv {
-    const char *at, *end; /* what is left */
-    int64_t line;         /* of at, from 1 */
-    char separator;       /* 0: a line is one field, quotes mean nothing */
+    const char *at, *end; /* rest of the text */
+    int64_t line;         /* line number of `at`, from 1 */
+    char separator;       /* between fields; 0: a line is one field and quotes have no meaning */
 } mrc_csv;
 
 typedef struct mrc_csv_field {
-    const char *text; /* without its quotes */
+    const char *text; /* text of the field without its quotes; borrowed */
     int64_t length;
     int64_t line;
     bool quoted;
-    bool escaped; /* has doubled quotes inside */
-    bool last;    /* of its record */
+    bool escaped; /* true: has doubled quotes inside */
+    bool last;    /* true: last field of its record */
 } mrc_csv_field;
 
-/* The next field; there must be something left, or the last field must not have been the last of its record. NULL, or
-   what is wrong at out->line. */
+/* Reads the next field. There must be text left, or the previous field was not the last of its record. Returns NULL, or
+   a description of the error at out->line. */
 const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out);
-/* Passes over an empty line, if that is what comes. */
+/* Skips the next line if it is empty (spaces only). Returns whether it was. */
 bool mrc_csv_skip_blank(mrc_csv *csv);
-/* The field with doubled quotes made single, cut to size - 1, zero-terminated. Returns its length. */
+/* Copies the field with doubled quotes made single, truncated to size - 1, zero-terminated. Returns its length. */
 int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size);
-/* The number in a field. Where fields are separated by semicolons, a comma may be its decimal point. */
+/* Reads the number in a field. Where fields are separated by semicolons, the decimal mark may be a comma. */
 mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value);
-/* The character that separates the fields of the first record: the most frequent of comma, semicolon, tab and bar. */
+/* Returns the separator of the first record: the most frequent of comma, semicolon, tab and vertical bar. */
 char mrc_csv_find_separator(const char *at, const char *end);
 
 #endif

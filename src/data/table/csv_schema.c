@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns of a table: kinds guessed from its first records, settled when all cells are there. */
+/* Columns of a table: kinds are guessed from its first records and settled once all cells are read. */
 #include "data/table/csv_schema.h"
 
 #include "core/matrix.h"
@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHOWN_RECORDS = 256 }; /* that a guess is made from */
+enum { SHOWN_RECORDS = 256 }; /* number of records used for the guess */
 
 /* ---- Options ------------------------------------------------------------------------------------------------- */
 
-/* "-999,unknown": these words as well as the customary ones; "=NA,?": these only. */
+/* Reads words for missing values: "-999,unknown" adds to the default words, "=NA,?" replaces them. */
 static mercer_status read_missing(mrc_column_set *self, const char *text)
 {
     const mrc_missing *before = &mrc_missing_default;
@@ -57,9 +57,9 @@ void mrc_column_set_close(mrc_column_set *self)
     *self = (mrc_column_set){.context = self->context};
 }
 
-/* ---- At first sight ------------------------------------------------------------------------------------------ */
+/* ---- Initial kinds ------------------------------------------------------------------------------------------- */
 
-/* Takes the columns of a given schema, whose levels are all that there are. */
+/* Takes the columns of a schema. Their levels are closed: no further level is added. */
 static mercer_status take_schema(mrc_column_set *self)
 {
     int64_t j = 0;
@@ -81,7 +81,7 @@ static mercer_status take_schema(mrc_column_set *self)
     return MERCER_OK;
 }
 
-/* What a column is with one more cell. */
+/* Returns the kind of a column after one more cell. */
 static mrc_kind widen(const mrc_csv *csv, const mrc_csv_field *field, mrc_kind so_far, bool first)
 {
     double value;
@@ -162,9 +162,10 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
     return any;
 }
 
-/* ---- In the end ---------------------------------------------------------------------------------------------- */
+/* ---- Schema and encoding ------------------------------------------------------------------------------------- */
 
-/* Columns that were asked to be left out, with their places among those that are no targets. */
+/* Finds the schema. It also lists the columns that the user excluded, with their positions among those that are not
+   targets, weight, id or key. */
 static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
 {
     const char *const *names = layout->names;

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the cells of a table to the samples of a dataset: what columns are at first sight, and in the end. */
+/* From the cells of a table to the samples of a dataset: initial and final kinds of columns, schema, encoding. */
 #ifndef MRC_DATA_TABLE_CSV_SCHEMA_H
 #define MRC_DATA_TABLE_CSV_SCHEMA_H
 
 #include "data/table/cells/csv_cells.h"
 
-/* Everything about the columns of one table that is being read. */
+/* State of the columns of a table while it is read. */
 typedef struct mrc_column_set {
     mercer_context *context;
     mrc_cells cells;
-    const char *given;   /* the text of a schema; borrowed, or NULL */
-    mrc_schema *schema;  /* of that text, or found; NULL: none */
-    mrc_missing missing; /* words that were asked for */
+    const char *given;   /* text of the schema in the options, borrowed; NULL: none */
+    mrc_schema *schema;  /* schema read from `given`, or found; owned; NULL: none */
+    mrc_missing missing; /* words for missing values in the options */
     void *missing_memory;
-    const mrc_missing *words; /* those, or the schema's, or the customary ones */
+    const mrc_missing *words; /* words in use: `missing`, those of the schema, or the default ones */
 } mrc_column_set;
 
-/* The schema and the missing words of the options, before the layout is known. */
+/* Reads the schema and the words for missing values from the options, before the layout is known. */
 mercer_status mrc_column_set_open(mrc_column_set *out, mercer_context *context, const mercer_dataset_options *options);
 void mrc_column_set_close(mrc_column_set *columns);
-/* The columns of the cells: what they are by request, by the schema, or by the first records of the table. `strict`:
-   numbers without gaps. */
+/* Sets up the columns of the cells, with kinds from the options, the schema or the first records of the table.
+   `strict`: all are numbers, and a missing value is an error. */
 mercer_status mrc_column_set_prepare(mrc_column_set *columns, const mrc_table *lead, bool strict);
-/* Whether a column must be read again, as words. */
+/* Turns columns that had cells of another kind into categories. Returns whether there were any; then the records must
+   be read again. */
 bool mrc_column_set_turn_odd(mrc_column_set *columns);
-/* The schema of the cells, or of their tallies, unless one is given; the dataset keeps its text. */
+/* Finds the schema of the cells, or of their tallies, unless one is given. The dataset keeps its text. */
 mercer_status mrc_column_set_find(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
-/* Cells are to be read again, by the schema that was found: columns that it leaves out have no cells any more. */
+/* Prepares for reading the cells again by the schema that was found: columns that it drops become unused. */
 mercer_status mrc_column_set_adopt(mrc_column_set *columns, mrc_layout *layout);
-/* How many features the cells of a row become. */
+/* Returns the number of features per row. */
 int64_t mrc_column_set_features(const mrc_column_set *columns);
-/* The dataset's samples, which are cells in its memory, become features. */
+/* Encodes the cells, which are in the dataset's memory, as the features of its samples. */
 mercer_status mrc_column_set_encode(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
-/* Names of features, and warnings about cells that the schema does not expect. */
+/* Sets the names of features; warns about cells that the schema does not expect and about rounding to float. */
 mercer_status mrc_column_set_finish(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of separated text: the first walk over it, the header; further files of the same table. */
+/* Structure of delimited text: the first pass over it, the header, further files of the same table. */
 #include "data/table/csv_table.h"
 
 #include "core/memory.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_CHARS = 64 }; /* of a column when compared with a short name */
+enum { NAME_CHARS = 64 }; /* buffer for a column name that is compared with short names */
 
 static mercer_status fail_line(const mrc_table *self, int64_t line, const char *what)
 {
@@ -19,7 +19,7 @@ static mercer_status fail_line(const mrc_table *self, int64_t line, const char *
                     what);
 }
 
-/* ---- First walk ---------------------------------------------------------------------------------------------- */
+/* ---- First pass ---------------------------------------------------------------------------------------------- */
 
 static mercer_status begin(mrc_table *self, const mrc_input *input, char separator)
 {
@@ -27,13 +27,13 @@ static mercer_status begin(mrc_table *self, const mrc_input *input, char separat
     const char *at = (const char *)input->data, *end = at + input->bytes;
     if (input->bytes >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is UTF-16 text; save it as UTF-8", input->path);
-    if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* the mark of UTF-8 */
+    if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* byte order mark of UTF-8 */
     separator = separator == 0 ? mrc_csv_find_separator(at, end) : separator == '\n' ? 0 : separator;
     self->start = (mrc_csv){.at = at, .end = end, .line = 1, .separator = separator};
     return MERCER_OK;
 }
 
-/* Columns of the first record, which begins where the text does. */
+/* Counts the columns of the first record, which is at the beginning of the text. */
 static mercer_status count_columns(mrc_table *self)
 {
     mrc_csv csv = self->start;
@@ -46,17 +46,17 @@ static mercer_status count_columns(mrc_table *self)
     return MERCER_OK;
 }
 
-/* The walk over a text that looks at it in pieces, each while it is in the cache. */
+/* State of the first pass, which reads the text in pieces, each while it is in the cache. */
 typedef struct walk {
-    const char *at;       /* the next line */
-    const char *released; /* up to where pages were given back */
-    int64_t line;         /* of at */
-    int64_t blank;        /* the first empty line that something follows */
-    int64_t empty;        /* the first empty line; 0: none */
-    bool quoted;          /* there is a quote: lines are no records */
+    const char *at;       /* position of the next line */
+    const char *released; /* end of the pages already released */
+    int64_t line;         /* line number of `at` */
+    int64_t blank;        /* number of the first empty line before a record; 0: none */
+    int64_t empty;        /* number of the first empty line; 0: none */
+    bool quoted;          /* true: there are quotes, so records may span lines */
 } walk;
 
-/* Without quotes a record is a line: counts those that begin before `stop`. */
+/* Counts records that begin before `stop`. Without quotes each line is a record. */
 static void count_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
@@ -74,7 +74,7 @@ static void count_lines(mrc_table *self, walk *state, const char *stop)
     state->at = at;
 }
 
-/* The same where no line is empty, many bytes at a time. */
+/* Fast path of count_lines for pieces without empty lines, many bytes at a time. */
 static void count_plain_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
@@ -170,7 +170,7 @@ void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size)
     memmove(out, out + skipped, (size_t)(length - skipped) + 1);
 }
 
-/* Names that say "this is the target" without being asked. */
+/* Returns whether a name is customary for a target, so that it need not be given. */
 static bool is_customary(const char *name)
 {
     static const char *const names[] = {"target", "label", "class", "y"};
@@ -179,7 +179,7 @@ static bool is_customary(const char *name)
     return false;
 }
 
-/* The name is one of those in `target`, which may be a list. */
+/* Returns whether the name is `target`, or one of a comma-separated list in it. */
 static bool is_asked(const char *name, const char *target)
 {
     size_t length = strlen(name);
@@ -206,7 +206,7 @@ bool mrc_table_shows_header(const mrc_table *self, const char *target)
         mrc_copy_name(&above, name, sizeof name);
         bool text = kind_of(self, &above) == MRC_NUMBER_TEXT;
         any_text = any_text || text;
-        bool named = is_customary(name) && name[1]; /* "y" alone may as well mean yes */
+        bool named = is_customary(name) && name[1]; /* a single "y" may also mean yes */
         if (text && (named || (target && is_asked(name, target)))) return true;
         if (below.last) continue;
         mrc_csv_next(&second, &below);
@@ -281,7 +281,7 @@ bool mrc_table_begins_with_text(const mrc_table *self)
 
 /* ---- Further files --------------------------------------------------------------------------------------------- */
 
-/* The first column in which the first records of two files differ; -1: none. */
+/* Returns the first column in which the first records of two files differ; -1: none. */
 static int64_t first_difference(const mrc_table *a, const mrc_table *b)
 {
     mrc_csv left = a->start, right = b->start;
@@ -305,7 +305,7 @@ static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
                     self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
 }
 
-/* A first record that can only be names: a text stands where the first file has a number. */
+/* Returns whether the first record can only be a header: it has text where the first file has a number. */
 static bool names_features(const mrc_table *self, const mrc_table *lead)
 {
     mrc_csv csv = self->start, other = lead->data;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/table: files of separated text (csv, tsv).
+ * data/table: files of delimited text (csv, tsv).
  *
- * csv_parse.h splits text into fields, number.h reads decimals, this header has the frame of a file: records, columns,
- * their names and roles (csv_layout.c finds the separator and whether there is a header line). csv.c reads samples and
- * targets; columns.h matches columns by name.
+ * csv_parse.h splits text into fields and finds the separator, number.h reads decimals. This header describes a file:
+ * its records and header line (csv_table.c), and the names and roles of its columns (csv_layout.c). csv.c reads samples
+ * and targets; columns.h matches columns by name.
  *
- * A file is read twice: once to count, so that memory is refused before a number is read, and once for the numbers.
+ * A file is read twice: once to count records, so that a table too large for memory is refused before a number is read,
+ * and once for the values.
  */
 #ifndef MRC_DATA_TABLE_CSV_TABLE_H
 #define MRC_DATA_TABLE_CSV_TABLE_H
@@ -15,69 +16,69 @@
 #include "data/schema/schema.h"
 #include "data/table/csv_parse.h"
 
-enum { MRC_COLUMN_CHARS = 80 }; /* of a column in a message */
+enum { MRC_COLUMN_CHARS = 80 }; /* buffer for the description of a column in a message */
 
-/* What a column is: feature number `role` if that is >= 0; target number MRC_COLUMN_TARGET - role if it is at most
-   MRC_COLUMN_TARGET; or not used. */
+/* Role of a column: feature number `role` if role >= 0; target number MRC_COLUMN_TARGET - role if role is at most
+   MRC_COLUMN_TARGET; otherwise unused. */
 enum { MRC_COLUMN_FEATURE = 0, MRC_COLUMN_UNUSED = -1, MRC_COLUMN_TARGET = -2 };
 
-/* Every file of a table has the same. */
+/* Roles and kinds of columns, the same for all files of a table. */
 typedef struct mrc_layout {
-    int64_t *roles; /* (columns) */
+    int64_t *roles; /* (columns) role of each column */
     int64_t columns, features, targets, unused;
-    void *names;             /* (columns) a list of texts in one block; NULL without a header */
-    int64_t weight, id, key; /* columns that are neither features nor targets; -1: none */
-    signed char *kinds;      /* (columns) the mrc_kind that was asked for; -1: none */
-    signed char *orders;     /* (columns) the mrc_date_order that was asked for */
+    void *names;             /* (columns) names, a list of texts in one block; NULL without a header */
+    int64_t weight, id, key; /* index of the weight, id, and group or time column; -1: none */
+    signed char *kinds;      /* (columns) requested mrc_kind; -1: none */
+    signed char *orders;     /* (columns) requested mrc_date_order; in the block of kinds */
 } mrc_layout;
 
 typedef struct mrc_table {
     const mrc_input *input; /* borrowed */
-    mrc_csv start;          /* the first record, header or not */
-    mrc_csv data;           /* the first record of data */
+    mrc_csv start;          /* position of the first record, header or not */
+    mrc_csv data;           /* position of the first data record */
     int64_t columns, records;
     bool header;
-    const mrc_layout *layout; /* NULL until it is known */
+    const mrc_layout *layout; /* borrowed; NULL until it is found */
 } mrc_table;
 
-/* Counts all records of a file, and columns of the first one. A part of several files may have none. */
+/* Counts the records of a file, and the columns of the first one. A file that is one of several may have no records. */
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator);
-/* The first line names the columns: a text stands over a number, or one of the names is that of a target (one of
-   `target`, or a customary one if that is NULL). There is at least one record. */
+/* Returns whether the first line is a header: it has a text above a number, or a text that is one of `target` or a
+   customary target name (target, label or class), or a text and no record follows. There is at least one record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);
-/* The first line has one of these names, which lie `stride` bytes apart; NULL is none. */
+/* Returns whether the first line has one of these names, which are `stride` bytes apart; NULL entries are skipped. */
 bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride);
-/* The first field of the first record is no number. */
+/* Returns whether the first field of the first record is text. */
 bool mrc_table_begins_with_text(const mrc_table *self);
-/* Sets header, data and records, given whether there is a header. */
+/* Sets header and data, and excludes the header from records. */
 void mrc_table_set_header(mrc_table *self, bool header);
 
 typedef struct mrc_layout_wish {
-    const char *target;         /* a name or an index, or several with commas between them; NULL: not said */
-    bool needed;                /* not said: the column that has a customary name */
-    bool alone;                 /* a table of targets alone: not said, all columns; what is not a target is not used */
-    const char *const *columns; /* (column_count) names of the features wanted, in their order; NULL: all others */
+    const char *target;         /* name or index, or a comma-separated list of them; NULL: not given */
+    bool needed;                /* true: without `target`, use the column with a customary target name */
+    bool alone;                 /* true: no features; without `target` all columns are targets */
+    const char *const *columns; /* (column_count) names of the requested features, in order; NULL: all others */
     int64_t column_count;
     const char *kinds, *only, *weight, *id, *key; /* as in mercer_dataset_options */
-    const mrc_schema *schema;                     /* instead: the columns that it uses, in its order */
+    const mrc_schema *schema;                     /* schema whose columns are used, in its order; or NULL */
 } mrc_layout_wish;
 
-/* Finds targets and features. Columns are matched by their names where the table has any. To be released even if it
-   fails. */
+/* Finds targets and features. Columns are matched by name if the table has names. *out must be freed even after a
+   failure. */
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish);
 void mrc_layout_free(mercer_context *context, mrc_layout *layout);
-/* The names of all features, targets or unused columns (MRC_COLUMN_...) in their order, a list in one block; NULL
-   without a header, or if there are none. */
+/* Sets *out to the names of all features, targets or unused columns (kind: MRC_COLUMN_...) in their order, a list in
+   one block for the caller to release; NULL without a header or without such columns. */
 mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context, int64_t kind, void **out);
-/* A further file of a table whose first one is `lead`: the same columns, the same layout; the names once more, or
-   not. */
+/* Checks a further file of the table that begins with `lead`, and gives it the same layout. It must have the same
+   columns; its header may be repeated or absent. */
 mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header);
 
-/* The column of that name; -1: none, -2: several. Without a name: the one that has a customary name of a target. */
+/* Returns the column with this name; -1: none, -2: several. name NULL: the column with a customary target name. */
 int64_t mrc_table_find(const mrc_table *self, const char *name);
-/* The name of a column without spaces around it, cut to size - 1. */
+/* Copies the name of a column without the spaces around it, truncated to size - 1. */
 void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size);
-/* Column `column` as a message names it: 'name', or its number. */
+/* Describes a column for messages: 'name', or its index. Returns out. */
 const char *mrc_column_text(const mrc_table *self, int64_t column, char out[MRC_COLUMN_CHARS]);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAIRS = 4, DATES = 6 }; /* the first ones are pairs that differ in the order of day and month */
+enum { PAIRS = 4, DATES = 6 }; /* the first PAIRS dates are pairs that differ in the order of day and month */
 
 static const char *const dates[DATES] = {"d/m/Y", "m/d/Y", "d-m-Y", "m-d-Y", "d.m.Y", "Y/m/d"};
 
@@ -97,7 +97,7 @@ mrc_readings mrc_readings_of(const char *text, const char *end, char separator)
     mrc_readings found = 0;
     const char *at = text;
     while (at < end && (*at < '0' || *at > '9')) at++;
-    if (at == end) return 0; /* most words: without a digit */
+    if (at == end) return 0; /* fast path: most words have no digit */
     if (is_plain(text, end, separator)) found |= mrc_readings_plain;
     if (mrc_read_date(text, end, &days)) found |= mrc_readings_iso;
     found |= amounts_of(text, end, '.', POINT);
@@ -107,7 +107,7 @@ mrc_readings mrc_readings_of(const char *text, const char *end, char separator)
     return found;
 }
 
-/* The first of `count` readings from `first` on; -1 if none is in the set. */
+/* Returns the first of `count` readings from `first` on that is in the set; -1 if none is. */
 static int first_of(mrc_readings set, int first, int count)
 {
     for (int i = first; i < first + count; i++)
@@ -115,7 +115,8 @@ static int first_of(mrc_readings set, int first, int count)
     return -1;
 }
 
-/* The date among them; -1 if there is none, or if day and month can be exchanged and `order` does not decide. */
+/* Returns the date reading of a set; -1 if there is none, or if day and month can be exchanged and `order` does not
+   decide. */
 static int choose_date(mrc_readings set, mrc_date_order order, bool *ambiguous)
 {
     for (int i = FORMS; i < FORMS + PAIRS; i += 2) {

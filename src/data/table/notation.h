@@ -23,9 +23,9 @@ static inline bool mrc_notation_is_set(const mrc_notation *notation)
 /* Reads a number in a notation. A currency sign may be absent, a percent sign may not. */
 bool mrc_read_amount(const mrc_notation *notation, const char *text, const char *end, double *value);
 
-/* "1,234.5", "$1.234,5", "1,234.5%", "d/m/Y". */
+/* Writes a notation as text: "1,234.5", "$1.234,5", "1,234.5%", "d/m/Y". Returns out. */
 const char *mrc_notation_text(const mrc_notation *notation, char out[MRC_NOTATION_CHARS]);
-/* Finds the notation of such a text; false if there is none. */
+/* Finds the notation that mrc_notation_text writes as `text`. Returns false if there is none. */
 bool mrc_notation_find(const char *text, mrc_notation *out);
 
 /* ---- Which notations a text fits --------------------------------------------------------------------------------- */
@@ -36,16 +36,16 @@ typedef uint32_t mrc_readings;
 extern const mrc_readings mrc_readings_plain, mrc_readings_iso, mrc_readings_numbers, mrc_readings_dates;
 
 /*
- * Returns all readings of a text. `separator` is that of the table's fields, 0 for other data: a comma is no decimal
- * mark where it separates fields, and is one in plain numbers where semicolons do.
+ * Returns all readings of a text. `separator` is that of the table's fields, 0 for other data. A comma is not a decimal
+ * mark where it separates fields; where semicolons do, plain numbers may have a decimal comma.
  */
 mrc_readings mrc_readings_of(const char *text, const char *end, char separator);
 
 typedef enum mrc_date_order { MRC_ORDER_UNKNOWN, MRC_ORDER_DMY, MRC_ORDER_MDY } mrc_date_order;
 
 /*
- * Chooses one of the readings that all values of a column have. Returns false if there is none, and if day and month
- * cannot be told apart (*ambiguous) unless `order` says which comes first. *is_date says what the column is.
+ * Chooses one of the readings that all values of a column have. Returns false if there is none, or if day and month
+ * are ambiguous (*ambiguous) and `order` does not decide which comes first. *is_date: the reading is a date.
  */
 bool mrc_readings_choose(mrc_readings common, char separator, mrc_date_order order, mrc_notation *out, bool *is_date,
                          bool *ambiguous);

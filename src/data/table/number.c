@@ -2,16 +2,16 @@
 /*
  * Decimal to binary, correctly rounded.
  *
- * A text is  d1 d2 ... dk * 10^e.  Three ways, from fast to general:
+ * A text is  d1 d2 ... dk * 10^e.  Three methods, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
- *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; before
- *                                          that a product with 1 / 5^-e, unless its error could decide
- *   otherwise                              the same with integers of as many bits as it takes
+ *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; tried
+ *                                          before that: a product with 1 / 5^-e, unless its error could decide
+ *   otherwise                              the same with integers of any length
  *
- * The last two leave the first 64 bits of the result, whether anything is left behind them, and a power of two;
- * `assemble` rounds that once. Of very long texts the first 800 digits count, and whether a later one is not 0: a
- * double and a point half-way between two have at most 768 digits, so no later digit can decide more than that.
+ * The last two yield the first 64 bits of the result, a sticky bit (whether the rest is not 0), and a power of two;
+ * `assemble` rounds that once. Of very long texts only the first 800 digits are used, and whether a later one is not 0:
+ * a double, or a midpoint between two doubles, has at most 768 digits, so later digits can decide no more than that.
  */
 #include "data/table/number.h"
 
@@ -21,21 +21,21 @@
 #include <string.h>
 #include <strings.h>
 
-/* 800 digits have 2658 bits, 5^1130 fewer; long division needs some on top. */
+/* 32 LIMBS = 3072 bits: 800 digits have 2658, 5^1130 fewer; long division needs a few more. */
 enum { MOST_DIGITS = 800, LIMBS = 96 };
 
 typedef struct decimal {
     uint64_t lead;    /* the first 19 significant digits */
-    int lead_digits;  /* how many of them there are */
+    int lead_digits;  /* number of digits in `lead` */
     int64_t exponent; /* the value is (all significant digits as an integer) * 10^exponent */
-    int64_t digits;   /* significant digits, of which MOST_DIGITS are looked at */
+    int64_t digits;   /* number of significant digits; only the first MOST_DIGITS are used */
     bool negative;
-    const char *begin, *end; /* digits and point of the text */
+    const char *begin, *end; /* part of the text with digits and point */
 } decimal;
 
 /* ---- Rounding ------------------------------------------------------------------------------------------------ */
 
-/* (bits + something below 1 if sticky) * 2^exponent, bits with its highest bit set, to the nearest double. */
+/* Rounds (bits + something below 1 if sticky) * 2^exponent to the nearest double; bits has its highest bit set. */
 static double assemble(uint64_t bits, int64_t exponent, bool sticky)
 {
     int drop = 11; /* bits beyond the 53 of a double */
@@ -56,7 +56,7 @@ static uint64_t normalise(uint64_t bits, int64_t *exponent)
     return bits << shift;
 }
 
-/* 2^(63 + b) / 5^e for e = 1 .. 27 and b bits of 5^e, cut to an integer of 64 bits. */
+/* 2^(63 + b) / 5^e for e = 1 .. 27, truncated to 64 bits, where 5^e has b bits. */
 const uint64_t mrc_shares_of_five[28] = {
     0,
     0xccccccccccccccccu,
@@ -144,7 +144,7 @@ static const uint64_t powers_of_five[28] = {1u,
                                             1490116119384765625u,
                                             7450580596923828125u};
 
-/* The first 64 bits of a wide number that is not 0. */
+/* Rounds (number + something below 1 if sticky) * 2^exponent to the nearest double; number is not 0. */
 static double assemble_wide(wide number, int64_t exponent, bool sticky)
 {
     uint64_t high = (uint64_t)(number >> 64);
@@ -158,9 +158,9 @@ static double assemble_wide(wide number, int64_t exponent, bool sticky)
 }
 
 /*
- * number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table, and its whole
- * part `top`. Both are cut off, so that the true quotient is in [top, top + 2). False if that holds a point half-way
- * between two doubles.
+ * Computes number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table; `top` is
+ * its integer part. r and the product are truncated, so the true quotient is in [top, top + 2). Returns false if that
+ * interval contains a midpoint between two doubles.
  */
 static bool divide_fast(uint64_t number, int e, double *value)
 {
@@ -170,7 +170,8 @@ static bool divide_fast(uint64_t number, int e, double *value)
     uint64_t kept = top >> drop, half = UINT64_C(1) << (drop - 1), rest = top & (2 * half - 1);
     if (rest <= half && rest + 2 > half) return false;
     kept += rest > half;
-    /* kept 2^(drop + 1 - bits - e - zeros), far from the ends of the range; 2^53 carries into the exponent */
+    /* kept * 2^(drop + 1 - bits - e - zeros) is far from overflow and underflow; kept = 2^53 carries into the
+       exponent */
     uint64_t exponent = (uint64_t)(1075 + drop + 1 - bits - e - zeros);
     uint64_t pattern = (exponent << 52) + kept - (UINT64_C(1) << 52);
     memcpy(value, &pattern, sizeof pattern);
@@ -189,10 +190,10 @@ static double convert_wide(uint64_t number, int e)
 }
 #endif
 
-/* ---- Integers of many limbs ---------------------------------------------------------------------------------- */
+/* ---- Integers of any length ---------------------------------------------------------------------------------- */
 
 typedef struct natural {
-    int limbs; /* without leading zeros */
+    int limbs; /* number of limbs, without leading zeros */
     uint32_t limb[LIMBS];
 } natural;
 
@@ -247,7 +248,7 @@ static void subtract(natural *a, const natural *b)
     while (a->limbs && !a->limb[a->limbs - 1]) a->limbs--;
 }
 
-/* The digits of the text as an integer; *sticky: there is more that is not 0. */
+/* Loads up to MOST_DIGITS digits of the text as an integer. Sets *sticky if a later digit is not 0. */
 static void load_digits(natural *out, const decimal *number, bool *sticky)
 {
     int64_t seen = 0;
@@ -261,7 +262,7 @@ static void load_digits(natural *out, const decimal *number, bool *sticky)
     }
 }
 
-/* numerator / denominator * 2^exponent: 64 steps of long division in base 2. */
+/* Computes numerator / denominator * 2^exponent by 64 steps of long division in base 2. Destroys both. */
 static double divide(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
 {
     int shift = bit_length(denominator) - bit_length(numerator);
@@ -294,14 +295,14 @@ static double convert_general(const decimal *number)
     return divide(&numerator, &denominator, e, sticky);
 }
 
-/* ---- Texts --------------------------------------------------------------------------------------------------- */
+/* ---- Parsing ------------------------------------------------------------------------------------------------- */
 
 bool mrc_decimal(uint64_t digits, int64_t e, double *value)
 {
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #ifdef __SIZEOF_INT128__
-    /* Of numbers of 16 digits about half are below 2^53: a branch on that is guessed wrong. */
+    /* About half of the numbers of 16 digits are below 2^53, so a branch on that would be mispredicted. */
     if (digits >= UINT64_C(1000000000000000) && e < 0 && e >= -27 && divide_fast(digits, (int)-e, value)) return true;
 #endif
     if (digits <= UINT64_C(1) << 53 && e >= -22 && e <= 22) {
@@ -330,7 +331,7 @@ static double convert(const decimal *number)
     return convert_general(number);
 }
 
-/* Digits with at most one point among them; where they end, or NULL if there is no digit. */
+/* Scans digits with at most one point. Returns their end, or NULL if there is no digit. */
 static const char *scan_digits(const char *at, const char *end, decimal *out)
 {
     const char *point = NULL;
@@ -356,7 +357,7 @@ static const char *scan_digits(const char *at, const char *end, decimal *out)
     return any ? at : NULL;
 }
 
-/* The exponent behind an e; where it ends, or NULL. */
+/* Scans the exponent after an 'e' and adds it to *exponent. Returns its end, or NULL if it has no digit. */
 static const char *scan_exponent(const char *at, const char *end, int64_t *exponent)
 {
     bool negative = at < end && *at == '-';
@@ -369,7 +370,7 @@ static const char *scan_exponent(const char *at, const char *end, int64_t *expon
     return at > begin ? at : NULL;
 }
 
-/* One of a list of words, separated by spaces. */
+/* Returns whether a text is one of a list of words, separated by spaces; case is ignored. */
 static bool is_word(const char *text, size_t length, const char *words)
 {
     for (const char *at = words; *at;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to the cells of a column. */
+/* Actions: how the cells of a column are processed. */
 #ifndef MRC_DATA_TABLE_CELLS_CSV_ACTIONS_H
 #define MRC_DATA_TABLE_CELLS_CSV_ACTIONS_H
 
@@ -22,11 +22,11 @@ typedef enum mrc_act {
 
 struct mrc_action {
     mrc_act act;
-    int64_t place;           /* column of the cells, or of several targets */
-    mrc_cell_column *column; /* of the cells */
+    int64_t place;           /* index of the column in the cells, or of one of several targets */
+    mrc_cell_column *column; /* column of the cells; NULL if it is not a feature */
 };
 
-enum { MRC_GAP_NUMBER = -1 }; /* a recent word that means: no value */
+enum { MRC_GAP_NUMBER = -1 }; /* number of a recent word that means a missing value */
 
 static inline float mrc_note_gap(mrc_cell_column *column)
 {
@@ -34,8 +34,8 @@ static inline float mrc_note_gap(mrc_cell_column *column)
     return (float)NAN;
 }
 
-/* A field of column `column` goes where its action says: into the row `cells`, or row to->rows of something else.
-   *left_out is set if it is a target, and missing. */
+/* Processes a field of column `column` by its action: stores it in the row `cells`, or as the target, weight or key of
+   row to->rows. Sets *left_out if a target is missing. */
 mercer_status mrc_cell_read(const mrc_table *table, const mrc_csv *csv, const mrc_sink *to, int64_t column,
                             mrc_csv_field *field, float *cells, bool *left_out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a cell, whatever it is: the general way, which also says what is wrong with it. */
+/* Slow path: processes a cell of any kind, and reports what is wrong with it. */
 #include "data/table/cells/csv_actions.h"
 
 #include "core/matrix.h"
@@ -33,7 +33,7 @@ mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
     return mrc_uk_numbers_scalar;
 }
 
-/* Whether none of the words could be a number. */
+/* Returns whether none of the words could be a number. */
 static bool are_no_numbers(const mrc_missing *missing)
 {
     for (int64_t i = 0; i < missing->count; i++)
@@ -95,7 +95,7 @@ static bool is_missing_field(const mrc_sink *to, mrc_csv_field field)
     return mrc_is_missing(to->missing, field.text, field.length);
 }
 
-/* -999, if that is one of the words. */
+/* Returns whether a number, such as -999, is one of the words for missing values. */
 static bool is_missing_number(const mrc_sink *to, double value)
 {
     for (int64_t i = 0; i < to->missing->count && !to->plain; i++) {
@@ -106,7 +106,7 @@ static bool is_missing_number(const mrc_sink *to, double value)
     return false;
 }
 
-/* Whether a cell may hold what the caller asked for, in another notation. */
+/* Returns whether a cell may be of the kind that the caller requested, in another notation. */
 static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, const mrc_csv_field *field)
 {
     mrc_readings wanted = column->wish == MRC_KIND_DATE ? mrc_readings_dates : mrc_readings_numbers;
@@ -114,7 +114,8 @@ static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, cons
            (mrc_readings_of(field->text, field->text + field->length, csv->separator) & wanted);
 }
 
-/* A cell that does not fit what the column is so far: it is a mistake, or the column is to be read again as words. */
+/* Handles a cell that does not fit the kind of its column so far: an error if the kind is fixed, else the column is to
+   be read again as words. */
 static mercer_status note_odd(const mrc_table *self, const mrc_csv *csv, struct mrc_action *action,
                               const mrc_csv_field *field, int64_t column, const char *what)
 {
@@ -164,7 +165,7 @@ static mercer_status read_date(const mrc_table *self, const mrc_csv *csv, const 
     return MERCER_OK;
 }
 
-/* A number or a date in the notation of the column. */
+/* Reads a number or a date in the notation of the column. */
 static mercer_status read_notation(const mrc_table *self, const mrc_csv_field *field, const mrc_sink *to,
                                    int64_t column, float *cell)
 {
@@ -236,7 +237,7 @@ static mercer_status read_target(const mrc_csv *csv, const mrc_sink *to, const m
     return mrc_targets_text(to->targets, text, mrc_csv_copy(field, text, sizeof text), field->line);
 }
 
-/* One of several targets, or a weight. */
+/* Reads one of several targets, or a weight. */
 static mercer_status read_value(const mrc_table *self, const mrc_csv *csv, const mrc_sink *to,
                                 const mrc_csv_field *field, int64_t column, bool *missing, double *out)
 {
@@ -254,7 +255,8 @@ static mercer_status read_value(const mrc_table *self, const mrc_csv *csv, const
                          : "is not a number, as a weight must be");
 }
 
-/* A group by its text, of which 53 bits of a hash stand for it; a time as a number, or days of a date. */
+/* Reads a key: a group as 53 bits of a hash of its text, which a double holds exactly; a time as a number, or a date in
+   days. */
 static mercer_status read_key(const mrc_table *self, const mrc_csv *csv, const mrc_sink *to, const mrc_csv_field *field,
                               int64_t column, double *out)
 {
@@ -269,7 +271,7 @@ static mercer_status read_key(const mrc_table *self, const mrc_csv *csv, const m
     return fail_cell(self, field, column, "is neither a number nor a date, as a time must be");
 }
 
-/* ---- Any of them ----------------------------------------------------------------------------------------------- */
+/* ---- All actions ----------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cell_read(const mrc_table *self, const mrc_csv *csv, const mrc_sink *to, int64_t column,
                             mrc_csv_field *field, float *cells, bool *left_out)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/table/cells: the second walk over a table: cells, targets and weights of its records.
+ * data/table/cells: the second pass over a table, which reads cells, targets and weights.
  *
- * csv_marks.h finds where fields end, plain_number.h reads decimals, csv_records.c walks over records, csv_cells.c says
- * what becomes of a cell.
+ * csv_marks.h finds the ends of fields and plain_number.h reads decimals. csv_records.c reads records, with fast paths
+ * for nearly all cells; csv_cells.c is the slow path for a cell of any kind.
  */
 #ifndef MRC_DATA_TABLE_CELLS_CSV_CELLS_H
 #define MRC_DATA_TABLE_CELLS_CSV_CELLS_H
@@ -14,30 +14,31 @@
 #include "data/table/cells/plain_numbers.h"
 #include "data/table/csv_table.h"
 
-/* Where the parts of a record go. */
+/* Destination of the parts of a record. */
 typedef struct mrc_sink {
-    mrc_cells *cells;           /* x: room for all rows, or for a block of them; NULL if features are not wanted */
-    mercer_matrix y;            /* (rows, targets) f64, if there are several */
-    mrc_targets *targets;       /* if there is one */
-    double *weights;            /* (rows), or NULL */
-    double *keys;               /* (rows), or NULL: */
-    mrc_key_kind key_kind;      /* of what */
-    const mrc_missing *missing; /* words */
-    bool leave_out;             /* records without a target are passed over, and counted */
-    int64_t rows;               /* that were kept */
-    int64_t base;               /* the first of them that the cells hold */
-    int64_t left_out, left_line;
-    const char *released;       /* up to where pages of the file were given back; NULL when another file begins */
-    struct mrc_action *actions; /* (columns) what happens to a cell; owned */
-    mrc_recent *names;          /* targets that are names, by their numbers; owned */
-    int64_t *sides, side_count; /* columns that are no features and not passed over; owned */
+    mrc_cells *cells;            /* x: capacity for all rows, or for a block of them; NULL: features are not read */
+    mercer_matrix y;             /* (rows, targets) f64, for several targets */
+    mrc_targets *targets;        /* for a single target; else NULL */
+    double *weights;             /* (rows) sample weights, or NULL */
+    double *keys;                /* (rows) values of a group or time column, or NULL */
+    mrc_key_kind key_kind;       /* groups or times */
+    const mrc_missing *missing;  /* words for missing values */
+    bool leave_out;              /* true: records without a target are skipped, and counted */
+    int64_t rows;                /* number of rows read, without those left out */
+    int64_t base;                /* index of the first row that the cells have */
+    int64_t left_out, left_line; /* number of records left out; line of the first */
+    const char *released;        /* end of the pages of the file already released; NULL when a file begins */
+    struct mrc_action *actions;  /* (columns) action of each column; memory of the scope */
+    mrc_recent *names;           /* recent class names and their numbers; memory of the scope */
+    int64_t *sides, side_count;  /* columns of targets, weights and keys; memory of the scope */
     mrc_marks marks;
     mrc_take_numbers take_numbers;
-    bool plain; /* no number means that there is no value */
+    bool plain; /* true: no word for missing values has a digit */
 } mrc_sink;
 
+/* Sets up the actions of all columns by their roles. Memory belongs to the scope. */
 mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *layout);
-/* The next `count` records, into rows sink->rows and further. The first walk has been over them. */
+/* Reads the next `count` records into rows sink->rows and following. The first pass has checked them. */
 mercer_status mrc_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count);
 void mrc_records_skip(mrc_csv *csv, int64_t count);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks of a piece of text: how much of it is looked at, and how many records that is. */
+/* Marks of a piece of text: chooses the length of pieces and counts complete records. */
 #include "data/table/cells/csv_marks.h"
 
 #include "core/memory.h"
 
+/* The length of a piece is doubled, up to MOST_BYTES, as long as it has fewer than FEW_RECORDS records. */
 enum { FIRST_BYTES = 1 << 14, MOST_BYTES = 1 << 22, LEAST_ROOM = 1 << 14, FEW_RECORDS = 16 };
 
 mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
@@ -19,7 +20,7 @@ mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
     return MERCER_OK;
 }
 
-/* How many records have as many fields as they should: the last one ends its line, and no other does. */
+/* Returns the number of leading records with `columns` fields: the last field ends the line, and no other does. */
 static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields, int64_t columns)
 {
     int64_t most = mrc_min(lines, fields / columns), i = 0;

@@ -2,13 +2,13 @@
 /*
  * Records of a table.
  *
- * Where a piece of text has no quotes, the ends of its fields are found first (csv_marks.h), and then its cells are
- * read column by column: all of one kind after the other. Records with quotes and those at the end of the file are
- * split by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column has had lately
- * (recent.h); what else a cell may be goes the general way, mrc_cell_read.
+ * In a piece of text without quotes the ends of fields are found first (csv_marks.h), and then cells are read column by
+ * column, so that cells of one kind follow each other. Records with quotes and those at the end of the file are split
+ * by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column had recently
+ * (recent.h); all others take the slow path, mrc_cell_read.
  *
- * The result is as if records were read one after the other: columns do not know of each other, but that a missing
- * target leaves the row out, so targets are read first; and of the cells that are wrong the first one is told about.
+ * The result is the same as if records were read one after the other. Columns are independent, except that a missing
+ * target leaves out the row, so targets are read first. If several cells are invalid, the first one is reported.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -16,7 +16,7 @@
 #include "data/table/cells/plain_number.h"
 #include "data/table/cells/plain_numbers.h"
 
-enum { FEW_BYTES = 48, PIECE_ROWS = 1024 }; /* bytes that fast ways may look at */
+enum { FEW_BYTES = 48, PIECE_ROWS = 1024 }; /* bytes that fast paths may read; maximum rows of a piece */
 
 static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
 {
@@ -36,13 +36,13 @@ static void end_record(mrc_sink *to, bool left_out, int64_t line)
     if (left_out && to->left_out++ == 0) to->left_line = line;
 }
 
-/* ---- Fast ways ----------------------------------------------------------------------------------------------- */
+/* ---- Fast paths ---------------------------------------------------------------------------------------------- */
 
-/* Where a text stands. */
+/* Position of a text. */
 typedef struct place {
-    const char *begin; /* of the file */
+    const char *begin; /* beginning of the file */
     int64_t line;
-    char decimal; /* the other sign that a decimal point may be */
+    char decimal; /* decimal mark in addition to '.' */
 } place;
 
 static place place_of(const mrc_table *self, const mrc_csv *csv)
@@ -76,7 +76,7 @@ static inline bool has_plain_targets(const mrc_sink *to)
     return to->plain && !mrc_notation_is_set(&to->targets->notation);
 }
 
-/* A plain decimal, or the name of a class that was there before. */
+/* Takes a target that is a plain decimal or a recent class name. Returns false if it is anything else. */
 static inline bool take_target(const mrc_sink *to, const char *text, int64_t length, const place *at,
                                mercer_status *status)
 {
@@ -92,8 +92,8 @@ static inline bool take_target(const mrc_sink *to, const char *text, int64_t len
     return true;
 }
 
-/* A cell that is a plain decimal, a word that was there lately, or empty. False, and nothing has happened, if it is
-   anything else. FEW_BYTES can be read. */
+/* Takes a cell that is a plain decimal, a recent word, or empty. Returns false, and changes nothing, if it is anything
+   else. FEW_BYTES bytes must be readable. */
 static bool take_cell(const mrc_sink *to, const struct mrc_action *action, const char *text, int64_t length,
                       const place *at, float *cells, mercer_status *status)
 {
@@ -109,7 +109,7 @@ static bool take_cell(const mrc_sink *to, const struct mrc_action *action, const
 
 /* ---- One record ---------------------------------------------------------------------------------------------- */
 
-/* A record with quotes, or at the end of the file, or one that has not as many fields as it should. */
+/* Reads a record with quotes, at the end of the file, or with a wrong number of fields. */
 static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *to)
 {
     place at = place_of(self, csv);
@@ -119,7 +119,7 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *
     for (int64_t column = 0; column < self->columns; column++) {
         mrc_csv_field field;
         mercer_status status;
-        mrc_csv_next(csv, &field); /* the first walk has seen that it is well-formed */
+        mrc_csv_next(csv, &field); /* cannot fail: the first pass has checked it */
         at.line = field.quoted ? field.line : line;
         bool fast = !field.escaped && csv->end - field.text > FEW_BYTES;
         if (!fast || !take_cell(to, &to->actions[column], field.text, field.length, &at, cells, &status))
@@ -133,19 +133,19 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *
 
 /* ---- Many records ---------------------------------------------------------------------------------------------- */
 
-/* Records whose fields end at known places. */
+/* Consecutive records whose field ends are known. */
 typedef struct piece {
     const mrc_table *table;
     const mrc_csv *csv;
     mrc_sink *to;
     const char *base;
-    const uint32_t *ends; /* (rows, columns) from base; ends[-1] is that of the record before */
+    const uint32_t *ends; /* (rows, columns) ends of fields, from base; ends[-1]: of the previous record */
     int64_t rows, columns;
-    int64_t line, first_row;    /* of the first record: its line, the row that it becomes */
-    int32_t places[PIECE_ROWS]; /* (rows) the row that each becomes, from first_row on */
+    int64_t line, first_row;    /* line of the first record, and its row */
+    int32_t places[PIECE_ROWS]; /* (rows) row that each record becomes, from first_row on */
     place at;
-    mrc_eight_numbers numbers[PIECE_ROWS / 8]; /* of a column */
-    int64_t failed_row, failed_column;         /* the first cell that is wrong; -1: none */
+    mrc_eight_numbers numbers[PIECE_ROWS / 8]; /* converted numbers of one column */
+    int64_t failed_row, failed_column;         /* first invalid cell in text order; -1: none */
 } piece;
 
 static inline const char *field_of(const piece *self, int64_t row, int64_t column, int64_t *length)
@@ -156,7 +156,7 @@ static inline const char *field_of(const piece *self, int64_t row, int64_t colum
     return self->base + begin;
 }
 
-/* The general way of a cell. */
+/* Slow path: reads a cell of any kind. */
 static mercer_status read_general(const piece *self, int64_t row, int64_t column, bool *left_out)
 {
     int64_t length;
@@ -168,8 +168,8 @@ static mercer_status read_general(const piece *self, int64_t row, int64_t column
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, left_out);
 }
 
-/* Remembers the first cell that is wrong, in the order of a text. Columns are read in any order; of a column nothing is
-   read behind it. */
+/* Notes the first invalid cell in text order, because columns are read one after the other. The rest of its column is
+   not read. Returns only errors of memory; read_piece reports the others. */
 static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
 {
     if (status == MERCER_ERROR_MEMORY) return status;
@@ -180,7 +180,8 @@ static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer
     return MERCER_OK;
 }
 
-/* Plain decimals of a column into self->numbers; `of`: what is known of it, or NULL. */
+/* Converts the plain decimals of a column into self->numbers. `of`: column of the cells, for its origin; NULL for
+   targets. */
 static void take_numbers(piece *self, int64_t column, int64_t rows, const mrc_cell_column *of)
 {
     const mrc_fields fields = {.base = self->base,
@@ -193,7 +194,7 @@ static void take_numbers(piece *self, int64_t column, int64_t rows, const mrc_ce
     self->to->take_numbers(&fields, rows, self->numbers);
 }
 
-/* The target of a record, which is a number if it is a plain one. */
+/* Reads the target of a record: a converted plain decimal, a recent class name, or anything else by the slow path. */
 static mercer_status read_target(piece *self, int64_t row, int64_t column, bool *left_out)
 {
     const mrc_eight_numbers *numbers = &self->numbers[row / 8];
@@ -208,7 +209,7 @@ static mercer_status read_target(piece *self, int64_t row, int64_t column, bool 
     return number >= 0 ? mrc_targets_again(to->targets, number) : read_general(self, row, column, left_out);
 }
 
-/* Targets, weights and keys, record by record: whether one is missing says which row the next record becomes. */
+/* Reads targets, weights and keys record by record: a missing target changes the rows of all further records. */
 static mercer_status read_sides(piece *self, const struct mrc_action *actions)
 {
     mrc_sink *to = self->to;
@@ -221,7 +222,7 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
         bool left_out = false;
         self->places[row] = (int32_t)(to->rows - self->first_row);
         for (int64_t k = 0; k < to->side_count; k++) {
-            bool target = actions[sides[k]].act == ACT_TARGET; /* there is one at most */
+            bool target = actions[sides[k]].act == ACT_TARGET; /* at most one column */
             mercer_status status =
                 target ? read_target(self, row, sides[k], &left_out) : read_general(self, row, sides[k], &left_out);
             if (status) return note_wrong(self, row, sides[k], status);
@@ -231,7 +232,7 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
     return MERCER_OK;
 }
 
-/* A cell that the loops below leave over. False: nothing more is read of the column. */
+/* Reads a cell that the fast loops below leave out. Returns false if the rest of the column is not to be read. */
 static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *status)
 {
     bool left_out = false;
@@ -241,7 +242,7 @@ static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *s
     return false;
 }
 
-/* Cells of a column: that of the row places[i] is cells[i stride]. */
+/* Cells of a column: that of record i is first[places[i] * stride]. */
 typedef struct column_cells {
     float *first;
     int64_t stride;
@@ -254,7 +255,7 @@ static column_cells cells_of_column(const piece *self, int64_t cell)
     return (column_cells){(float *)mrc_row(x, row) + cell, (float *)mrc_row(x, 1) - (float *)mrc_row(x, 0)};
 }
 
-/* Eight numbers of a column, or fewer, one after the other. False: nothing more is read of it. */
+/* Stores up to eight numbers of a column one by one. Returns false if the rest of the column is not to be read. */
 static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, column_cells cells, mercer_status *status)
 {
     mrc_cell_column *column = self->to->actions[index].column;
@@ -336,15 +337,15 @@ static mercer_status read_piece(piece *self)
     }
     if (self->failed_row < 0) return MERCER_OK;
     bool left_out = false;
-    return read_general(self, self->failed_row, self->failed_column, &left_out); /* its message, once more */
+    return read_general(self, self->failed_row, self->failed_column, &left_out); /* sets its message again */
 }
 
-/* Records from csv->at on, as far as they are plain; how many that is. */
+/* Reads records from csv->at on, as far as their field ends are known. *done: number of records read. */
 static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t most, int64_t *done)
 {
     int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));
     const uint32_t *ends = to->marks.ends;
-    if (records > 8 && records < most) records -= records % 8; /* what is left over comes with the next ones */
+    if (records > 8 && records < most) records -= records % 8; /* the rest is part of the next piece */
     piece part = {.table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = place_of(self, csv)};
     for (*done = 0; *done < records; *done += part.rows) {
         part.rows = mrc_min(records - *done, PIECE_ROWS);

@@ -2,8 +2,8 @@
 /*
  * Plain decimals such as -12.5, eight bytes at a time.
  *
- * A word of eight bytes holds the first byte of a text in its lowest bits. Digits are moved to its upper end, zeros put
- * in front of them, and all eight joined by three products. So hardly a branch depends on how long a number is.
+ * A word of eight bytes has the first byte of a text in its lowest bits. Digits are shifted to its upper end, preceded
+ * by digits 0, and all eight are joined by three products. So hardly any branch depends on the length of a number.
  */
 #ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
 #define MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-/* So many bytes before a number of more than eight, and behind the first byte of every one, must be readable. */
+/* Bytes that must be readable before a number of more than eight bytes, and from the first byte of any number on. */
 enum { MRC_PLAIN_BEFORE = 24, MRC_PLAIN_BEHIND = 32 };
 
-static const uint64_t mrc_all_ones = 0x0101010101010101u, mrc_all_zeros = 0x3030303030303030u; /* 1; the digit 0 */
+static const uint64_t mrc_all_ones = 0x0101010101010101u, mrc_all_zeros = 0x3030303030303030u; /* bytes 1; bytes '0' */
 
 static inline uint64_t mrc_load_word(const char *at)
 {
@@ -29,7 +29,8 @@ static inline uint64_t mrc_load_word(const char *at)
     return word;
 }
 
-/* The highest bit of the first byte that is `c`, and perhaps of later ones. */
+/* Returns a word with the highest bit of the first byte that is `c` set, and perhaps of later bytes; 0: no such
+   byte. */
 static inline uint64_t mrc_find_byte(uint64_t word, char c)
 {
     uint64_t off = word ^ (mrc_all_ones * (unsigned char)c);
@@ -42,7 +43,7 @@ static inline bool mrc_all_digits(uint64_t word)
     return ((word & high) | ((word + mrc_all_ones * 6) & high) >> 4) == mrc_all_ones * 0x33;
 }
 
-/* Eight decimal digits as a number: pairs, fours, all. */
+/* Joins eight decimal digits to a number: pairs, fours, all. */
 static inline uint64_t mrc_join_digits(uint64_t digits)
 {
     digits = (digits & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
@@ -50,7 +51,7 @@ static inline uint64_t mrc_join_digits(uint64_t digits)
     return (digits & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
 }
 
-/* The first `count` of eight bytes, behind zeros; the last `count`, likewise. */
+/* Return the first, or the last, `count` of eight bytes, preceded by digits 0. */
 static inline uint64_t mrc_first_digits(uint64_t word, int64_t count)
 {
     return word << 4 * (8 - count) << 4 * (8 - count) | mrc_all_zeros >> 4 * count >> 4 * count;
@@ -62,14 +63,15 @@ static inline uint64_t mrc_last_digits(uint64_t word, int64_t count)
     return (word & ~front) | (mrc_all_zeros & front);
 }
 
-/* Where the first point is, in bits; 64: nowhere. */
+/* Returns the bit offset of the first decimal point; 64: none. */
 static inline int mrc_point_place(uint64_t word, char decimal)
 {
     uint64_t points = mrc_find_byte(word, '.') | mrc_find_byte(word, decimal);
     return points ? __builtin_ctzll(points) - 7 : 64;
 }
 
-/* 1 to 8 bytes, the sign left out: their digits as a number, and how many stand behind the point. */
+/* Reads 1 to 8 bytes without a sign: their digits as a number, and the number of digits after the point. Returns false
+   if they are not a plain decimal. */
 static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
                                                                    uint64_t *digits, int64_t *fraction)
 {
@@ -79,7 +81,7 @@ static inline __attribute__((always_inline)) bool mrc_short_digits(const char *t
         int place = mrc_point_place(word, decimal);
         if (place == 64 || count == 1) return false;
         uint64_t before = (UINT64_C(1) << place) - 1;
-        word = (word & ~(before << 8 | 0xff)) | (word & before) << 8 | '0'; /* the point is taken out */
+        word = (word & ~(before << 8 | 0xff)) | (word & before) << 8 | '0'; /* remove the point */
         if (!mrc_all_digits(word)) return false;
         *fraction = 7 - place / 8;
     }
@@ -87,7 +89,7 @@ static inline __attribute__((always_inline)) bool mrc_short_digits(const char *t
     return true;
 }
 
-/* 9 to 24 bytes: up to 19 digits with a point behind at most 7 of them, or none at all. */
+/* Reads 9 to 24 bytes in the same way: up to 19 digits, with a point after at most 7 of them or none at all. */
 static inline bool mrc_long_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
 {
     uint64_t word = mrc_load_word(text);
@@ -107,7 +109,7 @@ static inline bool mrc_long_digits(const char *text, int64_t count, char decimal
     return true;
 }
 
-/* The same as a number, without its sign: away from the loops over short ones. */
+/* Converts 9 to 24 bytes without a sign to a double. Not inlined, to keep it out of the loops over short numbers. */
 static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t count, char decimal, double *size)
 {
     uint64_t digits;
@@ -118,14 +120,14 @@ static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t 
 }
 
 /*
- * The whole of a text that is a plain decimal, with a point or `decimal` in it or not; false if it is anything else, or
- * takes more than this. It is not empty. `begin`: from there on bytes can be read.
+ * Converts a text that is a plain decimal, with a point, `decimal` or neither in it. Returns false if it is anything
+ * else, or needs the slow path. The text is not empty. `begin`: start of the readable memory.
  */
 static inline __attribute__((always_inline)) bool mrc_plain_number(const char *text, int64_t length, char decimal,
                                                                    const char *begin, double *value)
 {
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
-    static const double signs[] = {1, -1}; /* a branch would be guessed wrong every other time */
+    static const double signs[] = {1, -1}; /* no branch on the sign: it would often be mispredicted */
     unsigned negative = *text == '-';
     double size;
     text += negative;

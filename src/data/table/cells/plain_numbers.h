@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain decimals of a column in many records: plain_number.h says what one is. */
+/* Conversion of the plain decimals (plain_number.h) of a column in many records. */
 #ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBERS_H
 #define MRC_DATA_TABLE_CELLS_PLAIN_NUMBERS_H
 
@@ -7,25 +7,25 @@
 
 #include <stdint.h>
 
-/* Fields of a column: of row i the bytes of base from ends[i stride - 1] + 1 to before ends[i stride]. */
+/* Fields of a column: row i has the bytes of base from ends[i stride - 1] + 1 to before ends[i stride]. */
 typedef struct mrc_fields {
-    const char *base, *begin; /* from begin on bytes can be read */
+    const char *base, *begin; /* begin: start of the readable memory */
     const uint32_t *ends;
     int64_t stride;
-    char decimal;  /* may stand for the point, too */
-    double origin; /* taken away before a value is rounded to float */
-    double off;    /* what rounding may change without being noted */
+    char decimal;  /* decimal mark in addition to '.' */
+    double origin; /* subtracted before a value is rounded to float */
+    double off;    /* largest rounding error that `over` does not report */
 } mrc_fields;
 
-/* Eight rows of it: their values as doubles and, less the origin, as floats, NaN where a field is empty; a bit for each
-   that is a plain decimal, for each that is empty, and for each that rounding has changed by more than `off`. */
+/* Results of eight rows: values as doubles and, less the origin, as floats, both NaN where a field is empty. Bit k of
+   plain, empty and over: row k is a plain decimal, is empty, has a rounding error above `off`. */
 typedef struct mrc_eight_numbers {
     _Alignas(64) double values[8];
     float cells[8];
     uint8_t plain, empty, over;
 } mrc_eight_numbers;
 
-/* Of the rows 8 i to 8 i + 7 the i-th of out; fields that it does not know are neither plain nor empty. */
+/* Converts the fields; out[i] has rows 8 i to 8 i + 7. A field that is not recognized is neither plain nor empty. */
 typedef void (*mrc_take_numbers)(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
 
 mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks of 64 bytes at once; their places are numbers that are moved together by the bits. */
+/* Marks of 64 bytes at once. The bits of a block compress a vector of offsets into the list. */
 #include "data/table/cells/mark_kernels.h"
 
 #include <immintrin.h>
@@ -24,7 +24,7 @@ void mrc_uk_marks_avx512(const char *text, int64_t bytes, char separator, mrc_ma
         __m512i block = _mm512_loadu_si512(text + at);
         uint64_t line_ends = _mm512_cmpeq_epi8_mask(block, line);
         quotes = _mm512_cmpeq_epi8_mask(block, quote);
-        uint64_t before = (quotes & (0 - quotes)) - 1; /* all bits, without a quote */
+        uint64_t before = (quotes & (0 - quotes)) - 1; /* bits before the first quote, or all bits */
         ends = list_bits(ends, (_mm512_cmpeq_epi8_mask(block, split) | line_ends) & before, places);
         for (uint64_t rest = line_ends & before; rest; rest &= rest - 1)
             *lines++ = (uint32_t)at + (uint32_t)__builtin_ctzll(rest);

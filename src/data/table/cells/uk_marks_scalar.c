@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks: 64 bytes of text make a word of 64 bits for each character that is looked for, one bit for each byte. SSE2
- * belongs to every x86-64; other processors take one byte after the other. Both give the same bits.
+ * Marks: for each character that is searched for, 64 bytes of text give a word of 64 bits, one bit per byte. Every
+ * x86-64 has SSE2; on other processors bytes are compared one by one. Both give the same bits.
  */
 #include "data/table/cells/csv_marks.h"
 
@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Bits for the bytes that separate fields, that end lines, and that are quotes. */
+/* Bit masks of separators, line ends and quotes in a block. */
 typedef struct marked {
     uint64_t splits, lines, quotes;
 } marked;
@@ -32,7 +32,7 @@ static inline marked find_marks(const char *at, char separator)
     return found;
 }
 
-/* Bits for line ends; *low: for all characters up to a space. */
+/* Returns the bit mask of line ends; *low: of all characters up to a space. */
 static inline uint64_t find_lines(const char *at, uint64_t *low)
 {
     uint64_t lines = *low = 0;
@@ -73,8 +73,8 @@ static inline int count_bits(uint64_t word)
     return (int)(((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
 }
 
-/* The places of the bits, some at a time: a loop over single ones would be left at a place that nobody can guess. There
-   is room for `some` more than there are bits. */
+/* Lists the offsets of set bits, `some` at a time, because the exit of a loop over single bits would be mispredicted.
+   The list must have capacity for `some` entries more than there are bits. */
 static inline uint32_t *list_bits(uint32_t *to, uint64_t word, uint32_t base, int some)
 {
     int count = count_bits(word);
@@ -95,7 +95,7 @@ void mrc_uk_marks_scalar(const char *text, int64_t bytes, char separator, mrc_ma
     for (int64_t at = 0; bytes - at >= MRC_MARK_BLOCK && ends < to->full && !quoted; at += MRC_MARK_BLOCK) {
         marked found = find_marks(text + at, separator);
         quoted = found.quotes != 0;
-        uint64_t before = (found.quotes & (0 - found.quotes)) - 1; /* all bits, without a quote */
+        uint64_t before = (found.quotes & (0 - found.quotes)) - 1; /* bits before the first quote, or all bits */
         ends = list_bits(ends, (found.splits | found.lines) & before, (uint32_t)at, SOME_ENDS);
         lines = list_bits(lines, found.lines & before, (uint32_t)at, SOME_LINES);
     }

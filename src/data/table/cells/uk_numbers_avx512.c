@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plain decimals of a column, eight records at once: each is a word of 64 bits, the first byte lowest, and all that
- * plain_number.h does with such a word is done with eight. Numbers of more than eight bytes go there.
+ * Plain decimals of a column, eight records at once: each is a word of 64 bits, the first byte lowest, and each step of
+ * plain_number.h on such a word is done for eight. take_long converts fields of more than eight bytes; fields that it
+ * leaves out go to mrc_plain_number one by one.
  *
- * Digits are integers below 10^8 and powers of ten are exact, so that the one division is the one rounding.
+ * Digits are integers below 10^8 and powers of ten are exact, so the division is the only rounding.
  */
 #include "data/table/cells/plain_number.h"
 #include "data/table/cells/plain_numbers.h"
 
 #include <immintrin.h>
 
-/* Eight words of 64 bits at base + at[0], base + at[1], ... Gathers do the same and take longer. */
+/* Loads eight 64-bit words at base + at[0], base + at[1], ... Gather instructions do the same and take longer. */
 static inline __m512i load_eight(const void *base, const uint64_t at[8])
 {
     uint64_t word[8];
@@ -19,7 +20,7 @@ static inline __m512i load_eight(const void *base, const uint64_t at[8])
                             (int64_t)word[2], (int64_t)word[1], (int64_t)word[0]);
 }
 
-/* The entries of a table of 64-bit numbers. */
+/* Loads entries of a table of 64-bit numbers. */
 static inline __m512i look_up(const void *table, __m512i places)
 {
     _Alignas(64) uint64_t at[8];
@@ -27,7 +28,7 @@ static inline __m512i look_up(const void *table, __m512i places)
     return load_eight(table, at);
 }
 
-/* Digits of eight words, of which the first is worth most: pairs, fours, all. */
+/* Joins the eight digits of each word, the first one most significant: pairs, fours, all. */
 static inline __m512i join(__m512i digits)
 {
     __m512i pairs = _mm512_maddubs_epi16(digits, _mm512_set1_epi16(0x010a));
@@ -35,14 +36,15 @@ static inline __m512i join(__m512i digits)
     return _mm512_add_epi64(_mm512_mul_epu32(fours, _mm512_set1_epi64(10000)), _mm512_srli_epi64(fours, 32));
 }
 
-/* Bytes that are a point become 0xff, all others 0. */
+/* Returns 0xff for bytes that are a decimal point, 0 for all others. */
 static inline __m512i find_points(__m512i word, char decimal)
 {
     __mmask64 points = _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8('.'));
     return _mm512_movm_epi8(points | _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(decimal)));
 }
 
-/* 10^(7 - k) for a point at byte k, given 2^(8 k); the exponent of that has k - 1 in three of its bits. */
+/* Returns 10^(7 - k) for a point at byte k, given 2^(8 k): bits 3 to 5 of the exponent of that double are k - 1 modulo
+   8. */
 static inline __m512d power_of(__m512i lowest)
 {
     const __m512d powers = _mm512_setr_pd(1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1e0, 1e7);
@@ -50,7 +52,7 @@ static inline __m512d power_of(__m512i lowest)
     return _mm512_permutexvar_pd(_mm512_srli_epi64(exponent, 55), powers);
 }
 
-/* Words (8) with their lengths, to values; which of the lanes are plain. Lengths are at most 8. */
+/* Converts eight words to values; lengths are at most 8. Returns the lanes that are plain decimals. */
 static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __m512d *values)
 {
     const __m512i zeros = _mm512_set1_epi8('0'), bits = _mm512_set1_epi64(64), one = _mm512_set1_epi64(1);
@@ -62,7 +64,7 @@ static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __
     __m512i points = find_points(word, decimal);
     __mmask8 pointed = _mm512_test_epi64_mask(points, points);
     __m512i lowest = _mm512_and_si512(points, _mm512_sub_epi64(_mm512_setzero_si512(), points));
-    __m512i before = _mm512_sub_epi64(lowest, one); /* bytes in front of the point, which move by one */
+    __m512i before = _mm512_sub_epi64(lowest, one); /* bytes before the point, which move up by one */
     __m512i moved = _mm512_or_si512(_mm512_slli_epi64(_mm512_and_si512(word, before), 8), _mm512_set1_epi64('0'));
     __m512i behind = _mm512_or_si512(_mm512_slli_epi64(before, 8), _mm512_set1_epi64(0xff));
     word = _mm512_mask_or_epi64(word, pointed, moved, _mm512_andnot_si512(behind, word));
@@ -76,7 +78,7 @@ static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __
     return _mm512_testn_epi64_mask(wrong, wrong) & any & (__mmask8)~alone;
 }
 
-/* The last `count` of eight bytes, behind zeros. */
+/* Returns the last `count` of eight bytes, preceded by digits 0. */
 static inline __m512i last_digits(__m512i word, __m512i count)
 {
     __m512i front = _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64(count, 3));
@@ -88,7 +90,7 @@ static inline __m512i clamp(__m512i number, int64_t most)
     return _mm512_min_epi64(_mm512_max_epi64(number, _mm512_setzero_si512()), _mm512_set1_epi64(most));
 }
 
-/* The upper halves of products of 64 bits. */
+/* Returns the upper halves of 128-bit products. */
 static inline __m512i multiply_high(__m512i a, __m512i b)
 {
     const __m512i low = _mm512_set1_epi64(0xffffffff);
@@ -100,7 +102,8 @@ static inline __m512i multiply_high(__m512i a, __m512i b)
     return _mm512_add_epi64(_mm512_add_epi64(sum, _mm512_srli_epi64(other, 32)), _mm512_srli_epi64(carry, 32));
 }
 
-/* The exponents of two of integers above 0, 0 to 63. The bits that could be rounded up are taken away before. */
+/* Returns floor(log2(number)) for integers above 0. Bits that follow a 1 are cleared first, so that the conversion to
+   double cannot round up to the next power of two. */
 static inline __m512i log_two(__m512i number)
 {
     __m512i lead = _mm512_andnot_si512(_mm512_srli_epi64(number, 1), number);
@@ -108,8 +111,8 @@ static inline __m512i log_two(__m512i number)
     return _mm512_sub_epi64(_mm512_srli_epi64(pattern, 52), _mm512_set1_epi64(1023));
 }
 
-/* digits / 10^fraction as in mrc_decimal, with digits above 0 and fractions of 1 to 19; the lanes in which that is
-   decided. */
+/* Computes digits / 10^fraction as divide_fast in number.c, for digits above 0 and fractions of 1 to 19. Returns the
+   lanes whose result is certain to be correctly rounded. */
 static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
 {
     const __m512i one = _mm512_set1_epi64(1);
@@ -130,7 +133,8 @@ static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
     return (__mmask8)~open;
 }
 
-/* The fields of these lanes, of 9 to 24 bytes behind a sign: see mrc_long_digits. The lanes that are plain and done. */
+/* Converts fields of `lanes` that have 9 to 24 bytes after the sign: see mrc_long_digits. Returns the lanes that are
+   plain decimals with a certain result. */
 static __mmask8 take_long(const char *base, __m512i first, __m512i length, char decimal, __mmask8 lanes,
                           __m512d *values)
 {
@@ -181,7 +185,7 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     return fits & ((__mmask8)~divided | done);
 }
 
-/* The values, and what they are as floats. */
+/* Stores the values, the cells as floats, and the lanes with a rounding error above self->off. */
 static inline void keep(const mrc_fields *self, __m512d values, mrc_eight_numbers *out)
 {
     __m512d moved = _mm512_sub_pd(values, _mm512_set1_pd(self->origin));
@@ -192,7 +196,7 @@ static inline void keep(const mrc_fields *self, __m512d values, mrc_eight_number
     out->over = _mm512_cmp_pd_mask(off, _mm512_set1_pd(self->off), _CMP_GT_OQ);
 }
 
-/* Lanes that are left over, one after the other. */
+/* Converts the remaining lanes one by one. */
 static void take_each(const mrc_fields *self, const uint32_t *end, unsigned lanes, mrc_eight_numbers *out)
 {
     for (; lanes; lanes &= lanes - 1) {
@@ -216,7 +220,7 @@ void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbe
     for (; i + 8 <= rows; i += 8, out++, end += 8 * fields.stride) {
         uint64_t at[8];
         for (int k = 0; k < 8; k++) at[k] = (uint32_t)(end[k * fields.stride - 1] + 1);
-        __m512i pairs = load_eight(end - 1, steps); /* the end before, and the end */
+        __m512i pairs = load_eight(end - 1, steps); /* end of the previous field, end of the field */
         __m512i first = _mm512_and_si512(_mm512_add_epi64(pairs, _mm512_set1_epi64(1)), _mm512_set1_epi64(0xffffffff));
         __m512i length = _mm512_sub_epi64(_mm512_srli_epi64(pairs, 32), first);
         __m512i word = load_eight(fields.base, at);
