@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices of a backend: making and releasing them, and seeing them as the host does, for the few small loops that no
-   operation of the table does. */
+/* Allocate and release matrices of a backend, check them, and give the host access to them, for the few small loops
+   that no operation of the table covers. */
 #include "backends/backend.h"
 
 #include "core/matrix.h"
@@ -86,7 +86,7 @@ mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, c
                         "%s: memory kind %d is not supported by this backend: it lies on a GPU, and %s computes on the "
                         "processor",
                         name, (int)memory, backend->ops->name);
-    view.memory = MRC_HOST; /* all else is the same for both */
+    view.memory = MRC_HOST; /* the other checks are the same as for host memory */
     MRC_TRY(mrc_check_matrix(backend->context, name, &view, accept));
     return backend->ops->check_memory(backend, name, matrix);
 }
@@ -130,7 +130,7 @@ mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, m
     *host = *matrix;
     if (matrix->memory == MRC_HOST) return MERCER_OK;
     *host = mrc_view(NULL, matrix->rows, matrix->cols, matrix->dtype);
-    int64_t elements = matrix->rows * matrix->cols; /* of a matrix that exists: no overflow */
+    int64_t elements = matrix->rows * matrix->cols; /* the matrix exists, so this does not overflow */
     MRC_TRY(mrc_alloc(backend->context, &host->data, elements, mrc_dtype_size(matrix->dtype), "a copy for the host"));
     mercer_status status = backend->ops->copy(backend, host, matrix);
     if (status != MERCER_OK) release_copy(backend, host);
@@ -160,7 +160,7 @@ typedef struct flag_sums {
     const mercer_matrix *rows, *sums;
 } flag_sums;
 
-/* FLAG_COLUMNS columns from piece FLAG_COLUMNS on. */
+/* Add FLAG_COLUMNS columns, starting at column piece * FLAG_COLUMNS, to the sums. */
 static void add_some_flags(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -190,8 +190,8 @@ void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *
     mrc_parallel_for(small ? 1 : threads, (rows->cols + FLAG_COLUMNS - 1) / FLAG_COLUMNS, add_some_flags, &job);
 }
 
-/* n of the values are not 0. Those are one value if n sum x^2 = (sum x)^2 (Cauchy-Schwarz), up to rounding; values that
-   are nearly one make an origin as good. */
+/* n of the values are not 0. By Cauchy-Schwarz these are all equal if n sum x^2 = (sum x)^2, up to rounding. Values
+   that are only nearly equal do no harm: 0 is as good an origin for them. */
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin)
 {
     for (int64_t k = 0; k < sums->cols; k++) {

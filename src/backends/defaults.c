@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Defaults of the optional operations that are not dense linear algebra (those are in dense.c), and host memory. Plain
- * loops in double: right before fast. A backend overrides what it can do better.
+ * Defaults of the optional operations, except dense linear algebra (dense.c), and host memory. Plain loops in double,
+ * written for correctness rather than speed. A backend overrides the operations that it can do better.
  */
 #include "backends/reference/dense.h"
 
@@ -32,7 +32,7 @@ mercer_status mrc_host_sync(mrc_backend *backend)
     return MERCER_OK;
 }
 
-enum { CLEARED_ROWS = 256 }; /* by a thread at a time */
+enum { CLEARED_ROWS = 256 }; /* rows cleared by a thread at a time */
 
 static void clear_rows(void *argument, int64_t piece, int worker)
 {
@@ -40,11 +40,11 @@ static void clear_rows(void *argument, int64_t piece, int worker)
     const mercer_matrix *matrix = argument;
     size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
     int64_t end = mrc_min((piece + 1) * CLEARED_ROWS, matrix->rows);
-    /* Row by row: a view may be a part of something wider. */
+    /* Row by row, because a view may be part of a wider matrix. */
     for (int64_t i = piece * CLEARED_ROWS; i < end && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
 }
 
-/* In parallel because the first write to new memory takes longer than the write itself: the system clears pages. */
+/* In parallel because the first write to new memory is slow: the operating system clears each page first. */
 static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
 {
     mercer_matrix copy = *matrix;
@@ -112,7 +112,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
 {
     int64_t d = pair->x->cols;
     double *x, value;
-    if (k->cols == 0) return MERCER_OK; /* the rows of nothing may be any number */
+    if (k->cols == 0) return MERCER_OK; /* without columns k may have any number of rows */
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));
@@ -157,7 +157,7 @@ static mercer_status default_kernel_of_sums(mrc_backend *backend, const mercer_k
     return MERCER_OK;
 }
 
-/* What pair (x, z) adds to the sums of a row of X: its value times w (c) and the signs of d differences. */
+/* Add the contribution of pair (x, z) to the sums (c, d) of a row of X: value times w (c) times the signs of x - z. */
 static void add_signs(int64_t d, const double *x, const double *z, double value, int64_t c, const double *w,
                       double *sums)
 {
@@ -211,7 +211,7 @@ static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_
                                              const mercer_matrix *diagonal)
 {
     double *row, value = 0;
-    bool constant = mrc_kernel_is_stationary(kernel) && !mrc_kernel_is_callback(kernel); /* a function of x - x */
+    bool constant = mrc_kernel_is_stationary(kernel) && !mrc_kernel_is_callback(kernel); /* a function of x - x = 0 */
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, kernel));
     MRC_TRY(mrc_scope_alloc(&scope, &row, x->cols, sizeof *row, "a row"));
@@ -332,7 +332,7 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
         int64_t count = mrc_min(stored->room->rows, stored->count - first);
         mercer_matrix block = mrc_rows(stored->room, 0, count);
         if (stored->again && count == stored->count) {
-            /* nothing to do: the whole block is there */
+            /* nothing to do: the room still contains the whole block */
         } else if (stored->rows) {
             MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));
         } else {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How fast a machine is at products of a shape.
+ * Measures the speed of a machine for products of a given shape.
  *
- *   product   Y = K(X, Z) W through the backend's table, operands where its matrices live
- *   plain     X Z' by the machine's own library: of the points themselves on a device, else in float or double
- *   copies    X from host memory to where matrices live, as a batch goes, and back
+ *   product   Y = K(X, Z) W through the backend's table, operands in the backend's memory
+ *   plain     X Z' by gemm_baseline, in the type of the points or in half precision, if the backend has it; otherwise
+ *             by gemm, in float or double
+ *   copies    X from host memory to the backend's memory, as for a batch, and back
  *
- * Each is the best of RUNS after a warm-up. Memory: the operands, and one (m, p) for the plain product.
+ * Each time is the best of RUNS runs after a warm-up run. Memory: the operands, and one (m, p) for the plain product.
  */
 #include "backends/backend.h"
 
@@ -21,19 +22,19 @@ enum { RUNS = 5, PATTERN_ROWS = 1024 };
 
 typedef struct measuring {
     mrc_backend *backend;
-    mrc_scope *scope; /* that all of it belongs to */
+    mrc_scope *scope; /* owner of all allocations, except products */
     mercer_shape shape;
     const mercer_kernel *kernel;
     mercer_matrix host;       /* (pattern, d): random points */
     mercer_matrix x, z, w, y; /* operands */
-    mercer_matrix a, b;       /* points in the type of the plain product, where that differs */
-    void *products;           /* (m, p) */
-    mercer_matrix batch;      /* (m, d) of host memory */
+    mercer_matrix a, b;       /* points in the type of the plain product, if that differs; else no data */
+    void *products;           /* (m, p): result of the plain product */
+    mercer_matrix batch;      /* (m, d) in host memory */
 } measuring;
 
 typedef mercer_status (*measured_work)(measuring *self);
 
-/* The seconds of all runs, ascending. */
+/* Measure the seconds of RUNS runs after one warm-up run; sort them in ascending order. */
 static mercer_status time_runs(measuring *self, measured_work work, double seconds[RUNS])
 {
     mrc_backend *backend = self->backend;
@@ -59,7 +60,7 @@ static mercer_status time_best(measuring *self, measured_work work, double *best
 
 /* ---- Operands ------------------------------------------------------------------------------------------------ */
 
-/* Every row of `to` becomes one of the pattern's, which has as many columns or more. */
+/* Fill the rows of `to` with those of the pattern, repeated. The two have the same number of columns. */
 static mercer_status repeat(measuring *self, const mercer_matrix *to, const mercer_matrix *pattern)
 {
     for (int64_t first = 0; first < to->rows; first += pattern->rows) {
@@ -99,7 +100,7 @@ static mercer_status make_operands(measuring *self)
     mercer_matrix points = mrc_columns(&self->host, 0, shape->features),
                   weights = mrc_columns(&self->host, 0, shape->outputs);
     MRC_TRY(repeat(self, &self->x, &points));
-    mercer_matrix shifted = mrc_rows(&points, 1, PATTERN_ROWS - 1); /* no row of X beside itself */
+    mercer_matrix shifted = mrc_rows(&points, 1, PATTERN_ROWS - 1); /* by one row, so that X and Z differ row by row */
     MRC_TRY(repeat(self, &self->z, &shifted));
     return repeat(self, &self->w, &weights);
 }
@@ -141,7 +142,7 @@ static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "shape: X Z' is more than memory can address");
     MRC_TRY(backend->ops->alloc(backend, &self->products, bytes, "X Z'"));
     mercer_status status = time_best(self, multiply_plainly, seconds);
-    if (status == MERCER_ERROR_UNSUPPORTED) *seconds = 0; /* the library has no product of such sizes */
+    if (status == MERCER_ERROR_UNSUPPORTED) *seconds = 0; /* the library does not support products of these sizes */
     return status == MERCER_ERROR_UNSUPPORTED ? MERCER_OK : status;
 }
 
@@ -184,11 +185,11 @@ mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const m
     return measure_copies(&self, out);
 }
 
-/* ---- For plans --------------------------------------------------------------------------------------------------- */
+/* ---- Rate for plans ---------------------------------------------------------------------------------------------- */
 
 enum { RATE_SIZE = 384, RATE_REPEATS = 3 };
 
-/* The best of RATE_REPEATS products of two square matrices. */
+/* Take the best of RATE_REPEATS products of two square matrices. */
 mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second)
 {
     mrc_backend *backend = context->backend;
@@ -207,7 +208,7 @@ mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second
         mrc_gemm job = {.alpha = 1, .a = &a, .b = &b, .c = &c};
         double start = mrc_seconds();
         MRC_TRY(backend->ops->gemm(backend, &job));
-        MRC_TRY(backend->ops->copy(backend, &host, &c)); /* waits for a device */
+        MRC_TRY(backend->ops->copy(backend, &host, &c)); /* copying to the host waits for the device */
         least = fmin(least, mrc_seconds() - start);
     }
     *flops_per_second = 2.0 * RATE_SIZE * RATE_SIZE * RATE_SIZE / fmax(least, 1e-9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of backends, and how one is made. A new backend is one line here. */
+/* The list of backends, and their creation. To add a backend, add its name to BACKENDS. */
 #include "backends/backend.h"
 
 #include "core/matrix.h"
@@ -23,13 +23,14 @@ enum { MOST_DEVICES = 1024 };
 BACKENDS(DECLARE)
 const mrc_backend_ops *const mrc_backend_registry[] = {BACKENDS(POINT) NULL};
 
-/* A backend with a complete copy of its table: two objects in one allocation. */
+/* A backend and its own copy of the operations table, with defaults filled in, in one allocation. */
 typedef struct made_backend {
     mrc_backend backend;
     mrc_backend_ops ops;
 } made_backend;
 
-/* The part of the name before the colon; *device: the number behind it, 0 without one, -1 if it is none. */
+/* Find a backend by the part of name before the colon. *device: the number after the colon; 0 without a colon, -1 if it
+   is not a valid number. */
 static const mrc_backend_ops *find(const char *name, int *device)
 {
     *device = 0;
@@ -79,7 +80,7 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     int device;
     *out = NULL;
     if (name && strcmp(name, "auto") == 0) {
-        /* That there is no device is no failure: there is always a processor. */
+        /* A missing device is not an error: the default backend is always available. */
         for (int i = 0; mrc_backend_registry[i]; i++) {
             const mrc_backend_ops *ops = mrc_backend_registry[i];
             if (ops->devices && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
@@ -128,7 +129,7 @@ int mrc_device_count(const char *name)
 mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel)
 {
     if (mrc_kernel_is_callback(kernel)) return MERCER_OK;
-    int32_t id = mrc_kernel_base(kernel->id); /* a slope stands beside its kernel */
+    int32_t id = mrc_kernel_base(kernel->id); /* a slope is supported if its kernel is */
     const mrc_kernel_entry *entry = mrc_kernel_find(id);
     if (!entry)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: kernel id %d is not a kernel function",

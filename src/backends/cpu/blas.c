@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps BLAS single-threaded while Mercer uses it. Only OpenBLAS has a setting; other libraries link without these
-   symbols. The setting is one for the process: the first user makes it, the last one undoes it. */
+/* Keeps BLAS single-threaded while Mercer uses it. This is implemented only for OpenBLAS: with other libraries the weak
+   symbols are NULL. The setting is global to the process: the first user changes it, the last one restores it. */
 #include "backends/cpu/cpu.h"
 
 #include "core/threads/parallel.h"
@@ -11,7 +11,8 @@
 extern void openblas_set_num_threads(int count) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
-static int threads_were; /* written and read by the two functions below, which never run at the same time */
+/* Thread count to restore; used only by the two functions below, which never run concurrently. */
+static int threads_were;
 
 static void take_threads(bool again)
 {
@@ -26,15 +27,15 @@ static void give_threads_back(void)
     if (threads_were != 1) openblas_set_num_threads(threads_were);
 }
 
-/* What OpenBLAS 0.3 takes for a thread at its first call, on x86-64. */
+/* Size of the buffer that OpenBLAS 0.3 allocates per thread in its first call on x86-64. */
 enum { BUFFER_BYTES = 128 << 20 };
 
-static atomic_bool has_buffer; /* it keeps the one it got */
+static atomic_bool has_buffer; /* OpenBLAS never releases its buffer, so one check is enough */
 
 mercer_status mrc_blas_begin(mercer_context *context)
 {
     if (openblas_set_num_threads && !atomic_load(&has_buffer)) {
-        void *room = malloc(BUFFER_BYTES); /* only asked for, never touched */
+        void *room = malloc(BUFFER_BYTES); /* tests whether the allocation is possible; never touched */
         if (!room)
             return mrc_fail(context, MERCER_ERROR_MEMORY,
                             "LAPACK needs %d bytes of address space for a buffer: raise the limit (ulimit -v)",

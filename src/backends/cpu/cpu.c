@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU backend: its table, and the fused operations on top of the driver in product.c. */
+/* The CPU backend: its operations table, and the fused operations, which call the driver in product.c. */
 #include "backends/cpu/cpu.h"
 
 #include "backends/cpu/tile.h"
@@ -54,7 +54,7 @@ static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
-/* Those of kernel_eval, before the function is applied. */
+/* Compute the arguments of the kernel, that is kernel_eval without the kernel function. */
 static mercer_status kernel_sums(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums)
 {
     mrc_product product;
@@ -73,7 +73,7 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
-/* Columns are kept in the type of the weights that they will be multiplied with. */
+/* Columns of K are cached in the type of the weights, because kernel_transpose multiplies them with such weights. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_kept *kept)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu: products and dense algebra on the processor. Micro-kernels are chosen by instruction set.
+ * backends/cpu: kernel products and dense linear algebra on the host processor. Micro-kernels are chosen by instruction
+ * set.
  *
- * product.c is the fused driver of everything with kernel values, on tiles (tile.h); gemm.c, factor.c and rows.c are
- * dense algebra on the same micro-kernels; BLAS is used for eigenvectors and small factors alone. Here: the backend's
- * state, and the operations that its files give to its table.
+ * product.c is the fused driver of all operations on kernel values, on tiles (tile.h). gemm.c, factor.c and rows.c are
+ * dense linear algebra on the same micro-kernels. LAPACK is used only for eigenvectors and for the diagonal blocks of
+ * Cholesky factors. This header declares the backend's state and the operations in its table.
  */
 #ifndef MRC_BACKENDS_CPU_CPU_H
 #define MRC_BACKENDS_CPU_CPU_H
@@ -15,10 +16,10 @@
 
 typedef struct mrc_cpu {
     mrc_ukernels uk;
-    mrc_arena arena; /* scratch of the operation that is running */
+    mrc_arena arena; /* scratch space of the current operation */
 } mrc_cpu;
 
-/* The operations of its table that are not in cpu.c, by the files that have them. */
+/* The operations of the table that are implemented outside cpu.c, with their files. */
 /* clang-format off */
 #define MRC_CPU_OPERATIONS(X)                                                                             \
     X(cpu, gemm) X(cpu, gram) X(cpu, eigen_top) X(cpu, cholesky)              /* gemm.c, eigen.c, factor.c */ \
@@ -30,16 +31,16 @@ typedef struct mrc_cpu {
 /* clang-format on */
 MRC_CPU_OPERATIONS(MRC_DECLARE_OPERATION)
 
-/* gemm, but what is above the diagonal of C may be written or not. */
+/* gemm restricted to the lower triangle of C; entries above the diagonal are undefined afterwards. */
 mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job);
 
 /*
- * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of
- * threads. Its thread count is a setting of the whole process, so it is lowered between begin and end, and what it was
- * comes back when the last of several contexts ends.
+ * Call BLAS or LAPACK only between begin and end. BLAS runs single-threaded, so that results do not depend on the
+ * number of threads. Its thread count is a setting of the whole process: begin sets it to 1, and the last end of
+ * several contexts restores the previous value.
  */
-/* MERCER_ERROR_MEMORY if there is no room for the buffer that BLAS makes at its first call: it would try for ever. Then
-   nothing has begun. */
+/* Return MERCER_ERROR_MEMORY if the buffer that OpenBLAS allocates in its first call does not fit in memory: OpenBLAS
+   would retry forever. After an error, do not call mrc_blas_end. */
 mercer_status mrc_blas_begin(mercer_context *context);
 void mrc_blas_end(void);
 

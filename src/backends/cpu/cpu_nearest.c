@@ -5,9 +5,9 @@
  *   nearest_i = argmin_j |x_i - z_j|^2, the first of equals;   |x - z|^2 = |x|^2 + |z|^2 - 2 x.z as for kernels
  *   (tile_body.h); in other norms sum_k |x_k - z_k|^p from differences
  *
- * X (m, d), Z (p, d). Cost 2 m p d flops, m p comparisons; memory a few tiles for each worker. Each tile of 240 centers
- * gives its own minimum; tiles are merged in order and the later one wins only if it is smaller, so neither threads nor
- * the split of X decide between equals. Distances that differ by less than their rounding may be ordered either way.
+ * X (m, d), Z (p, d). Cost 2 m p d flops, m p comparisons; memory: a few tiles per worker. Each tile of 240 centers
+ * yields its own minimum. Tiles are merged in order, and a later one wins only if it is smaller, so ties do not depend
+ * on threads or on the split of X. Distances that differ by less than their rounding error may be ordered either way.
  */
 #include "backends/cpu/tile.h"
 
@@ -47,8 +47,8 @@ void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t
 mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                    double *sqdistances)
 {
-    /* Any function of the distance in that norm would do: it is never evaluated. A bandwidth beyond float makes the
-       driver use double. */
+    /* Any kernel of the distance in this norm works, because it is never evaluated. A bandwidth outside the range of
+       float makes the driver use double. */
     const double norm = search->norm > 0 ? search->norm : 2;
     const mercer_kernel kernel = {.id = MRC_KERNEL_LPQ, .p = norm, .q = norm, .bandwidth = search->wide ? 1e100 : 1};
     mrc_pair pair = {.kernel = &kernel, .x = search->x, .z = search->z, .origin = search->origin};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Row and element operations in typed loops: the same results as the defaults in src/backend (which convert every
- * element), several times faster; copies in parallel. Arithmetic is in double and rounded once to the type of the
- * result.
+ * Row and element operations as typed loops. The results equal those of the defaults (src/backends/defaults.c), which
+ * convert every element, but these are several times faster; copies run in parallel. Arithmetic is in double and
+ * rounded once to the type of the result.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-enum { ROWS_EACH = 64 };         /* of a piece */
-enum { LEAST_SHARED = 1 << 16 }; /* elements that are worth waking a thread */
+enum { ROWS_EACH = 64 };         /* rows per piece of parallel work */
+enum { LEAST_SHARED = 1 << 16 }; /* minimum number of elements that is worth waking threads */
 
 typedef struct row_job {
     const mrc_panel_ops *panel;
     const mercer_matrix *to, *from;
-    const int64_t *rows; /* which of from, or of to if scattered; NULL: the same */
+    const int64_t *rows; /* row indices into from, or into to if scatter; NULL: 0, 1, ... */
     bool scatter;
 } row_job;
 
@@ -119,7 +119,7 @@ mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix 
 typedef struct scale_job {
     const mercer_matrix *x;
     const double *factors;
-    bool columns; /* a factor for each of them, or for each row */
+    bool columns; /* true: one factor per column; false: one factor per row */
 } scale_job;
 
 static void scale_row(const scale_job *self, int64_t i)
@@ -185,8 +185,8 @@ mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, 
 
 /* ---- Kernel values of sums -------------------------------------------------------------------------------------- */
 
-/* A strip is computed in the type of the sums, with the maps that tiles of a product take (tile_body.h): the same
-   bits. */
+/* Values per strip. A strip is computed in the type of the sums, with the same maps as the tiles of a product
+   (tile_body.h), so results are bitwise identical to those of kernel_eval. */
 enum { STRIP = 256 };
 
 typedef struct profile_job {
@@ -251,8 +251,9 @@ mercer_status mrc_cpu_kernel_of_sums(mrc_backend *backend, const mercer_kernel *
 
 /* ---- Column means ----------------------------------------------------------------------------------------------- */
 
-/* In double: mean_k = (1/m) sum_i x_ik. Rows are cut into at most 64 parts by their number alone; the parts are summed
-   in parallel and added in order, so the bits do not depend on the number of threads. Cost: m d additions. */
+/* In double: mean_k = (1/m) sum_i x_ik. Rows are divided into at most 64 parts, depending only on the number of rows.
+   The parts are summed in parallel and added in order, so the result does not depend on the number of threads. Cost: m
+   d additions. */
 enum { MOST_PARTS = 64, FEWEST_ROWS = 256 };
 
 typedef struct mean_job {
@@ -260,7 +261,7 @@ typedef struct mean_job {
     const mrc_panel_ops *panel;
     int64_t rows_each;
     double *sums; /* (parts, d) */
-    double *rows; /* (parts, d): one converted row each */
+    double *rows; /* (parts, d): one converted row per part */
 } mean_job;
 
 static void sum_part(void *argument, int64_t part, int worker)

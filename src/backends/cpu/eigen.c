@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Eigenvectors by LAPACK's dsyevr: tridiagonal reduction, then the q largest by MRRR. 4/3 n^3 + O(n^2 q) flops.
- * A row-major matrix is the transpose of a column-major one; symmetric matrices need no conversion.
+ * A row-major matrix is the transpose of a column-major one, so symmetric matrices need no conversion.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -54,7 +54,7 @@ mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, in
     if (q == 0) return MERCER_OK;
     eigen_job job = {.n = (lapack_int)a->rows, .q = (lapack_int)q, .lda = (lapack_int)a->ld, .a = a->data};
     double lwork;
-    call_dsyevr(&job, -1, -1, &lwork, &job.liwork); /* asks for sizes only */
+    call_dsyevr(&job, -1, -1, &lwork, &job.liwork); /* workspace query */
     job.lwork = (lapack_int)lwork;
     int64_t doubles = job.n + q * job.n + job.lwork, integers = 2 * q + job.liwork;
     MRC_SCOPE(scope, backend->context);

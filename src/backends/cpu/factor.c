@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cholesky factor and triangular solves in blocks of 256. LAPACK factors the blocks on the diagonal; triangles are
- * solved for 32 packed columns at a time, in parallel; the rest, nearly all of it, is products (gemm.c). Each column of
- * a solve, and each row of L below a diagonal block, has a fixed order of operations that depends on nothing else.
+ * Cholesky factorization and triangular solves in blocks of 256. LAPACK factors the diagonal blocks. Triangles are
+ * solved for 32 packed columns at a time, in parallel. The rest, nearly all of the work, is products (gemm.c). Each
+ * column of a solve, and each row of L below a diagonal block, has a fixed order of operations, so results do not
+ * depend on the number of threads or on the other columns.
  *
  *   A = L L':  for k:  L_kk = chol(A_kk);  L_ik = A_ik L_kk^-T  (i > k);  A_ij -= L_ik L_jk'  (k < j <= i)  n^3/3 flops
  *   L X = B:   for k:  X_k = L_kk^-1 B_k;   B_i -= L_ik X_k      (i > k)                                    n^2 c flops
  *   L'X = B:   for k descending:  X_k = L_kk^-T B_k;   B_i -= L_ki' X_k  (i < k)
  *
- * In float the products are in float; triangles are copied to double, solved there and rounded, which is no more work
- * than a kernel of its own would save.
+ * For float matrices the products are in float. Triangles are copied to double, solved, and rounded: the copies
+ * take no more time than separate triangular kernels in float would save.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -20,7 +21,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { BLOCK = 256, STRIP = 32 /* columns in a packed strip, */, FEW = 8 /* or if there are few */ };
+enum { BLOCK = 256, STRIP = 32 /* columns per packed strip */, FEW = 8 /* the same if there are at most 8 */ };
 
 static double *at(const mercer_matrix *a, int64_t i, int64_t j)
 {
@@ -34,18 +35,19 @@ static int block_size(int64_t n, int64_t block)
 
 /* ---- Triangles ----------------------------------------------------------------------------------------------- */
 
-/* L_kk X = B or L_kk' X = B for the columns of B, or for its rows. */
+/* Solves L_kk X = B or L_kk' X = B, for the columns of B or for its rows. */
 typedef struct triangle {
     const mrc_panel_ops *ops;
     const double *l;
     int64_t ld, n;
     bool transpose, by_rows;
     const mercer_matrix *b; /* (n, count), or (count, n) by rows */
-    int64_t count, width;   /* right-hand sides, in all and of a strip */
-    double *spaces;         /* (threads, 2, n, width) */
+    int64_t count, width;   /* number of right-hand sides, in total and per strip */
+    double *spaces;         /* (threads, 2, n, width): packed strip and staging buffer of each thread */
 } triangle;
 
-/* Where a transposed triangle is solved from its end, the packed rows of the strip lie in reverse order. */
+/* Return the position of row k in a packed strip. Rows are in reverse order for a transposed triangle, which is solved
+   from its last row. */
 static int64_t place_of(const triangle *self, int64_t k)
 {
     return self->transpose ? self->n - 1 - k : k;
@@ -89,14 +91,14 @@ static void solve_strip(void *argument, int64_t index, int worker)
     const int64_t n = self->n, first = index * self->width, count = mrc_min(self->width, self->count - first);
     double *x = self->spaces + worker * 2 * n * self->width, *staging = x + n * self->width;
     load_strip(self, first, count, staging, x);
-    if (self->transpose) /* L' from its last row on is a lower triangle again */
+    if (self->transpose) /* with rows and columns reversed, L' is a lower triangle */
         self->ops->solve(n, self->width, self->l + (n - 1) * (self->ld + 1), -1, -self->ld, x);
     else
         self->ops->solve(n, self->width, self->l, self->ld, 1, x);
     store_strip(self, first, count, staging, x);
 }
 
-/* X of one diagonal block l (n, n) in place of B. */
+/* Solve with one diagonal block l (n, n); X overwrites B. */
 static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l, bool transpose, bool by_rows,
                                     const mercer_matrix *b)
 {
@@ -121,7 +123,7 @@ static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-/* A block of f64 as it is, of f32 a copy in `room`. */
+/* Set *out to the block itself if it is f64, to a copy in double in `room` if it is f32. */
 static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block, double *room, mercer_matrix *out)
 {
     *out = *block;
@@ -135,7 +137,8 @@ static mercer_status close_block(mrc_backend *backend, const mercer_matrix *bloc
     return block->dtype == MERCER_F64 ? MERCER_OK : mrc_cpu_copy(backend, block, opened);
 }
 
-/* Room for blocks of so many rows in all, in float; a block has at most BLOCK columns. */
+/* Allocate the buffer of open_block if a is f32 (*out is NULL for f64): for blocks of `rows` rows in total, each with
+   at most BLOCK columns. */
 static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t rows, double **out)
 {
     *out = NULL;
@@ -143,17 +146,17 @@ static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t
     return mrc_scope_alloc(scope, out, rows * BLOCK, sizeof **out, "blocks in double");
 }
 
-/* L_kk of a diagonal block in double, whose first row is that row of the matrix. */
+/* Factor a diagonal block in double in place; first: the index of its first row in the matrix, for messages. */
 static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t first)
 {
-    /* The lower triangle by rows is the upper triangle by columns. */
+    /* The lower triangle in row-major order is the upper triangle in column-major order. */
     MRC_TRY(mrc_blas_begin(backend->context));
     lapack_int info =
         LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)block->rows, block->data, (lapack_int)block->ld);
     mrc_blas_end();
     if (info < 0)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
-    /* Not every LAPACK notices a NaN: the first pivot that is not a positive number tells, whatever info says. */
+    /* Not every LAPACK detects a NaN, so info alone is not reliable: find the first pivot that is not positive. */
     int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
     while (row<end && * at(block, row, row)> 0) row++;
     if (info == 0 && row == end) return MERCER_OK;
@@ -162,7 +165,7 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
                     (long long)row);
 }
 
-/* 0 right of the diagonal, in one block of rows. */
+/* Set the entries right of the diagonal to 0, in one block of rows. */
 static void clear_above(void *argument, int64_t index, int worker)
 {
     (void)worker;

@@ -5,19 +5,20 @@
  *   C_ij <- fma(alpha, S_0, beta C_ij),  C_ij <- fma(alpha, S_b, C_ij),   b = 1, 2, ...
  *   S_b = sum_k op(A)_ik op(B)_kj over the b-th 256 k, one chain of FMAs from 0
  *
- * This is the whole rule for the bits of an element: it knows neither its place in C, nor the size of C, nor threads,
- * nor the instruction set. Equal rows of op(A) give equal rows of the product; everything below is free to choose.
+ * This rule alone determines the rounding of an element: it does not depend on the position in C, the size of C, the
+ * number of threads or the instruction set. Equal rows of op(A) give equal rows of the product. Everything else below
+ * may be chosen for speed.
  *
  * Both factors are packed into panels, the left one for broadcasts (mr), the right one for vectors (nr):
  *
- *   broad    for 1024 columns, for 256 of the depth: pack the right side, shared by all; pieces of rows in parallel,
- *            each packs its part of the left side (at most 240 rows, for the second-level cache)
- *   narrow   one side has few rows: pieces of the other side in parallel, a panel packed and used at once while it lies
- *            in the first-level cache. The few rows are the left side; if they are the columns of C, its transpose is
- *            computed. With one or two of them the other side is read from memory once, which is all the time it takes:
- *            its columns are multiplied where they lie, its rows are turned and then multiplied without padding.
+ *   broad    for 1024 columns, for 256 of the depth: pack the right side, shared by all workers; then pieces of rows in
+ *            parallel, each of which packs its part of the left side (at most 240 rows, to fit the L2 cache)
+ *   narrow   one side has few rows: pieces of the other side in parallel, each panel packed and used immediately, while
+ *            it is in the L1 cache. The few rows are the left side; if they are the columns of C, the transpose of C is
+ *            computed. With one or two of them the time is that of reading the other side from memory once: its columns
+ *            are multiplied in place, its rows are transposed and then multiplied without padding.
  *
- * Cost: 2 m n k flops, (m n / 1024 + n) k elements packed. Memory: 2 MB, and half a MB for each worker.
+ * Cost: 2 m n k flops, (m n / 1024 + n) k elements packed. Memory: 2 MB, plus 0.5 MB per worker.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -27,45 +28,46 @@
 #include <string.h>
 
 enum {
-    DEPTH = 256,     /* of a chain */
-    COLUMNS = 1024,  /* of the right side that are packed at a time */
-    ROWS = 240,      /* of the left side: a multiple of every mr */
-    LEAST_ROWS = 48, /* of a piece, so that packing pays */
-    LEAST_COLUMNS = 128,
-    NEAR = 1024,         /* bytes: a row of those packed columns that are multiplied with one part of the left side */
-    AHEAD = 16,          /* rows that are fetched before they are copied */
-    NARROW = 48,         /* rows of the smaller side that are few, */
-    LONE = 2,            /* or so few that packing the other side costs more than its products */
-    CHAINS = 64,         /* of its columns, at a time then */
-    PIECES = 4,          /* for each thread, so that none waits long */
-    LEAST_WORK = 1 << 16 /* products of numbers in a piece: less is not worth waking a thread */
+    DEPTH = 256,         /* length of an FMA chain */
+    COLUMNS = 1024,      /* columns of the right side packed at a time */
+    ROWS = 240,          /* maximum rows of the left side per piece: a multiple of every mr */
+    LEAST_ROWS = 48,     /* minimum rows per piece, so that packing is worth its cost */
+    LEAST_COLUMNS = 128, /* minimum columns per piece */
+    NEAR = 1024, /* bytes per row of the packed columns that are multiplied with one part of the left side at a time */
+    AHEAD = 16,  /* number of rows prefetched ahead of a copy */
+    NARROW = 48, /* maximum rows of the smaller side for the narrow case */
+    LONE = 2,    /* maximum rows for which packing the other side would cost more than the products */
+    CHAINS = 64, /* columns of the other side multiplied at a time in that case */
+    PIECES = 4,  /* pieces per thread, for load balance */
+    LEAST_WORK = 1 << 16 /* minimum multiplications per piece: fewer are not worth waking a thread */
 };
 
-/* Rows of op(A), or columns of op(B). */
+/* One factor: the rows of op(A), or the columns of op(B). */
 typedef struct side {
     const char *data;
     int64_t count, ld;
-    bool by_rows; /* the depth of each is contiguous; else one element of the depth of all of them */
+    bool by_rows; /* true: each row is contiguous; false: each index of the depth is contiguous across the rows */
 } side;
 
 typedef struct gemm {
     const mrc_ukernels *uk;
-    bool wide; /* double */
+    bool wide; /* true: double; false: float */
     int64_t size, mr, nr, depth;
     double alpha, beta;
     side left, right;
     char *c;
-    int64_t down, across; /* elements from one row of C to the next, and from one column */
-    bool lower;           /* only where row >= column; the rest may be written or not */
+    int64_t down, across; /* distance, in elements, between rows of C and between columns of C */
+    bool lower;           /* compute only entries with row >= column; the others are undefined */
     char *shared;         /* broad: packed columns of the right side */
-    char *spaces;         /* one for each worker */
+    char *spaces;         /* one struct space per worker */
     int64_t space_bytes, left_bytes, panel_bytes;
-    int64_t k, deep;                 /* the part of the depth that is being done */
-    int64_t column, columns;         /* broad: those that are packed */
-    int64_t rows_each, columns_each; /* of a piece */
+    int64_t k, deep;                 /* start and length of the current part of the depth */
+    int64_t column, columns;         /* broad: start and number of the packed columns */
+    int64_t rows_each, columns_each; /* rows and columns per piece */
 } gemm;
 
-/* A worker's memory: its part of the left side, a panel of the right one, rows of an incomplete panel, a tile. */
+/* Scratch space of a worker: its packed part of the left side, a packed panel of the right side, the rows of an
+   incomplete panel, a tile of products. */
 typedef struct space {
     char *left, *panel, *staging, *tile;
 } space;
@@ -91,7 +93,7 @@ static void interleave(const gemm *self, int64_t width, const void *rows, int64_
         ops->interleave_f32(self->deep, width, rows, ld, panel);
 }
 
-/* `bytes` of each of `deep` rows that are `step` apart, one behind the other. */
+/* Copy `bytes` bytes of each of `deep` rows, which are `step` bytes apart, to a contiguous panel. */
 static inline __attribute__((always_inline)) void copy_strip(int64_t deep, size_t bytes, const char *at, int64_t step,
                                                              char *panel)
 {
@@ -102,7 +104,7 @@ static inline __attribute__((always_inline)) void copy_strip(int64_t deep, size_
     }
 }
 
-/* The same, written out for the panels there are: a call for so few bytes would take longer than their copy. */
+/* The same, specialized for the existing panel widths: a call of memcpy would take longer than copying so few bytes. */
 static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step, char *panel)
 {
     switch (bytes) {
@@ -114,7 +116,7 @@ static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step
     }
 }
 
-/* `width` rows of a side from `first` on, those that are missing as zeros. */
+/* Pack `width` rows of a side, starting at row `first`; rows beyond its end are zeros. */
 static void pack(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
 {
     const int64_t size = self->size, deep = self->deep, ld = from->ld, count = mrc_min(width, from->count - first);
@@ -144,7 +146,7 @@ static void pack(const gemm *self, const side *from, int64_t first, int64_t widt
     interleave(self, width, staging, deep, panel);
 }
 
-/* C = alpha tile + beta C, or what was C in the next part of the depth. */
+/* C = alpha tile + beta C for the first part of the depth, C += alpha tile for the others. */
 static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width, const void *tile, void *c)
 {
     const mrc_panel_ops *ops = self->uk->panel;
@@ -155,14 +157,14 @@ static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width
         ops->blend_f32(rows, columns, width, tile, (float)self->alpha, (float)beta, c, self->down, self->across);
 }
 
-/* One tile of C: rows from `row`, columns from `column` on. */
+/* Compute one tile of C, starting at `row` and `column`. */
 static void multiply(const gemm *self, const void *left, const void *right, void *tile, int64_t row, int64_t column)
 {
     const int64_t rows = mrc_min(self->mr, self->left.count - row),
                   columns = mrc_min(self->nr, self->right.count - column);
     void *c = self->c + (row * self->down + column * self->across) * self->size;
     if (self->lower && column > row + rows - 1) return;
-    if (self->across == 1) /* what comes after the chain is there by then */
+    if (self->across == 1) /* prefetch C, which blend needs after the chain */
         for (int64_t i = 0; i < rows; i++)
             for (int64_t byte = 0; byte < columns * self->size; byte += MRC_ALIGNMENT)
                 __builtin_prefetch((char *)c + i * self->down * self->size + byte, 1);
@@ -195,13 +197,14 @@ static void broad_piece(void *argument, int64_t index, int worker)
     space own = space_of(self, worker);
     int64_t across = (self->columns + self->columns_each - 1) / self->columns_each;
     int64_t last = (self->left.count + self->rows_each - 1) / self->rows_each - 1;
-    int64_t row = (last - index / across) * self->rows_each; /* the lower triangle has its longest rows last */
+    /* Last rows first: they are the longest ones of a lower triangle. */
+    int64_t row = (last - index / across) * self->rows_each;
     int64_t rows = mrc_min(self->rows_each, self->left.count - row);
     int64_t begin = index % across * self->columns_each, end = mrc_min(begin + self->columns_each, self->columns);
     if (self->lower && self->column + begin > row + rows - 1) return;
     pack_left(self, &own, row, rows);
     const int64_t near = NEAR / self->size, deep_bytes = self->deep * self->size;
-    for (; begin < end; begin += near) /* these stay in the second-level cache, a panel of the left side in the first */
+    for (; begin < end; begin += near) /* these columns stay in L2, a panel of the left side in L1 */
         for (int64_t i = 0; i < rows; i += self->mr)
             for (int64_t j = begin; j < mrc_min(begin + near, end); j += self->nr)
                 multiply(self, own.left + i * deep_bytes, self->shared + j * deep_bytes, own.tile, row + i,
@@ -235,7 +238,7 @@ static void run_broad(gemm *self, int threads)
 
 /* ---- Narrow -------------------------------------------------------------------------------------------------- */
 
-/* Rows of the left side, each by itself. */
+/* Copy the rows of the left side, each contiguous. */
 static void copy_left(const gemm *self, const space *own)
 {
     const int64_t size = self->size, step = self->left.by_rows ? size : self->left.ld * size;
@@ -246,7 +249,8 @@ static void copy_left(const gemm *self, const space *own)
     }
 }
 
-/* Columns of C from `column` on, with columns of the right side that are ld elements apart in the depth. */
+/* Compute columns of C, starting at `column`. right: the same columns of the right side; consecutive indices of the
+   depth are ld elements apart. */
 static void multiply_lone(const gemm *self, const space *own, int64_t column, int64_t columns, const char *right,
                           int64_t ld)
 {
@@ -275,7 +279,7 @@ static void lone_columns(const gemm *self, const space *own, int64_t begin, int6
 
 static void narrow_piece(void *argument, int64_t index, int worker)
 {
-    gemm self = *(const gemm *)argument; /* each piece is at a depth of its own */
+    gemm self = *(const gemm *)argument; /* a copy, because each piece has its own position in the depth */
     space own = space_of(&self, worker);
     int64_t begin = index * self.columns_each, end = mrc_min(begin + self.columns_each, self.right.count);
     for (self.k = 0; self.k < self.depth; self.k += DEPTH) {
@@ -325,7 +329,7 @@ static void swap_sides(gemm *self)
     int64_t down = self->down;
     self->left = self->right, self->right = left;
     self->down = self->across, self->across = down;
-    self->lower = false; /* so few rows are not worth a triangle */
+    self->lower = false; /* with so few rows, skipping a triangle saves nothing */
 }
 
 static mercer_status run(gemm *self, mrc_backend *backend)

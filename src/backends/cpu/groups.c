@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups of features in which a row has at most one value other than 0: the levels of a category, signs, and whatever
- * else of a table excludes each other. A category of L levels then costs a product one comparison instead of L
- * multiplications.
+ * Groups of features in which every row has at most one nonzero value: the one-hot levels of a category, signs, and
+ * other features of a table that exclude each other. A category of L levels then costs a product one comparison instead
+ * of L multiplications.
  *
- *   before_k = the largest number of a feature that is not 0 in a row in which k is the next one that is not 0
- *   groups   features s .. e with before_k < s for all k: from the first feature on, each as long as it can be
+ *   before_k = the largest index of a nonzero feature, over the rows in which k is the next nonzero feature
+ *   groups   features s .. e with before_k < s for all k: starting at the first feature, each as long as possible
  *
- * The terms that are left out are products with 0 or differences of zeros, which change no bit of a chain that starts
- * at 0, but for the sign of a sum that has become -0: of no account to a distance, so functions of the inner product
- * are left alone. Results are those of all features, so whether there are groups may depend on anything. Products need
- * centred rows to have zeros: origins are 0 where a feature is 0 or one value (mrc_clear_flags). Sums of differences
- * take both values in the order of their features, and need features with one value, as levels have.
+ * The omitted terms are products with 0 or differences of zeros. They change no bit of a chain that starts at 0, except
+ * the sign of a sum that has become -0. A distance does not depend on that sign, but functions of the inner product
+ * may, so they do not use groups. Results are bitwise identical to those without groups, so any criterion may decide
+ * whether to use groups. Products need zeros in centered rows: origins are 0 where a feature is 0 or one other value
+ * (mrc_clear_flags). Sums of differences add both values in the order of their features; they need features with only
+ * one nonzero value, as levels have.
  *
- * X (m, d), Z (p, d). Cost: O(d) for some rows of Z; if they have groups, O((m + p) d), a few operations for each value
- * that is not 0. Memory: O(d) for each worker.
+ * X (m, d), Z (p, d). Cost: O(d) for a sample of rows of Z; if the sample has groups, O((m + p) d), a few operations
+ * per nonzero value. Memory: O(d) per worker.
  */
 #include "backends/cpu/tile.h"
 
@@ -25,17 +26,17 @@
 #include <string.h>
 
 enum {
-    LEAST_FEATURES = 8,
-    MOST_FEATURES = 1 << 24,     /* whose numbers are floats */
-    LEAST_ROWS = 96,             /* of X that a search pays for, */
-    LEAST_ROWS_DIFFERENCES = 24, /* and of sums of differences, which take longer */
-    SOME_ROWS = 32,              /* of Z that are looked at first */
-    PIECE_ROWS = 256             /* that a worker takes at a time */
+    LEAST_FEATURES = 8,          /* minimum number of features for a search */
+    MOST_FEATURES = 1 << 24,     /* feature indices up to this are exact in float */
+    LEAST_ROWS = 96,             /* minimum rows of X for which a search pays off, */
+    LEAST_ROWS_DIFFERENCES = 24, /* and for sums of differences, which take longer */
+    SOME_ROWS = 32,              /* number of rows of Z in the first sample */
+    PIECE_ROWS = 256             /* rows per piece of parallel work */
 };
 
 typedef struct search {
     const mrc_product *product;
-    mrc_scan *scans; /* one for each worker */
+    mrc_scan *scans; /* one per worker */
 } search;
 
 static bool may_have_groups(const mrc_product *product)
@@ -68,13 +69,14 @@ static void scan_piece(void *argument, int64_t index, int worker)
         product->type->scan(product, source, i, &self->scans[worker]);
 }
 
-/* Whether feature k is of its own: in sums of differences, unless it is 0 or one positive value. */
+/* Return true if feature k cannot be in a group: in sums of differences, unless its values are 0 and one positive
+   value. */
 static bool stands_alone(const mrc_product *product, const mrc_scan *scan, int64_t k)
 {
     return product->direct && !(product->type->level(scan, k) >= 0);
 }
 
-/* The group that begins at feature `first`: the feature behind its last. */
+/* Return the end (one past the last feature) of the group that begins at feature `first`. */
 static int64_t group_end(const mrc_product *product, const mrc_scan *scan, int64_t first)
 {
     int64_t k = first + 1;
@@ -83,7 +85,7 @@ static int64_t group_end(const mrc_product *product, const mrc_scan *scan, int64
     return k;
 }
 
-/* Fills the tables; false if that is not worth it. */
+/* Fill the tables of groups; return false if groups would not save enough work. */
 static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_groups *groups, int32_t *lengths)
 {
     const int64_t d = product->d, cost = mrc_max(2, product->uk->group_cost);
@@ -101,15 +103,18 @@ static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_gr
         values += group ? 1 : end - first;
         count += group;
     }
-    if (4 * (values + (cost - 1) * count) > 3 * d) return false; /* the search has its cost, too */
-    for (int64_t k = 0; k < d; k++) /* behind the values; no number where no group is: it has room, since groups save */
+    /* The search costs time, too, so groups must save at least a quarter of the work. */
+    if (4 * (values + (cost - 1) * count) > 3 * d) return false;
+    /* Indices follow the values. Those of ungrouped features go to an unused element after the end, for which there is
+       space because groups shorten the row. */
+    for (int64_t k = 0; k < d; k++)
         groups->group_at[k] = (int32_t)(groups->group_at[k] >= 0 ? values + groups->group_at[k] : values + count);
     groups->runs = (mrc_runs){lengths, runs + 1, values};
     groups->count = count;
     return true;
 }
 
-/* Takes what the search works on from `room`; the tables behind it are for the product. */
+/* Divide `room` into the statistics of the workers, used only by the search, and the tables of the product. */
 static void lay_out(const mrc_product *product, mrc_scan *scans, int threads, mrc_groups *groups, int32_t **lengths)
 {
     const int64_t d = product->d;

@@ -5,8 +5,8 @@
  *   group 2: int16 values, both sides                        norms_r = sum_k x_rk^2  (int32, exact)
  *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes
  *            it: sum x (z - 128) + 128 sum x = sum x z
- *   group 64: bytes as they are; the Z side has 64 features of a row together, the X side 4
- *   group 8: bytes as they are, for sums of absolute differences
+ *   group 64: unmodified bytes; the Z side stores 64 features of a row together, the X side 4
+ *   group 8: unmodified bytes, for sums of absolute differences
  */
 #include "backends/cpu/tile.h"
 
@@ -29,12 +29,12 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
     }
 }
 
-/* Few rows of X: products of bytes from where they lie; or sums of their differences, as values. */
+/* For few rows of X: compute products of bytes, or sums of their absolute differences (as values), in place. */
 void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
     int32_t *norms = space->z_norms;
-    float *values = space->values; /* integers are only formed for float results (tile.h) */
+    float *values = space->values; /* integer arithmetic is used only for float results (tile.h) */
     for (int64_t j = 0; j < place->z_count; j++) {
         const uint8_t *z = mrc_row(product->z, place->z_first + j);
         if (!product->direct) norms[j] = panel->inner_u8(product->d, z, z);

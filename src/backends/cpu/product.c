@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each
+ * The fused driver: computes Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile per
  * worker.
  *
  *   for each block of X (parallel):   pack it
@@ -8,12 +8,13 @@
  *       for each panel of the block:  products -> kernel values -> total_sums += W' values   (double)
  *     Y = total_sums
  *
- * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept. So
- * do gradients in norm 1: a tile gives sums of w K sign(x_k - z_k) for each feature k.
+ * The search for the nearest rows of Z works the same way: a tile yields its smallest distance and its position, and
+ * the minimum over the tiles is taken. So do gradients in norm 1: a tile yields sums of w K sign(x_k - z_k) for each
+ * feature k.
  *
- * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel
- * pieces; their sums are added in order, which is the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m /
- * 512 packed elements. Memory: a few MB for each worker.
+ * When X has few rows, centers are read in place (tile.h). When X is a single block, tiles are the parallel pieces;
+ * their sums are added in order, which gives the same result. Cost: 2 m p (d + c) flops, m p kernel values, p d m / 512
+ * packed elements. Memory: a few MB per worker.
  */
 #include "backends/cpu/tile.h"
 
@@ -24,12 +25,14 @@
 
 #include <string.h>
 
-/* When tiles are the parallel pieces: tiles for each thread, or doubles in all, before their sums are added up. */
+/* When tiles are the parallel pieces: number of tiles per thread, or total number of doubles in their sums, before the
+   sums are added up. */
 enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16 };
-/* Rows of Z that an origin is found from, about; and flags, if they are among the first. */
+/* Approximate number of rows of Z from which the origin is computed; of rows that are checked for flags; and of rows
+   that decide whether the check is necessary. */
 enum { ORIGIN_ROWS = 1024, FLAG_ROWS = 256, FIRST_FLAG_ROWS = 16 };
 
-/* Panels must fill tiles and blocks exactly: said here once for every row of the list. */
+/* Check, for every micro-kernel of the list, that panels fill tiles and blocks exactly. */
 #define MRC_UK_GEMM_F32(isa, name, mr, nr) \
     _Static_assert(MRC_TILE_CENTERS % (mr) == 0 && MRC_BLOCK_ROWS % (nr) == 0, #name);
 #define MRC_UK_GEMM_F64                         MRC_UK_GEMM_F32
@@ -46,9 +49,9 @@ enum { ORIGIN_ROWS = 1024, FLAG_ROWS = 256, FIRST_FLAG_ROWS = 16 };
 #define MRC_UK_PANEL(isa, name)
 #include "backends/cpu/micro/ukernels.inc"
 
-/* ---- What is decided before the loops ---------------------------------------------------------------------------- */
+/* ---- Choices before the loops ------------------------------------------------------------------------------------ */
 
-/* Squares of distances near the bandwidth must be floats; far outside, double takes over. */
+/* Return true if squared distances near the bandwidth are in the range of float; otherwise double is used. */
 static bool bandwidth_fits_float(const mercer_kernel *kernel)
 {
     return kernel->bandwidth >= 1e-15 && kernel->bandwidth <= 1e15;
@@ -62,7 +65,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
                 (product->k.cols > 0 && product->k.dtype == MERCER_F64) ||
                 (both_bytes && product->d > MRC_U8_MAX_FEATURES) ||
                 (product->on_distance && !product->callback && !bandwidth_fits_float(product->kernel));
-    bool slow = product->direct && product->norm != 1; /* by powers: the panels of float and double alone */
+    bool slow = product->direct && product->norm != 1; /* powers are implemented only for panels of float and double */
     product->uk = uk;
     product->bytes = both_bytes && !wide && !slow && !product->signs;
     product->centred = product->on_distance && !product->direct && !both_bytes;
@@ -81,8 +84,8 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->c_panels = sums ? (outputs + product->mr_sum - 1) / product->mr_sum : 0;
     product->results = product->signs ? outputs * product->d : product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&
-                   (sums || product->k.cols > 0) && !slow; /* not a search */
-    if (product->few) { /* no panels: as wide as X is high, and as many results as outputs */
+                   (sums || product->k.cols > 0) && !slow; /* a search for nearest rows always packs */
+    if (product->few) { /* without panels: the tile is as wide as X has rows, and there is one result per output */
         product->nr = (int)mrc_max(product->x->rows, 1);
         product->lanes = product->bytes ? 1 : wide ? uk->few_lanes_f64 : uk->few_lanes_f32;
         product->results = outputs;
@@ -129,7 +132,7 @@ mercer_status mrc_product_init_signs(mrc_product *product, mrc_backend *backend,
 
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
 
-/* Takes `bytes` at *used, or only counts when base is NULL. */
+/* Allocate `bytes` at offset *used of base and advance *used; if base is NULL, only advance *used. */
 static void *take(char *base, int64_t *used, int64_t bytes)
 {
     void *piece = base ? base + *used : NULL;
@@ -167,10 +170,10 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
 
 typedef struct run {
     mrc_product *product;
-    mrc_space *spaces;  /* one for each worker */
+    mrc_space *spaces;  /* one per worker */
     int64_t block_rows; /* rows of X in a block */
     int64_t first_tile; /* tile-parallel mode: the group's first tile */
-    double *group_sums; /* tile-parallel mode: one set of sums for each tile of the group */
+    double *group_sums; /* tile-parallel mode: one set of sums per tile of the group */
     int64_t sums_count; /* doubles in a set */
 } run;
 
@@ -202,8 +205,8 @@ static void pack_block(const mrc_product *product, mrc_space *space, int64_t fir
                    (char *)space->x_norms + done * norm_bytes(product), space->x_start + done);
 }
 
-/* Centers of a tile that are packed and multiplied: all 240, since the sums run over all; a search needs only those
-   there are. */
+/* Return the number of centers of a tile to pack and multiply: all 240, because sums run over the whole tile; for a
+   search only the existing ones, rounded up to full panels. */
 static int64_t packed_centers(const mrc_product *product, int64_t count)
 {
     return product->nearest ? mrc_round_up(count, product->mr) : MRC_TILE_CENTERS;
@@ -219,7 +222,7 @@ static void pack_tile(const mrc_product *product, mrc_space *space, int64_t firs
     if (product->c_panels > 0) product->type->pack_weights(product, first, count, space->weights);
 }
 
-/* Products of one panel of X with the whole packed tile, or sums of its differences. */
+/* Compute the products of one panel of X with the whole packed tile, or the sums of absolute differences. */
 static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel, int64_t centers)
 {
     const int mr = product->mr, nr = product->nr;
@@ -237,7 +240,7 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
     }
 }
 
-/* One tile of centers, not packed, against all of X, which has few rows. */
+/* Process one tile of centers, not packed, for all of X, which has few rows. */
 static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int64_t z_first, int64_t z_count,
                    double *sums)
 {
@@ -259,7 +262,7 @@ static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int6
     if (product->w) product->type->few_multiply(product, space, &place, sums);
 }
 
-/* One tile of centers against the packed block: kernel values, then wherever they are wanted. */
+/* Process one tile of centers for the packed block of X: compute kernel values, then all outputs that use them. */
 static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first,
                     double *sums)
 {
@@ -302,7 +305,8 @@ static int64_t tile_count(const mrc_product *product)
     return (product->z->rows + MRC_TILE_CENTERS - 1) / MRC_TILE_CENTERS;
 }
 
-/* Columns of a panel's sums lie side by side, eight of them are a few lines of memory. */
+/* Write the sums of a block to Y. The sums of a panel are stored by output and those of Y by row: eight outputs at a
+   time touch only a few cache lines of each. */
 static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
 {
     enum { TOGETHER = 8 };
@@ -318,7 +322,8 @@ static void write_sums(const mrc_product *product, const double *sums, int64_t x
                 }
 }
 
-/* What all tiles give: before the first of them, after one more, and after the last. */
+/* The results accumulated over all tiles: begin_totals before the first tile, add_to_totals after each tile,
+   write_totals after the last. */
 static void begin_totals(const run *self, double *totals)
 {
     memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
@@ -349,7 +354,7 @@ static void do_block(void *argument, int64_t block, int worker)
     pack_block(product, space, first, count);
     begin_totals(self, space->total_sums);
     for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
-        if (!product->nearest) { /* a tile adds to each sum once: the same as its sums, added */
+        if (!product->nearest) { /* a tile adds to each sum only once, as the merge would */
             do_tile(product, space, first, count, z, space->total_sums);
             continue;
         }
@@ -373,7 +378,7 @@ static void do_tile_of_group(void *argument, int64_t index, int worker)
         do_tile(product, space, 0, product->x->rows, (self->first_tile + index) * MRC_TILE_CENTERS, sums);
 }
 
-/* A single block of X: tiles in parallel, a group at a time, their sums added in order. */
+/* Process a single block of X: tiles in parallel, one group of tiles at a time, their sums added in order. */
 static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 {
     mrc_product *product = self->product;
@@ -390,7 +395,8 @@ static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* Origins of flags become 0, by part of the rows: by very few where none of those has a 0. flags: (3, d). */
+/* Set the origin to 0 where a sample of the rows identifies flags. If the first few rows of the sample contain no
+   zeros, stop early. flags: scratch space (3, d). */
 static void clear_flags(const mercer_matrix *rows, double *flags, double *origin)
 {
     mercer_matrix some = *rows, sums = mrc_view(flags, 3, rows->cols, MERCER_F64);
@@ -407,9 +413,10 @@ static void clear_flags(const mercer_matrix *rows, double *flags, double *origin
 }
 
 /*
- * The origin in the arithmetic of the product: given, or the column mean of Z, 0 where it has flags, from an even part
- * of its rows if they are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may
- * be split anywhere; and a pass over all of Z would cost few rows of X as much as their products.
+ * Set product->origin, in the arithmetic of the product: the origin of the pair, or else the column mean of Z, with 0
+ * for flags. If Z has many rows, the mean is that of evenly spaced rows, because for few rows of X a pass over all of Z
+ * would cost as much as the products. Any point amid the data works, as long as it depends only on Z, so that results
+ * do not depend on how X is split into batches. mean (d), flags (3, d) and rounded (d, the origin) are scratch space.
  */
 static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, double *flags, void *rounded)
 {
@@ -433,7 +440,8 @@ static mercer_status find_origin(mrc_product *product, mrc_backend *backend, dou
     return MERCER_OK;
 }
 
-/* Rows of X in a block: as many blocks as make the same number for every thread, so that none waits at the end. */
+/* Return the number of rows of X per block, chosen so that every thread gets the same number of blocks and none idles
+   at the end. */
 static int64_t choose_block_rows(const mrc_product *product, int threads, bool by_tiles)
 {
     int64_t m = product->x->rows, all = MRC_BLOCK_ROWS * (int64_t)threads, rounds = (m + all - 1) / all;
@@ -451,7 +459,7 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     int64_t block_rows = choose_block_rows(product, threads, by_tiles);
     int64_t in_flight =
         mrc_max(TILES_IN_FLIGHT * (int64_t)threads,
-                SUMS_IN_FLIGHT / mrc_max(1, product->results * block_rows)); /* small sums: all at once */
+                SUMS_IN_FLIGHT / mrc_max(1, product->results * block_rows)); /* small sums: all tiles at once */
     int64_t group = by_tiles ? mrc_min(in_flight, tile_count(product)) : 0;
     run self = {.product = product, .block_rows = block_rows, .sums_count = product->results * block_rows};
 
@@ -472,7 +480,7 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     double *flags = mrc_arena_push(arena, 3 * d_bytes);
     if (product->centred)
         MRC_TRY(find_origin(product, backend, mean, flags, rounded));
-    else if (product->few) /* its micro-kernels always subtract one */
+    else if (product->few) /* the micro-kernels for few rows always subtract an origin */
         product->origin = memset(rounded, 0, (size_t)d_bytes);
     if (groups_bytes > 0) mrc_groups_find(product, threads, mrc_arena_push(arena, groups_bytes));
 

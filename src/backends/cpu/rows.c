@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of stored rows with few columns: K (m, p) in float or half precision, rows anywhere, read once and where
- * they lie.
+ * Products of stored rows with few columns: K (m, p) in float or half precision. Rows may be anywhere in memory; they
+ * are read once and in place.
  *
- *   Y = K W    rows in parallel, 32 at a time; 512 columns of them and the packed weights of these stay in L1
- *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; 512 rows, then on in double
+ *   Y = K W    rows in parallel, 32 at a time; 512 of their columns and the packed weights of these columns stay in L1
+ *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; 512 rows, then added in double
  *
- * 2 m p c flops, and m p values from memory: with c of about 10 on processors with AVX-512 both take equally long.
- * BLAS packs K for that, which costs more than the product. Sums run in 16 float chains of at most 1024 products
- * (uk_rows_body.h), in double from there on, whatever the number of threads.
+ * 2 m p c flops and m p values from memory: on processors with AVX-512 both take the same time for c of about 10. BLAS
+ * would pack K, which costs more than the product. Sums consist of 16 float chains of at most 1024 products each
+ * (uk_rows_body.h), added in double, independently of the number of threads.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -18,13 +18,13 @@
 #include <string.h>
 
 enum {
-    ROWS_EACH = 32,
-    CHUNK = 512,
-    CHUNKS_A_CHAIN = 32,
-    ROWS_A_CHAIN = 512,
-    STRIPS_EACH = 8,
-    MOST_GROUP = 12,
-    LANES = 16
+    ROWS_EACH = 32,      /* forward: rows per piece */
+    CHUNK = 512,         /* forward: columns of K at a time */
+    CHUNKS_A_CHAIN = 32, /* forward: chunks per float chain: 32 * 512 / 16 = 1024 products */
+    ROWS_A_CHAIN = 512,  /* transposed: rows per float chain */
+    STRIPS_EACH = 8,     /* transposed: strips per piece */
+    MOST_GROUP = 12,     /* maximum rows_group of all instruction sets */
+    LANES = 16           /* float chains per sum */
 };
 
 typedef struct rows_job {
@@ -32,14 +32,14 @@ typedef struct rows_job {
     const mercer_matrix *w, *y;
     int64_t p, m;
     bool half;
-    int64_t size;      /* bytes of a stored value */
-    const void **rows; /* (m) */
+    int64_t size;      /* bytes per stored value */
+    const void **rows; /* (m): addresses of the rows of K */
     float *packed;     /* forward: weights (c, p rounded up to 16) in the order of dots; transposed: (m, c) by groups */
-    char *spaces;      /* one for each worker */
-    int64_t space_bytes; /* of one */
+    char *spaces;      /* one forward_space or transpose_space per worker */
+    int64_t space_bytes; /* bytes of one of them */
 } rows_job;
 
-/* Outputs first .. first + n - 1 belong together. */
+/* Return n: outputs first .. first + n - 1 form a group, which is processed together. */
 static int group_at(const rows_job *self, int64_t first)
 {
     int64_t c = self->w->cols, groups = (c + self->uk->rows_group - 1) / self->uk->rows_group;
@@ -53,7 +53,7 @@ static const float *weights_of(const rows_job *self, int64_t i)
 
 /* ---- Forward ------------------------------------------------------------------------------------------------- */
 
-/* Packs the weights of one chunk of columns of K: of each group, 16 columns after the other. */
+/* Pack the weights of one chunk of columns of K: group by group, 16 columns at a time. */
 static void pack_chunk(void *argument, int64_t chunk, int worker)
 {
     (void)worker;
@@ -69,7 +69,7 @@ static void pack_chunk(void *argument, int64_t chunk, int worker)
     }
 }
 
-/* The 16 chains of a row and output become one number, in a fixed order. */
+/* Add the 16 chains of one row and output in a fixed order. */
 static double add_lanes(float *lanes)
 {
     for (int width = LANES / 2; width > 0; width /= 2)
@@ -80,7 +80,7 @@ static double add_lanes(float *lanes)
 typedef struct forward_space {
     float sums[ROWS_EACH][MOST_GROUP * LANES];
     double totals[ROWS_EACH][MOST_GROUP];
-    float tails[ROWS_EACH][LANES]; /* the last columns of K, fewer than 16, with zeros behind them */
+    float tails[ROWS_EACH][LANES]; /* the last columns of K, fewer than 16, padded with zeros */
     const void *at[ROWS_EACH];
 } forward_space;
 
@@ -91,7 +91,7 @@ static void flush(forward_space *space, int64_t rows, int n)
     memset(space->sums, 0, (size_t)rows * sizeof space->sums[0]);
 }
 
-/* Outputs first .. first + n - 1 of some rows. */
+/* Compute outputs first .. first + n - 1 of `rows` rows. */
 static void dots_of_rows(const rows_job *self, forward_space *space, int64_t row, int64_t rows, int64_t first, int n)
 {
     const int64_t whole = self->p / LANES * LANES, stride = MOST_GROUP * LANES;
@@ -140,16 +140,17 @@ enum { WIDEST_STRIP = 32 };
 typedef struct transpose_space {
     float sums[MOST_GROUP * WIDEST_STRIP];
     double totals[MOST_GROUP * WIDEST_STRIP];
-    float tails[ROWS_A_CHAIN][WIDEST_STRIP]; /* the last columns of some rows, with zeros behind them */
+    float tails[ROWS_A_CHAIN][WIDEST_STRIP]; /* the last columns of some rows, padded with zeros */
     const void *at[ROWS_A_CHAIN];
 } transpose_space;
 
-/* Columns k .. k + width - 1 of the result; a strip that ends early is copied to where it may be read to its end. */
+/* Compute rows k .. k + width - 1 of Y = K' W, for outputs first .. first + n - 1. An incomplete strip of K is copied
+   to a padded buffer, because the micro-kernel reads full strips. */
 static void sums_of_strip(const rows_job *self, transpose_space *space, int64_t k, int64_t first, int n)
 {
     const int strip = self->uk->rows_strip;
     const int64_t width = mrc_min(strip, self->p - k), all = (int64_t)n * strip;
-    const bool once = self->m <= ROWS_A_CHAIN; /* the usual: one chain, nothing to add up */
+    const bool once = self->m <= ROWS_A_CHAIN; /* the usual case: one chain, so no totals are necessary */
     for (int64_t i = 0; i < all; i++) space->totals[i] = space->sums[i] = 0;
     for (int64_t row = 0; row < self->m; row += ROWS_A_CHAIN) {
         int64_t rows = mrc_min(ROWS_A_CHAIN, self->m - row);

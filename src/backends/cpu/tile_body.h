@@ -4,17 +4,17 @@
  * IS_F32.
  *
  *   pack      panel[k * width + r] = x_rk - o_k; |x_r - o|^2 by the micro-kernels' FMA chain
- *   finish    products -> squared distances -> kernel values. Pairs that are too near for products to resolve
- *             (r^2 <= near (|x|^2 + |z|^2), or overflow) are redone from their coordinates in double: O(d) each, rare.
- *             Sums of |differences|^p are arguments as they are; those of bytes are below 2^24, exact in float.
- *   nearest   r^2_i = min_j, and which: the first of equals in the tile.
- *   few_...   the same products and sums for few rows of X, from centers that are not packed, in the same chains
+ *   finish    products -> squared distances -> kernel values. Pairs that are too near for an accurate result from
+ *             products (r^2 <= near (|x|^2 + |z|^2), or overflow) are recomputed from their coordinates in double: O(d)
+ *             each, rare. Sums of |differences|^p are used directly; those of bytes are below 2^24, exact in float.
+ *   nearest   min_j r^2_ij and its j, the first of equals in the tile.
+ *   few_...   the same products and sums, in the same chains, for few rows of X, from centers that are not packed
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
  *   add_signs sums_ckj += sum_i (w_ic K_ij) sign(x_jk - z_ik): the product rounded, one chain of sums over the tile's
  *             240 centers, then added in double.
  */
 
-/* Row i in the arithmetic of the tile. */
+/* Convert row i to REAL. */
 static void TYPED(load)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
 {
 #if IS_F32
@@ -33,7 +33,7 @@ static void TYPED(load_centred)(const mrc_product *product, const mercer_matrix 
     if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
 }
 
-/* The same, where it lies if that will do, else in `room`. */
+/* Return row i converted and centered: in place if it needs no change, otherwise copied to `room`. */
 static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *room)
 {
     if (source->dtype == DTYPE && !product->origin) return mrc_row(source, i);
@@ -46,7 +46,7 @@ static void TYPED(scan)(const mrc_product *product, const mercer_matrix *source,
     product->uk->panel->TYPED(scan)(product->d, TYPED(see)(product, source, i, scan->row), scan->before, scan->level);
 }
 
-/* What others have seen, too. */
+/* Merge the statistics of another worker. */
 static void TYPED(join)(const mrc_product *product, mrc_scan *scan, const mrc_scan *other)
 {
     REAL *level = scan->level;
@@ -82,7 +82,7 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
     if (!product->direct) product->uk->panel->TYPED(sqnorms)(values, width, panel, norms);
 }
 
-/* Weights of one center, outputs column .. column + columns - 1, and zeros behind them. */
+/* Load the weights of one center for outputs column .. column + columns - 1, padded with zeros to `width`. */
 static void TYPED(load_weights)(const mercer_matrix *w, int64_t row, int64_t column, int64_t columns, int64_t width,
                                 REAL *out)
 {
@@ -95,7 +95,8 @@ static void TYPED(load_weights)(const mercer_matrix *w, int64_t row, int64_t col
         out[k] = k >= columns ? 0 : w->dtype == DTYPE ? from[k] : (REAL)mrc_load(w, row, column + k);
 }
 
-/* A row of W as it is, which lies in panels of mr columns then. They are small: no call for each. */
+/* Distribute a row of W of type REAL over panels of mr columns. The pieces are small, so copies of constant size avoid
+   a call of memcpy for each. */
 static void TYPED(spread_weights)(const REAL *from, int64_t columns, int mr, REAL *out)
 {
     const int64_t step = (int64_t)MRC_TILE_CENTERS * mr;
@@ -109,7 +110,7 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
 {
     const mercer_matrix *w = product->w;
     const int mr = product->mr_sum;
-    for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) { /* a row of W from end to end */
+    for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) { /* read each row of W from end to end */
         REAL *out = (REAL *)panels + j * mr;
         if (j < count && w->dtype == DTYPE && mr % 2 == 0) {
             TYPED(spread_weights)(mrc_row(w, first + j), w->cols, mr, out);
@@ -172,13 +173,13 @@ static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space,
     }
 }
 
-/* Norms of one side in double, whatever they are stored in. */
+/* Return norm i of one side in double, from its stored type. */
 static double TYPED(norm_at)(const mrc_product *product, const void *norms, int64_t i)
 {
     return product->bytes ? ((const int32_t *)norms)[i] : (double)((const REAL *)norms)[i];
 }
 
-/* What the kernel is a function of, in double: integer products are taken before they are rounded to float. */
+/* Return the argument of the kernel in double; for integer products, the exact value before rounding to float. */
 static double TYPED(argument_at)(const mrc_product *product, const mrc_space *space, int64_t at)
 {
     return product->bytes && !product->on_distance ? space->dots[at] : (double)((const REAL *)space->values)[at];
@@ -210,19 +211,19 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
     return true;
 }
 
-/* Inner products that say too little of the angle: nearly parallel rows. */
+/* Return true if rows are nearly parallel, so that their inner product does not determine the angle accurately. */
 static bool TYPED(nearly_parallel)(const mrc_product *product, double dot, double xx, double zz)
 {
     return product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz));
 }
 
-/* The scalar double formula for one pair, (i, j) of the tile; of an inner product, from accurate ones where they have
-   to be. */
+/* Evaluate the scalar double formula for pair (i, j) of the tile; for nearly parallel rows, from inner products that
+   are recomputed in double. */
 static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_place *place, int64_t i,
                            int64_t j, double argument)
 {
     if (product->on_distance) {
-        if (isinf(argument)) /* beyond REAL, where a heavy tail may still count */
+        if (isinf(argument)) /* overflow of REAL, where a heavy-tailed kernel may still have a nonzero value */
             argument = mrc_exact_sum(product->norm, product->x, place->x_first + i, product->z, place->z_first + j);
         return (REAL)mrc_kernel_of_distance(product->kernel, argument);
     }
@@ -232,7 +233,7 @@ static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, c
     return (REAL)mrc_kernel_of_inner(product->kernel, argument, xx, zz);
 }
 
-/* Element by element: what has no vector form, for these parameters or these values. */
+/* Map element by element: for kernels, parameters or values without a vector form. */
 static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     REAL *values = space->values;
@@ -244,7 +245,7 @@ static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, con
     }
 }
 
-/* ntk and nngp, one row of the tile (a center, or a row of X if they are few) after the other. */
+/* Map ntk and nngp, one row of the tile at a time (a center, or a row of X if few). */
 static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const bool few = product->few;
@@ -266,7 +267,7 @@ static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, con
     }
 }
 
-/* In vectors of double, where values allow it. */
+/* Map in vectors of double; return false if the kernel or the values have no such form. */
 static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
@@ -277,18 +278,19 @@ static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const 
     return true;
 }
 
-/* Products to squared distances where the kernel is a function of the L2 distance; integer products to REAL. */
+/* Convert products to squared distances if the kernel is a function of the L2 distance; convert integer products to
+   REAL. */
 static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
-    if (product->direct) return; /* they are there */
+    if (product->direct) return; /* values already contain the arguments */
     REAL *values = space->values;
     const mrc_panel_ops *panel = product->uk->panel;
-    /* Rows of the tile are centers, or the rows of X if they are few; a sum of two norms is the same either way. */
+    /* Rows of the tile are centers, or rows of X if few. The sum of two norms is the same either way. */
     const void *across = product->few ? space->z_norms : place->x_norms;
     const void *down = product->few ? place->x_norms : space->z_norms;
     int64_t rows = product->few ? product->nr : product->nearest ? place->z_count : MRC_TILE_CENTERS;
     int64_t width = product->few ? place->x_step : product->nr;
-#if IS_F32 /* integer products are only formed for float results (tile.h) */
+#if IS_F32 /* integer products are used only for float results (tile.h) */
     if (product->bytes && product->on_distance)
         panel->sqdist_u8(rows, width, space->dots, across, down, values);
     else if (product->bytes)
@@ -311,7 +313,7 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
     }
 #endif
     if (TYPED(map_wide)(product, space, place)) return true;
-    /* Rows that pad the tile are not evaluated; what they hold may be infinite, and infinity times weight 0 is NaN. */
+    /* Padding rows of the tile are not evaluated. Clear them, because infinity times weight 0 is NaN. */
     REAL *padding = (REAL *)space->values + place->z_count * product->nr;
     if (!product->few)
         memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
@@ -323,7 +325,7 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
     return true;
 }
 
-/* Part of a row of K from values that lie next to each other. */
+/* Store part of a row of K from contiguous values. */
 static void TYPED(store_row)(const mrc_product *product, int64_t row, int64_t first, int64_t columns,
                              const REAL *values)
 {
@@ -348,7 +350,7 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
 {
     const REAL *values = space->values;
     int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first), step = place->x_step;
-    if (!product->few) { /* centers are the rows of the tile: it is turned first */
+    if (!product->few) { /* the rows of the tile are centers, so it is transposed first */
         product->uk->panel->TYPED(interleave)(product->nr, MRC_TILE_CENTERS, values, product->nr, space->turned);
         values = space->turned;
         step = MRC_TILE_CENTERS;
@@ -404,7 +406,7 @@ static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space,
     }
 }
 
-/* Weights of some outputs for the centers of a tile: (count, 16), zeros where there is no output. */
+/* Load the weights of up to 16 outputs for the centers of a tile: (count, 16), padded with zeros. */
 static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t count, int64_t column, REAL *out)
 {
     const int64_t columns = mrc_min(MRC_FEW_OUTPUTS, w->cols - column);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arrays of callers that lie on the device already: whether they do, whether they are finite, and the order of their
- * streams. The backend computes on a stream of its own, which waits for the caller's by an event; public functions wait
- * for it in turn before they return, so that a caller may use results on any stream.
+ * Callers' arrays in device memory: check that they are on the device and finite, and order the streams. The backend
+ * computes on its own stream, which waits for the caller's stream by an event. Public functions wait for the backend's
+ * stream before they return, so callers may use results on any stream.
  */
 #include "backends/cuda/cuda.h"
 
@@ -46,7 +46,7 @@ mercer_status mrc_cuda_wait(mrc_backend *backend, void *stream)
     mrc_cuda_select(backend);
     MRC_CUDA_TRY(backend, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     mercer_status status = order_streams(backend, event, stream ? stream : cudaStreamLegacy);
-    cudaEventDestroy(event); /* when the work that waits for it is done */
+    cudaEventDestroy(event); /* CUDA defers this until the work that waits for the event is done */
     return status;
 }
 

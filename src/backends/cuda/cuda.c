@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA backend: its table, and how it finds its device. Operands may lie in host or in device memory, whatever
- * mixture: what lies on the host is copied for the call (operands.c). All work goes to one stream, but for
- * the copies of batches (stage.c); an operation that gives numbers to the host waits for them, others return when their
- * work is queued.
+ * The CUDA backend: its table of operations and the selection of its device. Operands may be in host or device memory
+ * in any combination; host operands are copied for the call (operands.c). All work goes to one stream, except for the
+ * copies of batches (stage.c). An operation that returns numbers to the host waits for them, others return as soon as
+ * their work is queued.
  */
 #include "backends/cuda/cuda.h"
 
@@ -17,7 +17,7 @@
 mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char *what)
 {
     if (error == cudaSuccess) return MERCER_OK;
-    cudaGetLastError(); /* an error that was reported is not reported again */
+    cudaGetLastError(); /* clear the error, so that later calls do not report it again */
     mercer_status status = error == cudaErrorMemoryAllocation ? MERCER_ERROR_MEMORY : MERCER_ERROR_INTERNAL;
     return mrc_fail(backend->context, status, "CUDA: %s: %s", what, cudaGetErrorString(error));
 }
@@ -28,11 +28,11 @@ static int devices(void)
 {
     int count = 0;
     if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-    cudaGetLastError(); /* that there is no driver is no failure of a later call */
+    cudaGetLastError(); /* clear the error: a missing driver must not fail later calls */
     return 0;
 }
 
-/* Whether there is a driver. The runtime would start it to tell. */
+/* Returns whether the driver is installed, without the CUDA runtime, which would initialize it. */
 static bool may_be_here(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -40,7 +40,7 @@ static bool may_be_here(void)
     return driver != NULL;
 }
 
-/* Why no device was found: a runtime without a driver calls that a driver too old, and says neither's version. */
+/* Returns why no device was found. Without a driver the runtime reports an insufficient driver, which would mislead. */
 static const char *why_none(cudaError_t error)
 {
     int driver = 0;
@@ -63,7 +63,8 @@ static mercer_status find_device(mrc_backend *backend, int *device)
                     backend->device, count);
 }
 
-/* Two numbers may mean one device, and two processes number theirs as they please: its own identity tells. */
+/* Returns a hash of the GPU's UUID (FNV-1a), never 0. Device numbers do not identify a GPU: they differ between
+   processes and may be aliases. */
 static uint64_t place_of(const struct cudaDeviceProp *properties)
 {
     uint64_t place = 0xCBF29CE484222325u;
@@ -93,7 +94,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     *cuda->overflow = 0;
     MRC_CUDA_TRY(backend, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
-    uint64_t keep = UINT64_MAX; /* what is freed stays with the pool: no call to the driver in the loop */
+    uint64_t keep = UINT64_MAX; /* the pool retains freed memory, so that training loops need no driver calls */
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     MRC_TRY(mrc_cuda_make_room(backend));
     MRC_TRY(mrc_cuda_open_staging(backend));
@@ -113,7 +114,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 static void destroy(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (cuda->stream) mrc_cuda_select(backend); /* else there is no such device, and nothing that belongs to it */
+    if (cuda->stream) mrc_cuda_select(backend); /* without a stream the device was not opened and owns nothing */
     atomic_store(&cuda->ending, true);
     mrc_background_stop(cuda->warming);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
@@ -143,7 +144,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
                               .memory = MRC_CUDA,
                               .rate = half && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
-                              .rate_differences = 20e12, /* of an H200: 25 with many features */
+                              .rate_differences = 20e12, /* measured on an H200; 25e12 with many features */
                               .bandwidth = 3e12,
                               .kept_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .short_from = half ? MRC_CUDA_WIDE : 0,

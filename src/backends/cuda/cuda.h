@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cuda: products and dense algebra on an NVIDIA GPU.
+ * backends/cuda: kernel products and dense linear algebra on an NVIDIA GPU.
  *
- * The files here run on the host: memory, copies, the loops over blocks, cuBLAS and cuSOLVER (libraries.h, loaded when
- * a backend is made). Code of the device is in device/, products in half precision in half_precision/. Here: the
- * backend's state, device memory and operands, and the operations that its files give to its table.
+ * The files in this folder run on the host: memory, copies, loops over blocks, and calls of cuBLAS and cuSOLVER
+ * (libraries.h, loaded when a backend is created). Device code is in device/, products in half precision are in
+ * half_precision/. This header declares the backend's state, device memory and operands, and the operations that the
+ * files contribute to the backend's table.
  */
 #ifndef MRC_BACKENDS_CUDA_CUDA_H
 #define MRC_BACKENDS_CUDA_CUDA_H
@@ -16,9 +17,9 @@
 
 #include <stdatomic.h>
 
-enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* columns from which on products in half precision go by tiles */ };
+enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* fewest columns of W for half-precision products by tiles */ };
 
-/* One block of device memory, and what the context counts for it. */
+/* A block of device memory and its size as counted by the context. */
 typedef struct mrc_cuda_block {
     char *memory;
     int64_t bytes;
@@ -26,48 +27,48 @@ typedef struct mrc_cuda_block {
 
 enum { MRC_CUDA_RING_PARTS = 4, MRC_CUDA_RING_PART = 2 << 20 };
 
-/* Page-locked memory through which small things pass (stage.c). */
+/* Page-locked staging memory for copies between host and device: a ring of parts of fixed size (stage.c). */
 typedef struct mrc_cuda_ring_memory {
     char *memory;
-    int part;
-    int64_t used;                          /* bytes of the part */
-    cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* the copies out of it */
+    int part;                              /* index of the part in use */
+    int64_t used;                          /* bytes used in that part */
+    cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* per part: recorded after its last copy */
 } mrc_cuda_ring_memory;
 
-/* Where points or targets of a batch lie on their way; of two batches: one is sent while the other is used. */
+/* Staging buffers for the points and targets of two batches: one batch is copied while the other is used. */
 enum { MRC_CUDA_SLOTS = 4 };
 typedef struct mrc_cuda_slot {
     mrc_cuda_block device;
-    char *locked; /* page-locked memory of the host */
+    char *locked; /* page-locked host buffer */
     int64_t locked_bytes;
-    cudaEvent_t used, ready; /* computing with it is over; the copy is there */
+    cudaEvent_t used, ready; /* events: the computation with the slot is done; the copy to the device is done */
 } mrc_cuda_slot;
 
 typedef struct mrc_cuda {
     int device;
     char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
-    uint64_t place;              /* a number of this GPU among all there are */
-    bool hopper;                 /* has the instructions of the fused product */
-    int difference_columns;      /* of W that a product of differences takes at a time */
-    int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
-    cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
+    uint64_t place;              /* hash of the GPU's UUID: identifies the GPU across processes */
+    bool hopper;                 /* whether the GPU has the instructions of the fused product */
+    int difference_columns;      /* columns of W per pass of a product of differences */
+    int *overflow;               /* flag in mapped host memory, set by kernels: a coordinate does not fit a half */
+    cudaStream_t stream, copies; /* for all computation; for copies of batches to the device */
     cudaMemPool_t pool;
     mrc_cuda_ring_memory ring;
     mrc_cuda_slot slots[MRC_CUDA_SLOTS];
-    int turn; /* which slot is next */
+    int turn; /* index of the next slot */
     mrc_cuda_libraries libraries;
     cublasHandle_t blas;
     cusolverDnHandle_t solver;
-    mrc_background *warming; /* a thread that has the libraries load what they will need; or NULL */
-    atomic_bool ending;      /* told to it */
-    double device_seconds, library_seconds;
-    mrc_cuda_block *blocks; /* what alloc gave out */
-    int64_t count, room;
-    /* Scratch of the running operation: pieces of one block; a call that outgrows it gets further blocks, and when
-       nothing is in use any more they become one. */
+    mrc_background *warming; /* thread that makes the libraries load their kernels early (warming.c), or NULL */
+    atomic_bool ending;      /* stop request to that thread */
+    double device_seconds, library_seconds; /* time that create spent on opening the device, on loading libraries */
+    mrc_cuda_block *blocks;                 /* blocks that mrc_cuda_alloc returned and that are not freed yet */
+    int64_t count, room;                    /* number of these blocks, capacity of the list */
+    /* Scratch of the running operation: pieces of the last block. When it is full, another block is allocated; when the
+       outermost operation ends, several blocks are replaced by one of their total size. */
     mrc_cuda_block scratch[16];
-    int scratches;
-    int64_t used, needed; /* bytes of the last block; of all of them */
+    int scratches;        /* number of scratch blocks */
+    int64_t used, needed; /* bytes used in the last block; total size of all of them */
 } mrc_cuda;
 
 static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
@@ -75,19 +76,19 @@ static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
     return backend->state;
 }
 
-/* The calling thread's work goes to the backend's device from here on: which one is current is a thread's own affair,
-   and threads may work on different ones. A failure shows in the work that follows. */
+/* Makes the backend's device current for the calling thread. CUDA has one current device per thread, and threads may
+   use different devices. An error here is reported by the calls that follow. */
 static inline void mrc_cuda_select(const mrc_backend *backend)
 {
     cudaSetDevice(mrc_cuda_of(backend)->device);
 }
 
-/* Turns an error of the CUDA runtime into a status with a message; MERCER_OK for cudaSuccess. */
+/* Converts a CUDA runtime error to a status with a message; MERCER_OK for cudaSuccess. what: text of the call. */
 mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char *what);
 
 #define MRC_CUDA_TRY(backend, call) MRC_TRY(mrc_cuda_check(backend, call, #call))
 
-/* The operations of its table, by the files that have them. */
+/* The operations of the backend's table, grouped by the file that defines them. */
 /* clang-format off */
 #define MRC_CUDA_OPERATIONS(X)                                                                              \
     X(cuda, alloc) X(cuda, free) X(cuda, sync) X(cuda, clear) X(cuda, free_memory)    /* cuda_memory.c */    \
@@ -111,16 +112,18 @@ MRC_CUDA_OPERATIONS(MRC_DECLARE_OPERATION)
 
 /* ---- cuda_memory.c ---------------------------------------------------------------------------------------------- */
 
-/* A block of its own, counted, and its end. */
+/* mrc_cuda_take allocates a block of at least `bytes` and counts it in the context; `what` names its purpose in the
+   error message. mrc_cuda_give frees a block; a block without memory is ignored. */
 mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what);
 void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block);
+/* Frees all blocks, scratch included, and waits for the stream. */
 void mrc_cuda_release_all(mrc_backend *backend);
-/* Room in the list of blocks for one more. */
+/* Ensures that the list of blocks has capacity for one more. */
 mercer_status mrc_cuda_make_room(mrc_backend *backend);
 
 /*
- * Scratch: an operation begins with MRC_CUDA_SCRATCH and pushes pieces, which are given back when it returns, whichever
- * way it does; so operations nest. Pieces are 256-byte aligned and not cleared.
+ * Scratch: an operation begins with MRC_CUDA_SCRATCH and then pushes pieces. They are released when the function
+ * returns, on every path, so operations may nest. Pieces are 256-byte aligned and not cleared.
  */
 typedef struct mrc_cuda_mark {
     mrc_backend *backend;
@@ -131,49 +134,53 @@ typedef struct mrc_cuda_mark {
 #define MRC_CUDA_SCRATCH(backend) __attribute__((cleanup(mrc_cuda_end))) mrc_cuda_mark mark = mrc_cuda_begin(backend)
 mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend);
 void mrc_cuda_end(mrc_cuda_mark *mark);
-/* out: the address of a pointer to whatever lies there. */
+/* Allocates `bytes` of scratch. out: the address of a pointer of any type, which is set to the piece. */
 mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes);
 
 /* ---- stage.c ---------------------------------------------------------------------------------------------------- */
 
+/* Create and destroy the copy stream, the ring, and the events of the ring and the slots. */
 mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
-/* Room for at most MRC_CUDA_RING_PART bytes, for a copy that the stream is given next. */
+/* *out: `bytes` (up to MRC_CUDA_RING_PART) of the ring, for a copy that must be queued on the stream before the next
+   call. Waits if the ring is full. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
-/* The same elements, both in host memory, by all threads. */
+/* Copies rows between host matrices of the same shape and dtype, with all threads. */
 void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
-/* To the device, and from it, through the ring; a row is not larger than a part. The host's memory is free, or filled,
-   when they return. */
+/* Copy to the device (send) or from it (fetch) through the ring; a row must not be larger than MRC_CUDA_RING_PART. On
+   return the caller may reuse the host memory (send), or it is filled (fetch). */
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 
 /* ---- warming.c -------------------------------------------------------------------------------------------------- */
 
-/* Begins in a thread, while the host reads and packs: what libraries load when a function is first called. Nothing
-   waits for it, and nothing fails with it. */
+/* Starts a thread that makes cuBLAS and cuSOLVER load their kernels while the host reads and packs samples. Operations
+   do not wait for it, and its errors are ignored. */
 void mrc_cuda_start_warming(mrc_backend *backend);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
-/* Where memory that is not described by a view lies. */
+/* Returns whether a pointer without a view refers to host or to device memory. */
 mrc_memory mrc_cuda_memory_of(const void *memory);
-/* One copy that is queued, by rows only where rows have gaps. */
+/* Queues one copy between matrices of the same shape and dtype; a 2-D copy only if rows are not contiguous. */
 mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
-/* A contiguous piece of scratch as a view. */
+/* *out: a view of a new contiguous piece of scratch. */
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype);
-/* *out: the operand itself if it lies on the device, else a copy of it in scratch. */
+/* *out: the operand itself if it is on the device, otherwise a copy of it in scratch. */
 mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out);
-/* The same for a result: written back by mrc_cuda_write_back. content: copied in first, because it is read too. */
+/* *out: the result itself if it is on the device, otherwise scratch that mrc_cuda_write_back copies to the host.
+   content: copy the operand in first, because the operation also reads it. */
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
-/* Host arrays to scratch, and scratch to host arrays (the latter waits for the device). */
+/* Copy a host array to new scratch (out: the address of a pointer, set to it), or a device array to the host. The
+   download waits for the device. */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes);
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
 
 /* ---- cuda_vectors.c --------------------------------------------------------------------------------------------- */
 
-/* The column means (d) of a matrix on the device, in scratch. */
+/* *mean: the column means (d) of a matrix on the device, in scratch. */
 mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
 
 /* ---- cuda_dense.c ----------------------------------------------------------------------------------------------- */
@@ -184,22 +191,25 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 
 /* ---- cuda_differences.c ------------------------------------------------------------------------------------------ */
 
-/* Whether Y = K(X, Z) W is done from differences in one kernel. k: (m, columns) f32 on the device, where the first
-   columns of K are left; or no columns. */
+/* Returns whether one kernel can compute Y = K(X, Z) W from differences. */
 bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
+/* Y = or += (add) K(X, Z) W. k (m, columns) f32, on the device: receives the first columns of K; columns may be 0. */
 mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                             const mercer_matrix *y, bool add, const mercer_matrix *k);
+/* Returns an upper bound, in bytes, of the scratch of mrc_cuda_multiply_differences. */
 int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent *work);
 
 /* ---- half_precision/half_precision.c ---------------------------------------------------------------------------- */
 
-/* Whether Y = K(X, Z) W may and can be done by the fused product in half precision or bytes. */
+/* Returns whether Y = K(X, Z) W is computed in half precision or bytes: the context and the pair allow it, and the
+   kernel has a half form. */
 bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                         const mercer_matrix *y);
 mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
 
-/* Of a fast pair: forward that keeps K in half precision, and H = K(Z, X) G for the columns that were kept. */
+/* For pairs that mrc_cuda_uses_half accepts: kernel_forward, which saves K in half precision, and H = K(Z, X) G for the
+   saved columns. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_kept *kept);
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,

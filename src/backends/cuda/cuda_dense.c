@@ -6,10 +6,10 @@
  *   dots              A B' of packed rows: f32, f64, or signed bytes with exact 32-bit sums     2 m n k
  *   cholesky          dpotrf                                                                    n^3/3
  *   triangular_solve  dtrsm                                                                     n^2 c
- *   eigen_top         dsyevdx: the q largest                                                    4/3 n^3 + O(n^2 q)
+ *   eigen_top         dsyevdx, the q largest eigenvalues                                        4/3 n^3 + O(n^2 q)
  *
- * A row-major matrix is the transpose of a column-major one: C' = op(B)' op(A)', and the lower triangle by rows is the
- * upper one by columns.
+ * A row-major matrix is the transpose of a column-major one: C' = op(B)' op(A)', and the row-major lower triangle is
+ * the column-major upper one.
  */
 #include "backends/cuda/cuda.h"
 
@@ -67,13 +67,12 @@ mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
     return mrc_cuda_write_back(backend, job->c, &c);
 }
 
-/* dots = high high' + high low' + low high', the small parts first: three products in half precision with float
-   sums. */
+/* dots = high low' + low high' + high high', the small terms first: three half-precision products with float sums. */
 static mercer_status split_dots(mrc_backend *backend, int64_t rows, int64_t cols, int64_t width, const void *a,
                                 const void *b, void *dots, int64_t ld)
 {
     static const float one = 1, zero = 0;
-    static const int parts[3][2] = {{0, 1}, {1, 0}, {0, 0}}; /* 1: the low part */
+    static const int parts[3][2] = {{0, 1}, {1, 0}, {0, 0}}; /* 0: high part, 1: low part */
     mrc_cuda *cuda = mrc_cuda_of(backend);
     for (int i = 0; i < 3; i++) {
         const char *left = (const char *)a + parts[i][0] * width * 2,
@@ -113,7 +112,7 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-/* Not every factorisation notices a NaN: the first pivot that is not a positive number tells. */
+/* potrf may miss a NaN, so the pivots are checked for the first one that is not positive and finite. */
 static mercer_status check_pivots(mrc_backend *backend, const mercer_matrix *a, int info)
 {
     double *pivots;
@@ -166,7 +165,7 @@ mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matri
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, l, &factor));
     MRC_TRY(mrc_cuda_write(backend, b, true, &right));
-    /* L X = B is X' L' = B': the unknown stands on the left of the upper triangle that cuBLAS sees. */
+    /* L X = B is X' L' = B': for cuBLAS the unknown is to the left of an upper triangular matrix. */
     MRC_TRY(check_blas(backend,
                        cuda->libraries.cublasDtrsm_v2_64(cuda->blas, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_UPPER,
                                                          transpose ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT,
@@ -207,7 +206,7 @@ mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, i
     if (failed != 0 || found < q)
         return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "eigenvalues: cuSOLVER syevdx returned %d", failed);
     MRC_TRY(mrc_cuda_download(backend, values, all, (int64_t)q * 8));
-    for (int i = 0; i < q / 2; i++) { /* ascending to descending */
+    for (int i = 0; i < q / 2; i++) { /* cuSOLVER's ascending order to descending */
         double value = values[i];
         values[i] = values[q - 1 - i], values[q - 1 - i] = value;
     }

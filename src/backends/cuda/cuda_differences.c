@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Y = K(X, Z) W for kernels of absolute differences in float or bytes, without a stored K (difference_product.cu).
+ * Y = K(X, Z) W for kernels of absolute differences in float or bytes, without storing K (difference_product.cu).
  *
- *   for each block of up to 65,536 rows of X            as tiles
- *     for each block of up to 32,768 centers            as tiles, with their weights
- *       for each 64 columns of W (8 or 32 on others)    one kernel; what is kept of K is stored with the first of them
+ *   for each block of up to 65,536 rows of X            packed into tiles
+ *     for each block of up to 32,768 centers            packed into tiles, with their weights
+ *       for each 64 columns of W (8 or 32 on GPUs       one kernel; the first pass also stores the columns of K that
+ *       with less shared memory)                        are saved
  *         sums += its groups of centers                 in double, in order
  *
- * More columns mean the differences again: beyond 128 a stored block of K and a matrix product are faster
- * (cuda_product.c). Where arithmetic "fast" allows it, floats become halves: centred, 128 to a bandwidth. Scratch: both
- * blocks of points, 4 bytes for a float, 2 for a half and 1 for a byte, 256 MB at most each (or 8,192 rows), and the
- * groups' sums.
+ * Every pass over columns recomputes the differences: beyond 128 columns a stored block of K and a matrix product are
+ * faster (cuda_product.c). If arithmetic "fast" allows it, floats are rounded to halves: centered, in units of 1/128 of
+ * the bandwidth. Scratch: both blocks of points with 4 bytes per float, 2 per half and 1 per byte, up to 256 MB each
+ * (or 8,192 rows if those need more), and the sums of the groups.
  */
 #include "backends/cuda/cuda.h"
 
@@ -19,16 +20,17 @@
 
 enum { ROWS = 65536, CENTERS = 32768, FEWEST_ROWS = 8192, MOST_WORDS = 1 << 26, MOST_COLUMNS = 128 };
 
-/* Features whose sums of bytes stay below 2^23; halves in a bandwidth: coordinates up to 511 bandwidths fit. */
+/* MOST_BYTE_FEATURES keeps sums of byte differences below 2^23. HALVES is the scale of halves, in units per bandwidth:
+   coordinates up to 511 bandwidths fit. */
 enum { MOST_BYTE_FEATURES = 1 << 15, HALVES = 128 };
 
 typedef struct job {
     mrc_backend *backend;
     const mrc_pair *pair;
     mrc_cuda_arithmetic arithmetic;
-    double unit, *origin; /* of halves; (d) on the device, or NULL */
-    mercer_matrix z, w, sums, staged;
-    void *px, *pz;
+    double unit, *origin;             /* scale of halves; (d) on the device, or NULL */
+    mercer_matrix z, w, sums, staged; /* device operands; sums of a block of rows; device copy of host rows of X */
+    void *px, *pz;                    /* packed tiles of X, of Z */
     float *weights;
     double *parts;
 } job;
@@ -50,20 +52,20 @@ static mrc_cuda_arithmetic choose_arithmetic(const mrc_backend *backend, const m
     return backend->context->half_precision && !pair->accurate ? MRC_CUDA_HALF : MRC_CUDA_F32;
 }
 
-/* Rows of a side at a time: at most so many. */
+/* Returns the number of rows of a side per block, up to `most`. */
 static int64_t block_rows(int64_t features, int64_t most)
 {
     int64_t rows = MOST_WORDS / mrc_difference_words(MRC_CUDA_F32, features);
     return mrc_min(most, mrc_max(rows / FEWEST_ROWS * FEWEST_ROWS, FEWEST_ROWS));
 }
 
-/* Rows, and the sum of each. */
+/* Returns the bytes of the packed rows of a side and of the sum of each row. */
 static int64_t side_bytes(mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t features)
 {
     return mrc_difference_rows(rows) * (mrc_difference_words(arithmetic, features) + 1) * 4;
 }
 
-/* Columns of W at a time. */
+/* Returns the number of columns of W per pass. */
 static int64_t pass_columns(const mrc_backend *backend, int64_t columns)
 {
     return mrc_min(columns, mrc_cuda_of(backend)->difference_columns);
@@ -127,7 +129,7 @@ static mercer_status pack(job *self, const mercer_matrix *points, int64_t first,
     return MERCER_OK;
 }
 
-/* sums += K W for the packed rows and centers. k: where their values are kept, or no columns. */
+/* sums += K W for the packed rows and centers. k receives their saved kernel values; may have no columns. */
 static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer_matrix *sums, const mercer_matrix *k)
 {
     mrc_backend *backend = self->backend;

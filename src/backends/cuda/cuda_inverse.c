@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inverses of symmetric positive definite matrices, several of a size at a time, by matrix products.
+ * Inverses of batches of symmetric positive definite matrices of one size, by matrix products.
  *
- *   A = [ A_11 .    ]   M_11 = L_11^-1               of the upper half, in the same way; up to 64 rows: triangular.cu
- *       [ A_21 A_22 ]   L_21 = A_21 M_11'            where M_21 will be
+ *   A = [ A_11 .    ]   M_11 = L_11^-1               upper half, recursively; up to 64 rows: triangular.cu
+ *       [ A_21 A_22 ]   L_21 = A_21 M_11'            stored in the place of M_21
  *                       A_22 <- A_22 - L_21 L_21'
- *                       M_22 = L_22^-1               of the lower half
+ *                       M_22 = L_22^-1               lower half, recursively
  *                       M_21 = -M_22 (L_21 M_11)
- *   A^-1 = M' M          strips of rows of the lower triangle, each from M's first row that is not 0; then the mirror
+ *   A^-1 = M' M          lower triangle in strips of rows, each from M's first nonzero row on; then mirrored
  *
- * Cost: n^3 (4/3 + about 1/2) flops each, nearly all of them in batches of large products: potrf and triangular solves
- * do fewer and take several times as long. Scratch: a quarter of the matrices.
+ * Cost: n^3 (4/3 + about 1/2) flops per matrix, nearly all of them in batched large products. potrf and triangular
+ * solves need fewer flops but take several times as long. Scratch: a quarter of the size of the matrices.
  */
 #include "backends/cuda/cuda.h"
 
@@ -21,7 +21,7 @@
 
 enum { STRIPS = 8 };
 
-/* A place in the first of the matrices, row-major; the same one of the next lies `step` elements on. */
+/* A block of the first matrix of the batch, row-major; the same block of the next matrix is `step` elements further. */
 typedef struct place {
     double *at;
     int64_t ld, step;
@@ -30,9 +30,9 @@ typedef struct place {
 typedef struct inverse_job {
     mrc_backend *backend;
     place a, m;
-    double *room; /* for products of a quarter of the matrices' size */
+    double *room; /* scratch: a quarter of the size of the matrices */
     int64_t n, count;
-    double *least; /* (count) on the device */
+    double *least; /* (count) on the device: smallest squared pivots */
 } inverse_job;
 
 static place inside(place matrix, int64_t row, int64_t column)
@@ -41,7 +41,7 @@ static place inside(place matrix, int64_t row, int64_t column)
     return matrix;
 }
 
-/* C = alpha op(A) op(B) + beta C (rows, cols), for each of the matrices. */
+/* C (rows, cols) = alpha op(A) op(B) + beta C for each matrix of the batch. */
 typedef struct product {
     int64_t rows, cols, depth;
     double alpha, beta;
@@ -67,7 +67,8 @@ static int64_t upper_half(int64_t rows)
     return blocks > 1 ? (blocks + 1) / 2 * MRC_TRIANGULAR_BLOCK : rows;
 }
 
-/* M of rows first .. first + rows - 1; halves, so that it is some ten calls deep at most. */
+/* Computes M of the diagonal block of rows first .. first + rows - 1. Each call halves the rows, so the recursion is
+   about ten calls deep at most. */
 static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
 {
     int64_t upper = upper_half(rows), lower = rows - upper, second = first + upper;
@@ -91,7 +92,7 @@ static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
     return multiply(job, &left);
 }
 
-/* The lower triangle of M' M, in the place of A. */
+/* Writes the lower triangle of M' M to A. */
 static mercer_status square(const inverse_job *job)
 {
     int64_t height = (job->n + STRIPS - 1) / STRIPS;

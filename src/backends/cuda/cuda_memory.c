@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory. It comes from the device's pool, ordered by the backend's stream: what is given back is used again
- * without a call to the driver. Every byte is counted by the context, beside those of the host.
+ * Device memory. It is allocated from the device's pool in the order of the backend's stream, so freed memory is reused
+ * without a driver call. The context counts every byte, together with host memory.
  */
 #include "backends/cuda/cuda.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 256, FIRST_ROOM = 64, SMALLEST_SCRATCH = 1 << 20 };
+enum { ALIGNMENT = 256, FIRST_ROOM = 64, SMALLEST_SCRATCH = 1 << 20 }; /* FIRST_ROOM: initial capacity of the list */
 
 /* ---- Blocks -------------------------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t
     int64_t size = mrc_round_up(mrc_max(bytes, 1), ALIGNMENT);
     mrc_cuda_select(backend);
     cudaError_t error = cudaMallocAsync(&memory, (size_t)size, cuda->stream);
-    if (error == cudaErrorMemoryAllocation) { /* what the pool keeps may lie in pieces: back to the driver, and again */
+    if (error == cudaErrorMemoryAllocation) { /* the pool may be fragmented: return its memory, retry */
         cudaGetLastError();
         cudaStreamSynchronize(cuda->stream);
         cudaMemPoolTrimTo(cuda->pool, 0);
@@ -167,7 +167,7 @@ void mrc_cuda_end(mrc_cuda_mark *mark)
 {
     mrc_backend *backend = mark->backend;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (cuda->scratches > 1 && mark->used == 0 && mark->scratches <= 1) { /* outermost: one block for the next time */
+    if (cuda->scratches > 1 && mark->used == 0 && mark->scratches <= 1) { /* outermost: merge the blocks */
         int64_t needed = cuda->needed;
         for (int i = 0; i < cuda->scratches; i++) mrc_cuda_give(backend, &cuda->scratch[i]);
         cuda->scratches = 0, cuda->used = 0, cuda->needed = 0;

@@ -2,17 +2,17 @@
 /*
  * Kernel matrices and products, accurate to the arithmetic of their operands (float, double, exact bytes).
  *
- *   Y = K(X, Z) W:   for each block of up to 8192 rows of X           packed: centred, one type, padded
- *                      for each block of up to 8192 centers           packed alike
+ *   Y = K(X, Z) W:   for each block of up to 8192 rows of X           packed: centered, one type, padded
+ *                      for each block of up to 8192 centers           packed the same way
  *                        D = X_b Z_b'                                 one matrix product (cuBLAS)      2 m p d flops
  *                            or sums of |differences|^p               differences.cu                   2 m p d
  *                        K = profile(D)                               in place, profile.cu             memory-bound
  *                        sums += K W_b                                multiply_weights.cu, in double   2 m p c flops
  *                      Y_b = sums
  *
- * kernel_eval stores K instead; kernel_forward does both, as far as there is room. A user's function is called on the
- * host, a block at a time. Products of L1 kernels in float and bytes have a way of their own (cuda_differences.c).
- * Scratch: one block of products (256 MB in float) and the packed rows, whatever m and p are.
+ * kernel_eval stores K instead; kernel_forward does both, for as many columns of K as fit the caller's memory. A user's
+ * function is called on the host, block by block. Products of L1 kernels in float and bytes are computed separately
+ * (cuda_differences.c). Scratch: one block of products (256 MB in float) and the packed rows, independent of m and p.
  */
 #include "backends/cuda/cuda.h"
 
@@ -22,15 +22,15 @@
 
 enum { BLOCK = 8192, CALLBACK_BLOCK = 1024, LANES = 16 };
 
-/* Bytes beyond this many features could overflow 32-bit sums; they are multiplied in double, which is exact too. */
+/* From this many features on, bytes could overflow 32-bit sums; they are multiplied in double, which is also exact. */
 enum { MOST_BYTE_FEATURES = 1 << 17 };
 
-/* Columns of W that the kernel of multiply_weights.cu is made for. */
+/* Most columns of W for the kernel of multiply_weights.cu; more columns use a matrix product. */
 enum { MOST_WEIGHED = 64 };
 
-/* Rows of one side, packed. */
+/* The packed rows of one side of a product. */
 typedef struct packed {
-    mercer_matrix points; /* as they were given, on the device */
+    mercer_matrix points; /* the unpacked rows, on the device */
     void *rows;
     double *norms, *sums;
 } packed;
@@ -39,21 +39,21 @@ typedef struct job {
     mrc_backend *backend;
     const mrc_pair *pair;
     mrc_cuda_arithmetic arithmetic;
-    bool direct;       /* dots are sums of |differences|^norm */
-    double norm;       /* of the kernel's distance */
-    mercer_dtype real; /* of values: f32 or f64 */
-    int64_t block;     /* rows of X, and centers, at a time */
-    int64_t width;     /* features, padded */
+    bool direct;       /* whether dots are sums of |differences|^norm */
+    double norm;       /* norm p of the kernel's distance */
+    mercer_dtype real; /* dtype of kernel values: f32 or f64 */
+    int64_t block;     /* rows of X, and centers, per block */
+    int64_t width;     /* padded number of features */
     double *origin;    /* (d) on the device, or NULL */
     mercer_matrix x, z, w, sums;
-    mercer_matrix staged; /* (block, d): rows of X that lie on the host */
+    mercer_matrix staged; /* (block, d): device copy of rows of X that are on the host */
     packed px, pz;
     void *dots;                /* (block, block) */
-    mercer_matrix space;       /* (block, block) of values, where dots cannot hold them */
-    double *parts;             /* of weigh */
-    mercer_matrix typed, wide; /* (block, c): weights and products in the type of values, where c is large */
-    double *host;              /* (block, block) for a user's function, else NULL */
-    double *host_norms;        /* (2 block) */
+    mercer_matrix space;       /* (block, block): values, if they cannot be stored in dots */
+    double *parts;             /* scratch of mrc_launch_multiply_weights */
+    mercer_matrix typed, wide; /* (block, c): weights and products in the dtype of values, if c > MOST_WEIGHED */
+    double *host;              /* (block, block) values for a user's function, otherwise NULL */
+    double *host_norms;        /* (2 block): squared norms of the rows of X, of Z */
 } job;
 
 static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
@@ -61,7 +61,7 @@ static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
     return arithmetic == MRC_CUDA_F64 ? 8 : arithmetic == MRC_CUDA_F32 ? 4 : 1;
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------- */
+/* ---- Setup --------------------------------------------------------------------------------------------------- */
 
 static mercer_status make_packed(job *self, packed *out, int64_t rows)
 {
@@ -71,7 +71,7 @@ static mercer_status make_packed(job *self, packed *out, int64_t rows)
     return mrc_cuda_push(backend, &out->sums, rows * 8);
 }
 
-/* The product of bytes works on multiples of 16 rows; what lies behind the last one must at least be defined. */
+/* The product of bytes works on multiples of 16 rows, so the rows after the last one must be initialized. */
 static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
 {
     if (self->arithmetic != MRC_CUDA_BYTES) return MERCER_OK;
@@ -89,8 +89,8 @@ static mercer_status find_origin(job *self)
     return mrc_cuda_upload(self->backend, &self->origin, self->pair->origin, self->z.cols * 8);
 }
 
-/* w, if not NULL, and out decide the type of values with x and z. scope: of what a user's function needs on the
-   host. */
+/* The dtype of kernel values follows from x, z, w (unless NULL) and out. scope owns the host memory for a user's
+   function. */
 static mercer_status make(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
                           const mercer_matrix *w, const mercer_matrix *out)
 {
@@ -159,7 +159,7 @@ static mercer_status pack(job *self, packed *out, const mercer_matrix *points, i
     return MERCER_OK;
 }
 
-/* Replaces arguments by the user's values, through the host. */
+/* Replaces the arguments in values by the results of the user's function, on the host. */
 static mercer_status call_back(job *self, const mercer_matrix *values)
 {
     const mercer_kernel *kernel = self->pair->kernel;
@@ -181,7 +181,7 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
     return mrc_cuda_copy(self->backend, values, &host);
 }
 
-/* Sums of |differences|^norm of the packed rows, in the place of products. */
+/* Computes the sums of |differences|^norm of the packed rows instead of their products. */
 static mercer_status add_differences(job *self)
 {
     mrc_differences sums = {.arithmetic = self->arithmetic,
@@ -197,7 +197,7 @@ static mercer_status add_differences(job *self)
     return MERCER_OK;
 }
 
-/* The products of the packed rows, and what the kernels that follow need to know of them. */
+/* Computes the products of the packed rows. *out describes them for the profile kernels. */
 static mercer_status multiply_points(job *self, mrc_profile_job *out)
 {
     const mercer_kernel *kernel = self->pair->kernel;
@@ -223,7 +223,7 @@ static mercer_status multiply_points(job *self, mrc_profile_job *out)
                          self->width, self->px.rows, self->pz.rows, self->dots, ld);
 }
 
-/* The values of the packed rows of X with the packed centers; *values: where they are. */
+/* Computes the kernel values of the packed rows of X and the packed centers. *values: a view of them. */
 static mercer_status evaluate(job *self, mercer_matrix *values)
 {
     mrc_profile_job profile;
@@ -237,7 +237,7 @@ static mercer_status evaluate(job *self, mercer_matrix *values)
     return mrc_kernel_is_callback(self->pair->kernel) ? call_back(self, values) : MERCER_OK;
 }
 
-/* sums += K W. Many columns are a matrix product, summed in the type of K inside a block. */
+/* sums += K W. For many columns this is a matrix product, which sums in the dtype of K within a block. */
 static mercer_status multiply_weights(job *self, const mercer_matrix *values, const mercer_matrix *w,
                                       const mercer_matrix *sums)
 {
@@ -257,7 +257,8 @@ static mercer_status multiply_weights(job *self, const mercer_matrix *values, co
 
 /* ---- All blocks ---------------------------------------------------------------------------------------------- */
 
-/* k: where columns 0 .. k->cols - 1 of K are stored, or no columns. y: (m, c) on the device, or NULL. */
+/* Computes the product block by block. k receives columns 0 .. k->cols - 1 of K and may have no columns. y: (m, c) on
+   the device, or NULL. */
 static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix *y, bool add)
 {
     mrc_backend *backend = self->backend;
@@ -347,7 +348,7 @@ static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistance
 mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                     double *sqdistances)
 {
-    /* Any function of the distance in that norm: it is never evaluated. */
+    /* A placeholder that selects the norm; this kernel function is never evaluated. */
     const double norm = search->norm > 0 ? search->norm : 2;
     const mercer_kernel any = {.id = MRC_KERNEL_LPQ, .p = norm, .q = norm, .bandwidth = 1};
     static const mercer_matrix in_double = {.dtype = MERCER_F64};
@@ -359,7 +360,7 @@ mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *sear
     return search_rows(&self, nearest, sqdistances);
 }
 
-/* A view of the kept columns, of the type of the weights they will be multiplied with. */
+/* Returns a view of the saved columns of K, in the dtype of the weights they are multiplied with. */
 static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
                                int64_t columns)
 {

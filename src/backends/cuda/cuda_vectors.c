@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Row and element operations: operands to the device, a kernel (elements.cu, normals.cu, sums.cu, feature_sums.cu),
-   results back. */
+/* Row and element operations: copy operands to the device, launch a kernel (elements.cu, normals.cu, sums.cu,
+   feature_sums.cu), copy results back. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -21,7 +21,7 @@ typedef struct host_rows {
     const int64_t *rows;
 } host_rows;
 
-enum { HOST_ROWS = 256 }; /* at a time */
+enum { HOST_ROWS = 256 }; /* rows per piece of parallel work */
 
 static void gather_some(void *argument, int64_t piece, int worker)
 {
@@ -40,7 +40,7 @@ mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to
     if (is_empty(to)) return MERCER_OK;
     MRC_TRY(mrc_check_copy(backend, to, from));
     if (to->memory == MRC_HOST && from->memory == MRC_HOST && to->dtype == from->dtype) {
-        /* By way of the device all of `from` would have to go there. */
+        /* Gather on the host: going through the device would upload all of `from`. */
         int64_t pieces = (to->rows + HOST_ROWS - 1) / HOST_ROWS;
         mrc_parallel_for(backend->context->threads, pieces, gather_some, &(host_rows){to, from, rows});
         return MERCER_OK;
@@ -182,7 +182,7 @@ mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table
     return mrc_cuda_write_back(backend, x, &out);
 }
 
-/* The change with its arrays on the device. */
+/* *out: the change with its arrays copied to scratch. *atoms: the copied table of normal numbers; NULL unless NOISE. */
 static mercer_status upload_change(mrc_backend *backend, const mrc_change *change, int64_t m, mrc_change *out,
                                    void **atoms)
 {
@@ -225,7 +225,7 @@ mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *chang
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
-/* out (cols) in scratch: factor * sum_i x_ij y_ij, of operands on the device; y NULL: of ones. */
+/* *out (cols), in scratch: factor * sum_i x_ij y_ij for operands on the device. y NULL: all ones. */
 static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double **out)
 {
@@ -238,7 +238,7 @@ static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, c
     return MERCER_OK;
 }
 
-/* The same of any operands, to the host. */
+/* out (cols) on the host: factor * sum_i x_ij y_ij for operands in any memory. y NULL: all ones. */
 static mercer_status sum_columns(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double *out)
 {

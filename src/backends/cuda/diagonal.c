@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The diagonal K(x_i, x_i): on the device by the double formulas, or through the user's function on the host. */
+/* The diagonal K(x_i, x_i): with the double formulas on the device, or with the user's function on the host. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"

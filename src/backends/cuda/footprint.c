@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
+ * An upper bound, in bytes, of the device memory that operations need in addition to their operands, for the planner.
  *
- *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        cuda_product.c
+ *   accurate products   one block of products (8192, 8192) in double, both sides packed in double      cuda_product.c
  *   differences         both sides as tiles, sums of groups of centers                               cuda_differences.c
  *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
  *                       or, for wide W, tiles                                                          half_tiles.c
- *   split products      some rows of both factors as halves, three times; sums                         split_gemm.c
- *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
- *   inverses of blocks  products of a quarter of the size of those that are made together              cuda_inverse.c
+ *   split products      chunks of rows of both factors as halves, three per entry; sums                split_gemm.c
+ *   eigenvectors        a copy of the matrix, and the workspace of cuSOLVER (about 2 n^2 doubles)      cuda_dense.c
+ *   inverses of blocks  products, a quarter of the size of the batch of matrices                       cuda_inverse.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
- *   batches             four slots, each on the device and page-locked on the host, a batch and targets stage.c
+ *   batches             four slots, each on the device and page-locked on the host; a batch, targets   stage.c
  *
- * Scratch is pieces of one block that is made anew when an operation outgrows it: up to twice what an operation needs.
+ * Scratch is reallocated when an operation outgrows it, so it may take up to twice what an operation needs.
  */
 #include "backends/cuda/cuda.h"
 
@@ -21,18 +21,18 @@
 #include "core/memory.h"
 
 enum {
-    BLOCK = 8192,       /* of cuda_product.c */
-    FAST_BLOCK = 65536, /* of half_precision.c */
-    WIDE = 1024,
-    TILE_ROWS = 8192, /* of half_tiles.c */
-    TILE_CENTERS = 16384,
+    BLOCK = 8192,         /* BLOCK of cuda_product.c */
+    FAST_BLOCK = 65536,   /* BLOCK of half_precision.c */
+    WIDE = 1024,          /* WIDE of half_precision.c: columns per transposed product */
+    TILE_ROWS = 8192,     /* ROWS of half_tiles.c */
+    TILE_CENTERS = 16384, /* CENTERS of half_tiles.c */
     LANES = 16,
-    FEW = 64,             /* columns up to which products are summed without a matrix product */
-    PIECES = 32 * 256,    /* rounding up of single pieces */
-    LIBRARIES = 64 << 20, /* workspaces that cuBLAS and cuSOLVER make for themselves */
-    FAST_COLUMNS = 32,
-    UNITS = 32,        /* of few centers, at most */
-    SPLIT_ROWS = 32768 /* of split_gemm.c */
+    FEW = 64,             /* MOST_WEIGHED of cuda_product.c: most columns that are summed without a matrix product */
+    PIECES = 32 * 256,    /* allowance for the rounding up of pieces: 32 pieces of 256 bytes */
+    LIBRARIES = 64 << 20, /* internal workspaces of cuBLAS and cuSOLVER */
+    FAST_COLUMNS = 32,    /* most packed columns of the fused product */
+    UNITS = 32,           /* most units of few centers (mrc_fused_units) */
+    SPLIT_ROWS = 32768    /* CHUNK of split_gemm.c */
 };
 
 static int64_t accurate_bytes(const mrc_extent *work)
@@ -57,7 +57,7 @@ static int64_t half_bytes(const mrc_extent *work)
     int64_t rows = mrc_min(all, TILE_ROWS), centers = mrc_fused_padded(mrc_min(all, TILE_CENTERS));
     int64_t wide = work->wide + LANES, units = mrc_max(UNITS, mrc_fused_units(all));
     int64_t tiles = (rows + LANES) * centers * 6 + all * wide * 4 + rows * wide * 8 + (all + units * rows) * 32;
-    int64_t back_wide = all * (mrc_min(work->outputs, WIDE) + LANES) * 12; /* of kept values: weights in halves, sums */
+    int64_t back_wide = all * (mrc_min(work->outputs, WIDE) + LANES) * 12; /* saved values: weights as halves, sums */
     int64_t chunk = mrc_min(all, SPLIT_ROWS), split = chunk * wide * 16 + wide * wide * 10;
     return sides + mrc_max(mrc_max(weights + sums, tiles), mrc_max(back_wide, split)) + work->features * 16;
 }
@@ -65,7 +65,7 @@ static int64_t half_bytes(const mrc_extent *work)
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
 {
     int64_t scratch = mrc_max(accurate_bytes(work), mrc_cuda_differences_bytes(backend, work)), n = work->eigen;
-    int64_t block = mrc_min(work->rows, BLOCK); /* an upper bound of projectors' blocks */
+    int64_t block = mrc_min(work->rows, BLOCK); /* an upper bound of the block size of projectors */
     int64_t solver = mrc_max(28 * n * n + 512 * n, 16 * block * block + 8 * block);
     int64_t packed = 0;
     if (work->half) {

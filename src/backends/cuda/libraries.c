@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads cuBLAS and cuSOLVER: from the loader's path, the wheels of NVIDIA, or the usual place of the toolkit. */
+/* Loads cuBLAS and cuSOLVER from the loader's search path, NVIDIA's Python wheels, or the default folder of the
+   toolkit. */
 #include "backends/cuda/libraries.h"
 
 #include "core/file/beside.h"
@@ -10,19 +11,19 @@
 #define TEXT_OF(x)  TEXT_OF_(x)
 #define TEXT_OF_(x) #x
 
-/* The versions that the headers were of: their functions have the types we call them with. */
+/* The major versions of the headers in the build, because only those have functions of the declared types. */
 static const char *const cublas_name = "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR);
 static const char *const cusolver_name = "libcusolver.so." TEXT_OF(CUSOLVER_VER_MAJOR);
 
-/* The packages of the Python registry that have them. */
+/* The PyPI packages that contain the libraries. */
 #if CUBLAS_VER_MAJOR < 13
 static const char *const cublas_wheel = "nvidia-cublas-cu12", *const cusolver_wheel = "nvidia-cusolver-cu12";
 #else
 static const char *const cublas_wheel = "nvidia-cublas", *const cusolver_wheel = "nvidia-cusolver";
 #endif
 
-/* Where they are besides the loader's path: in the wheels of NVIDIA, seen from the library's folder inside the Python
-   package (those of CUDA 13 share one folder, those before have one each), and where the toolkit is installed. */
+/* Folders to search after the loader's path: NVIDIA's wheels, relative to this library's folder in the Python package
+   (CUDA 13 wheels share one folder, earlier ones have one each), and the default folder of the toolkit. */
 static const char shared_folder[] = "../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) "/lib";
 static const char *const folders[] = {shared_folder, "../../nvidia/cublas/lib", "../../nvidia/cusolver/lib",
                                       "/usr/local/cuda/lib64", NULL};
@@ -42,7 +43,7 @@ static mercer_status find(mercer_context *context, void *library, const char *na
     void *function = dlsym(library, name);
     if (!function)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend 'cuda': the CUDA libraries have no %s", name);
-    memcpy(out, &function, sizeof function); /* ISO C has no cast from an object to a function */
+    memcpy(out, &function, sizeof function); /* ISO C has no cast from an object pointer to a function pointer */
     return MERCER_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLAS and cuSOLVER, loaded when the first CUDA backend is made: a library built with CUDA then loads on machines
- * that have neither them nor a driver. The list below is everything that is used of them.
+ * cuBLAS and cuSOLVER, loaded when a CUDA backend is created, so that a library built with CUDA also loads on machines
+ * that have neither them nor a driver. The lists below contain every function of them that is used.
  */
 #ifndef MRC_BACKENDS_CUDA_LIBRARIES_H
 #define MRC_BACKENDS_CUDA_LIBRARIES_H
@@ -31,14 +31,15 @@
 #define MRC_AS_POINTER(name) __typeof__(&name) name;
 
 typedef struct mrc_cuda_libraries {
-    void *cublas, *cusolver; /* handles of the loader */
+    void *cublas, *cusolver; /* handles from dlopen */
     MRC_CUBLAS_FUNCTIONS(MRC_AS_POINTER)
     MRC_CUSOLVER_FUNCTIONS(MRC_AS_POINTER)
 } mrc_cuda_libraries;
 
 #undef MRC_AS_POINTER
 
-/* MERCER_ERROR_UNSUPPORTED, naming what is missing, if they cannot be loaded. */
+/* Loads both libraries and looks up all functions. Returns MERCER_ERROR_UNSUPPORTED, naming what is missing, if that
+   fails; the caller unloads in that case, too. */
 mercer_status mrc_cuda_load_libraries(mercer_context *context, mrc_cuda_libraries *out);
 void mrc_cuda_unload_libraries(mrc_cuda_libraries *libraries);
 

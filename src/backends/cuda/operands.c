@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operands on the device: those that lie on the host are copied into scratch, results are copied back. */
+/* Operands on the device: host operands are copied to scratch, and results are copied back. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -40,8 +40,8 @@ mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to,
     return MERCER_OK;
 }
 
-/* The same elements, wherever both lie, through the ring if one of them is the host's: what is small to the device
-   without waiting. */
+/* Copies elements of one dtype between any memories. If exactly one side is on the host, the copy goes through the
+   ring; up to MRC_CUDA_RING_PART bytes to the device it does not wait. */
 static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
@@ -52,7 +52,7 @@ static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const m
         if (bytes / to->rows <= MRC_CUDA_RING_PART)
             return up ? mrc_cuda_send_large(backend, to, from) : mrc_cuda_fetch_large(backend, to, from);
         MRC_TRY(mrc_cuda_queue_copy(backend, to, from));
-        return mrc_cuda_sync(backend); /* the host's memory may change or be read as soon as this returns */
+        return mrc_cuda_sync(backend); /* the caller may change or read the host memory as soon as this returns */
     }
     mercer_matrix ring = mrc_view(NULL, to->rows, to->cols, to->dtype);
     MRC_TRY(mrc_cuda_ring(backend, bytes, &ring.data));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between host and device without waiting.
+ * Asynchronous copies between host and device.
  *
- * The ring: small things (row numbers, factors) are copied into page-locked memory and from there
- * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again
- * when the copies out of it are done, which an event tells. What is large passes through it part by part, both ways:
- * all threads copy one part while the copy engine has others. From memory that is not page-locked the driver copies at
- * a tenth of that speed.
+ * Ring: small arrays (row numbers, factors) are copied to page-locked memory, and from there by the stream, so the
+ * caller may reuse its memory at once and no thread waits. A part of the ring is reused after the copies out of it are
+ * done, which an event signals. Large matrices pass through the ring part by part in both directions: all threads copy
+ * one part while the copy engine transfers others. From memory that is not page-locked the driver copies at a tenth of
+ * that speed.
  *
- * Slots: the points of a batch, and its targets, go into one of four slots each, a page-locked and a device buffer, by
- * a stream of their own:
+ * Slots: the points of a batch and its targets each go to one of four slots, a page-locked and a device buffer, on a
+ * separate stream:
  *
  *     host       pack t+1 into slot C       ...
- *     copies       slot C -> device           (waits until batch t-1, which was in C, is computed)
+ *     copies       slot C -> device           (waits until batch t-1, which used slot C, is computed)
  *     stream     batch t, from slot A ...     batch t+1 (waits for the copy)
  *
  * Nothing is allocated once the slots have the size of a batch.
@@ -25,9 +25,13 @@
 
 #include <string.h>
 
-enum { PIECE = 4 << 20, SHARE = 128 << 10, UNIT = 64 };
+enum {
+    PIECE = 4 << 20,   /* bytes of a batch per copy to the device */
+    SHARE = 128 << 10, /* bytes per piece of parallel work */
+    UNIT = 64          /* alignment in the ring, in bytes */
+};
 
-/* ---- Making -------------------------------------------------------------------------------------------------- */
+/* ---- Setup --------------------------------------------------------------------------------------------------- */
 
 static mercer_status lock_memory(mrc_backend *backend, char **out, int64_t bytes)
 {
@@ -120,14 +124,15 @@ mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out)
         MRC_CUDA_TRY(backend, cudaEventRecord(ring->done[ring->part], cuda->stream));
         ring->part = (ring->part + 1) % MRC_CUDA_RING_PARTS;
         ring->used = 0;
-        MRC_CUDA_TRY(backend, cudaEventSynchronize(ring->done[ring->part])); /* at once if nothing was recorded */
+        MRC_CUDA_TRY(backend,
+                     cudaEventSynchronize(ring->done[ring->part])); /* returns at once if it was never recorded */
     }
     *out = ring->memory + (int64_t)ring->part * MRC_CUDA_RING_PART + ring->used;
     ring->used += mrc_round_up(bytes, UNIT);
     return MERCER_OK;
 }
 
-/* Rows first .. of a matrix that are a part of the ring, or fewer at its end. */
+/* Returns the rows from `first` on that fit a part of the ring, or fewer at the end of the matrix. */
 static mercer_matrix piece_of(const mercer_matrix *matrix, int64_t first)
 {
     int64_t rows = MRC_CUDA_RING_PART / (matrix->cols * mrc_dtype_size(matrix->dtype));
@@ -172,12 +177,12 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
         MRC_CUDA_TRY(backend, cudaEventSynchronize(flying[at].done));
         mrc_cuda_copy_rows(backend, &flying[at].to, &flying[at].room);
     }
-    return mrc_cuda_sync(backend); /* which also tells what went wrong before */
+    return mrc_cuda_sync(backend); /* also reports earlier asynchronous errors */
 }
 
 /* ---- Slots --------------------------------------------------------------------------------------------------- */
 
-/* Growing waits for everything: it happens with the first batches only. */
+/* Enlarges a slot to `bytes`. This waits for both streams, but happens only with the first batches. */
 static mercer_status grow(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -189,11 +194,12 @@ static mercer_status grow(mrc_backend *backend, mrc_cuda_slot *slot, int64_t byt
     MRC_TRY(mrc_cuda_take(backend, &slot->device, bytes, "a batch"));
     MRC_TRY(lock_memory(backend, &slot->locked, bytes));
     slot->locked_bytes = bytes;
-    MRC_CUDA_TRY(backend, cudaStreamSynchronize(cuda->stream)); /* the other stream may use what this one allocated */
+    MRC_CUDA_TRY(backend, cudaStreamSynchronize(
+                              cuda->stream)); /* so that the copy stream may use memory allocated on this stream */
     return MERCER_OK;
 }
 
-/* A piece is copied to the device while the next one is packed. */
+/* Copies a matrix to the slot's device buffer in pieces: one is transferred while the next one is packed. */
 static mercer_status send(mrc_backend *backend, mrc_cuda_slot *slot, const mercer_matrix *from)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -221,9 +227,9 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
                   *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
     MRC_TRY(grow(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
-    /* What computes with the last slot has been queued by now, and nothing more of it will be. */
+    /* All work that uses the last slot has been queued by now: a new call of stage ends its use. */
     MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
-    MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked part has been read */
+    MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked buffer has been read */
     MRC_CUDA_TRY(backend, cudaStreamWaitEvent(cuda->copies, slot->used, 0));
     MRC_TRY(send(backend, slot, matrix));
     MRC_CUDA_TRY(backend, cudaEventRecord(slot->ready, cuda->copies));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Libraries load a kernel into the device when it is first wanted, some milliseconds each, a tenth of a second and more
- * until a training is set up. A thread wants them first, with small operands and handles and a stream of its own, while
- * the host reads and packs samples: products of each type and shape that set-up uses, a Cholesky factor, a triangular
- * solve, eigenvectors. Nothing waits for it but the end of the backend, which breaks it off; what fails is left to who
- * needs it.
+ * cuBLAS and cuSOLVER load a kernel into the device at its first use. This takes some milliseconds each, 0.1 s or more
+ * until a training is set up. A background thread triggers it with dummy calls while the host reads and packs samples:
+ * products of each type and shape that the setup uses, a Cholesky factorization, a triangular solve and eigenvectors,
+ * on small operands and with its own handles and stream. Only the destruction of the backend waits for it, after a
+ * request to stop early. Errors are ignored, because the real call will report them.
  */
 #include "backends/cuda/cuda.h"
 
@@ -12,12 +12,12 @@
 
 enum { SIDE = 2048, FEW = 192, BATCH = 4, BYTES = SIDE * SIDE * 8 };
 
-/* A product of C (m, n) with depth k as cuBLAS sees it; square operands of SIDE serve for all. */
+/* A product C (m, n) with depth k, column-major as in cuBLAS. All samples use the same square operands of SIDE rows. */
 typedef struct sample {
     cudaDataType_t in, out;
     cublasComputeType_t compute;
-    bool left, right; /* transposed */
-    int64_t m, n, k, batch;
+    bool left, right;       /* whether the operand is transposed */
+    int64_t m, n, k, batch; /* batch: number of matrices; 0: a plain product */
 } sample;
 
 static const sample samples[] = {
@@ -56,7 +56,8 @@ static void run_sample(const mrc_cuda *cuda, cublasHandle_t blas, const sample *
             memory + BYTES, s->out, SIDE, s->m, s->batch, s->compute, CUBLAS_GEMM_DEFAULT);
 }
 
-/* A = I / 2 of FEW rows: a factor and eigenvectors exist. (1/2 is 3fe0 and six bytes of 0.) */
+/* Calls the solvers with A = I / 2 of FEW rows, so that a factor and eigenvectors exist. memory must be zero: only the
+   two high bytes of 1/2, 3fe0, are set. */
 static void run_solver(const mrc_cuda *cuda, cudaStream_t stream, cusolverDnHandle_t solver, cublasHandle_t blas,
                        char *memory)
 {
@@ -97,7 +98,7 @@ static void use_handles(const mrc_cuda *cuda, cudaStream_t stream, char *memory)
     if (blas) cuda->libraries.cublasDestroy_v2(blas);
 }
 
-/* On the thread: no context, no counted memory; what it takes of the pool goes back to it. */
+/* Runs on the background thread: must not use a context or counted memory. Its device memory goes back to the pool. */
 static void warm(void *argument, int64_t piece)
 {
     (void)piece;
@@ -115,7 +116,7 @@ static void warm(void *argument, int64_t piece)
         cudaStreamSynchronize(stream);
         cudaStreamDestroy(stream);
     }
-    cudaGetLastError(); /* a failure here is no failure of a later call */
+    cudaGetLastError(); /* clear the error: a failure here must not fail later calls */
 }
 
 void mrc_cuda_start_warming(mrc_backend *backend)

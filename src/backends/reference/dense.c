@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Textbook dense linear algebra in double.
+ * Textbook dense linear algebra in double, the default of every backend.
  *
  *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|. Cost about 10 n^3
- *                     a sweep, 6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
+ *                     per sweep, 6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
  *   cholesky          A = L L', row by row. Cost n^3 / 3.
  *   triangular_solve  forward or backward substitution. Cost n^2 c.
  *   gemm              three loops, inner products in double. Cost 2 m n k.
@@ -34,7 +34,7 @@ void mrc_fix_signs(const mercer_matrix *vectors)
     }
 }
 
-/* Zeroes A[i][j] by a rotation of rows and columns i and j, and applies it to rows i and j of V' (n, n). */
+/* Set A[i][j] to 0 by a rotation of rows and columns i and j, and apply the rotation to rows i and j of V' (n, n). */
 static void rotate(const mercer_matrix *a, double *vt, int64_t i, int64_t j)
 {
     int64_t n = a->rows;
@@ -68,7 +68,7 @@ static double largest_entry(const mercer_matrix *a)
     return top;
 }
 
-/* Entries are compared in units of the largest, whose square neither over- nor underflows. */
+/* Entries are divided by the largest one, so that their squares neither overflow nor all underflow. */
 static bool nearly_diagonal(const mercer_matrix *a)
 {
     double off = 0, all = 0, top = largest_entry(a), unit = top > 0 ? 1 / top : 0;
@@ -100,7 +100,7 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
             if (!isnan(row_f64(a, i)[i]) && (best < 0 || row_f64(a, i)[i] > row_f64(a, best)[best])) best = i;
         if (best < 0) break;
         values[top] = row_f64(a, best)[best];
-        row_f64(a, best)[best] = NAN; /* taken */
+        row_f64(a, best)[best] = NAN; /* marked as used */
         for (int64_t k = 0; k < n; k++) row_f64(vectors, k)[top] = vt[best * n + k];
     }
     mrc_fix_signs(vectors);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/reference: the operations as plain loops in double, slow and right. Other backends are tested against it and
- * use it for what they do not do themselves. Here: its dense linear algebra, textbook methods, which is the default of
- * every backend.
+ * backends/reference: all operations as plain loops in double, slow but correct. Other backends are tested against it
+ * and use its code for operations that they do not implement. This header declares its dense linear algebra, textbook
+ * methods that are the defaults of every backend.
  */
 #ifndef MRC_BACKENDS_REFERENCE_DENSE_H
 #define MRC_BACKENDS_REFERENCE_DENSE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference backend: the required operations as plain loops over the scalar double kernel functions. Slow, simple,
- * right: the exact solver of every other backend, and an oracle for algorithms on small problems.
+ * The reference backend: the required operations as plain loops over the scalar double kernel functions. Slow, simple
+ * and correct: the yardstick for every other backend, and an oracle for algorithms on small problems.
  *
  *   kernel_matmul     y_i = sum_j K(x_i, z_j) w_j, summed in double          O(m p (d + c))
  *   kernel_transpose  h_j = sum_i K(x_i, z_j) g_i
@@ -28,7 +28,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
     return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MRC_HOST};
 }
 
-/* sums (rows, c) of one row of K at a time; y is written at the end, so that a failing callback leaves it alone. */
+/* Add K(X, Z) W to sums (m, c), one row of K at a time. The caller writes y at the end, so that y is untouched if a
+   callback fails. rows: scratch space for two rows (2 d). */
 static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, double *sums,
                                 double *rows)
 {

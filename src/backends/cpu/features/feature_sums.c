@@ -2,16 +2,16 @@
 /*
  * out_k = sum_ij A_ij B_ij |x_ik - z_jk|^norm, norm 1 or 2, for every feature k:
  *
- *   the centers, by features                                      d p numbers
- *   for each 32 rows of X             (parallel)                  their features, d 32 numbers
- *     for each 512 centers
+ *   transpose the centers                                         d p numbers
+ *   for each block of 32 rows of X    (parallel)                  transpose it, d 32 numbers
+ *     for each strip of 512 centers
  *       v = A B, and the sum of its rows
- *       for each feature              micro-kernel `features`, of the rows where it is not 0, if those are few
- *   the blocks' sums, in order
+ *       for each feature              micro-kernel `features`, only on rows with nonzero values if these are few
+ *   add the sums of the blocks, in order
  *
- * Cost: 3 flops for each pair and feature, or as many for each value that is not 0; 3 for each pair. Memory: d (p + 64)
- * numbers, d doubles for each 32 rows, and 33 x 512 numbers and d x 33 for each worker. A feature of a block is summed
- * by chains of at most 256 terms in the type of the points, and then in double.
+ * Cost: 3 flops per pair and feature, or per nonzero value; 3 flops per pair. Memory: d (p + 64) numbers, d doubles per
+ * block of 32 rows, and 33 x 512 and d x 33 numbers per worker. A feature of a block is summed in chains of at most 256
+ * terms in the type of the points, then in double.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -25,18 +25,18 @@ enum { ROWS = 32, STRIP = 512, LANES = 16, CHAINS = 64 };
 typedef struct feature_job {
     const mrc_ukernels *uk;
     const mrc_feature_sums *job;
-    int64_t size, columns; /* of a number; centers, rounded up to CHAINS */
-    void *z;               /* (d, columns) */
-    double *parts;         /* (blocks, d) */
-    char *spaces;          /* one for each worker */
+    int64_t size, columns; /* bytes per number; number of centers, rounded up to CHAINS */
+    void *z;               /* (d, columns): transposed centers */
+    double *parts;         /* (blocks, d): sums of the blocks */
+    char *spaces;          /* one struct space per worker */
     int64_t space_bytes;
 } feature_job;
 
-/* A worker's memory. */
+/* Scratch space of a worker. */
 typedef struct space {
-    void *weights;        /* (ROWS + 1, STRIP) */
-    void *x;              /* (d, ROWS), and a row (d) */
-    double *left, *right; /* (STRIP) */
+    void *weights;        /* (ROWS + 1, STRIP): weights of the rows, then their sum */
+    void *x;              /* (d, ROWS): transposed block of X, then one row (d) */
+    double *left, *right; /* (STRIP): a row of A and of B */
 } space;
 
 static int64_t weights_bytes(const feature_job *self)

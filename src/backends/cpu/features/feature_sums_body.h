@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/features: sums over all pairs of rows and centers for every feature (feature_sums.c). The body: a block
- * of rows in one type, included after
+ * backends/cpu/features: sums over all pairs of rows and centers for every feature (feature_sums.c). This is the body
+ * for a block of rows in one type, included after
  *
  *   REAL, TYPED(name), LOAD_ROW       the type, names of functions for it, mrc_load_row_... to it
  *
- * Of a feature that is 0 for most rows of the block, as levels of categories are, only the others have terms of their
+ * If a feature is 0 for most rows of the block, as levels of categories are, only its nonzero rows have terms of their
  * own: sum_i v_ij t(x_i, z_j) = (sum_i v_ij) t(0, z_j) + sum over x_i != 0 of v_ij (t(x_i, z_j) - t(0, z_j)).
  */
 
-/* Weights of the block's rows with `width` columns from `first` on, zeros behind the last; then the sum of them. */
+/* Compute the weights of the block's rows for `width` columns, starting at `first` and padded with zeros, and their sum
+   over the rows. */
 static void TYPED(fill_weights)(const feature_job *self, const space *at, int64_t row, int64_t rows, int64_t first,
                                 int64_t width)
 {
@@ -34,7 +35,7 @@ static double TYPED(add_lanes)(const REAL *sums)
     return sum;
 }
 
-/* One feature of the rows, x (rows), with z (width) of some centers. */
+/* Return the sum for one feature over the pairs of rows x (rows) and centers z (width). */
 static double TYPED(sum_feature)(const feature_job *self, const space *at, int64_t rows, const REAL *x, const REAL *z,
                                  int64_t width)
 {
@@ -57,7 +58,7 @@ static double TYPED(sum_feature)(const feature_job *self, const space *at, int64
     return sum + TYPED(add_lanes)(sums);
 }
 
-/* The features of ROWS rows one behind the other, and row i of all of them. */
+/* Compute the sums of all features for one block of ROWS rows. */
 static void TYPED(sum_rows)(void *argument, int64_t piece, int worker)
 {
     const feature_job *self = argument;
@@ -79,7 +80,7 @@ static void TYPED(sum_rows)(void *argument, int64_t piece, int worker)
     }
 }
 
-/* Centers by features, zeros behind the last: their weights are 0, too. */
+/* Transpose the centers. Columns after the last center are zeros; their weights are 0, too. */
 static void TYPED(turn_centers)(const feature_job *self)
 {
     const mercer_matrix *z = self->job->z;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elementary functions of the elementwise micro-kernels (uk_panel_body.h): plain C without branches or tables, which
- * the compiler vectorises, every rounding written out, so that all instruction sets give the same bits. u is 2^-53.
+ * Elementary functions for the elementwise micro-kernels (uk_panel_body.h): plain C without branches or tables, which
+ * the compiler vectorizes. Every rounding is explicit, so that results are bitwise identical on all instruction sets. u
+ * is 2^-53.
  *
- *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps of
- *           which only the last may round, so that subnormal results round once
+ *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps,
+ *           only the second of which may round, so that subnormal results round once
  *           float: x <= 80, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats below
  *           0; exp(-inf) = 0
- *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18): half an ulp of the last sum, and before
- *           it, in units of u for results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2
- *           ulp
+ *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18); total: half an ulp from the last
+ *           sum, and, in units of u for results in [0.7, 1), 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at
+ *           most 1.2 ulp
  *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z
  *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
- *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:
- *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity. Float: Q of degree 3 (error 2^-29),
- *           the same roundings: at most 2 ulp (derived in tests/unit/test_exppower.c); log(+0) = -167 ln 2
+ *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings add 0.6 u to those of the last
+ *           sums: at most 1.6 ulp. log(+0) is far below any other value, but not -infinity. Float: Q of degree 3 (error
+ *           2^-29), the same roundings: at most 2 ulp (derived in tests/unit/test_exppower.c); log(+0) = -167 ln 2
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
- *   power   x >= 0: exp(l), l = p log x; 0 of 0, infinity from exp(709) on: within u (4.2 |l| + 2.4) of itself. The
- *           powers 1/2 and 3/2 are a root and a product: within u and 2 u
+ *   power   x >= 0: exp(l), l = p log x; 0 for x = 0, infinity for l >= 709: relative error u (4.2 |l| + 2.4). The
+ *           powers 1/2 and 3/2 are a root and a product: relative errors u and 2 u
  *   acos    asin(s) = s (1 + z P(z)), z = s^2 <= 1/4, P of degree 12 (error 2^-57);  |x| < 1/2: pi/2 - asin x;  else
  *           with s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus it. Roundings of s, z, the product and the sum: at
- *           most 2.5 ulp of the result
+ *           most 2.5 ulp
  */
 #include <math.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ static inline float exp_f32(float x)
     x = x < -104.0f ? -104.0f : x; /* exp(-104) already rounds to 0 */
     float shifted = fmaf(x, 0x1.715476p0f, magic);
     float n = shifted - magic;
-    float r = fmaf(n, -0x1.62e4p-1f, x); /* ln 2 to 15 bits: n times it is exact */
+    float r = fmaf(n, -0x1.62e4p-1f, x); /* ln 2 to 15 bits, so that the product with n is exact */
     r = fmaf(n, -0x1.7f7d1cp-20f, r);
     float q = 0x1.6a23cep-10f;
     q = fmaf(q, r, 0x1.123a2p-7f);
@@ -92,7 +93,7 @@ static inline double exp_f64(double x)
     x = x < -746.0 ? -746.0 : x; /* exp(-746) rounds to 0 */
     double shifted = fma(x, 0x1.71547652b82fep+0, magic);
     double n = shifted - magic;
-    double r = fma(n, -0x1.62e42fefa38p-1, x); /* ln 2 to 42 bits: n times it is exact */
+    double r = fma(n, -0x1.62e42fefa38p-1, x); /* ln 2 to 42 bits, so that the product with n is exact */
     r = fma(n, -0x1.ef35793c7673p-45, r);
     double q = 0x1.6124613a86d09p-33;
     q = fma(q, r, 0x1.1eed8eff8d898p-29);
@@ -108,7 +109,7 @@ static inline double exp_f64(double x)
     q = fma(q, r, 0x1p-1);
     double e = fma(r * r, q, r) + 1.0;
     uint64_t exponent = to_bits_f64(shifted) - UINT64_C(0x4338000000000000) + 2048; /* n + 2048, positive */
-    uint64_t half = exponent >> 1; /* logical shifts alone: AVX2 has no other for 64 bits */
+    uint64_t half = exponent >> 1; /* a logical shift: AVX2 has no arithmetic one for 64 bits */
     double scale_low = from_bits_f64((half - 1024 + 1023) << 52);
     double scale_high = from_bits_f64((exponent - half - 1024 + 1023) << 52);
     return e * scale_low * scale_high;
@@ -121,7 +122,7 @@ static inline double log_f64(double x)
     x = x < 0x1p-1000 ? x * 0x1p60 : x;
     uint64_t bits = to_bits_f64(x) - root + one; /* the exponent changes at sqrt(1/2) 2^k */
     uint64_t mantissa = (bits & UINT64_C(0x000fffffffffffff)) + root;
-    /* The exponent becomes a double through the mantissa of 2^52. */
+    /* Convert the exponent to double by placing it in the mantissa of 2^52. */
     double k = from_bits_f64((bits >> 52) | UINT64_C(0x4330000000000000)) - 0x1p52 - 1023.0 - tiny;
     double f = from_bits_f64(mantissa) - 1.0;
     double s = f / (2.0 + f), z = s * s;
@@ -167,7 +168,7 @@ static inline double acos_f64(double x)
 {
     const double half_pi = 0x1.921fb54442d18p+0, half_pi_rest = 0x1.1a62633145c07p-54;
     double size = fabs(x);
-    double outer = 0.5 - 0.5 * size; /* exact where it is used */
+    double outer = 0.5 - 0.5 * size; /* exact for size >= 0.5, where it is used */
     double z = size < 0.5 ? x * x : outer;
     double s = size < 0.5 ? x : sqrt(outer);
     double p = 0x1.d72b2bc8155f8p-6;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors of float or double and what the bodies of micro-kernels do with them, included after UK_BITS (512: AVX-512,
- * 256: AVX2, 0: portable C, one element) and UK_F32 (1: float, 0: double); once more in the same file for the other.
+ * Vectors of float or double and their operations, for the bodies of micro-kernels. Included after UK_BITS (512:
+ * AVX-512, 256: AVX2, 0: portable C, one element) and UK_F32 (1: float, 0: double) are defined; may be included again
+ * in the same file for the other type.
  *
- *   UK_REAL, UK_VECTOR, UK_LANES     the element, the vector, its length
+ *   UK_REAL, UK_VECTOR, UK_LANES     element type, vector type, elements per vector
  *   UK_ZERO(), UK_FILL(scalar), UK_LOAD(address), UK_STORE(address, v), UK_ADD(a, b), UK_SUB(a, b), UK_MUL(a, b),
  *   UK_ABS(a)
- *   UK_FMA(a, b, c)                  a * b + c in one rounding
- *   UK_SAME(a, b), UK_LESS(a, b), UK_OTHER(a, b)    lanes with a = b, a < b, a != b, for
- *   UK_ADD_IF(lanes, sum, v), UK_FMA_IF(lanes, a, b, sum)    sum + v, a * b + sum there, sum elsewhere
- *   UK_TYPED(name)                   the name of a function of the body for UK_REAL
+ *   UK_FMA(a, b, c)                  a * b + c with one rounding
+ *   UK_SAME(a, b), UK_LESS(a, b), UK_OTHER(a, b)    mask of the lanes with a = b, a < b, a != b
+ *   UK_ADD_IF(lanes, sum, v), UK_FMA_IF(lanes, a, b, sum)    sum + v, a * b + sum in the lanes of the mask, else sum
+ *   UK_TYPED(name)                   name of a function of the body for UK_REAL
  */
 #undef UK_REAL
 #undef UK_VECTOR
@@ -73,7 +74,7 @@
 #define UK_MUL(a, b)         ((a) * (b))
 #define UK_FMA(a, b, c)      UK_CALL(fma)(a, b, c)
 #endif
-#if UK_BITS == 256 /* it has no instruction for absolute values; adding 0 is as good as adding nothing to a sum >= 0 */
+#if UK_BITS == 256 /* no instruction for absolute values, and no masks: adding 0 does not change a sum >= 0 */
 #define UK_ABS(a)                   UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
 #define UK_LANES_IF(a, b, how)      UK_CALL(cmp)(a, b, how)
 #define UK_ADD_IF(lanes, sum, v)    UK_ADD(sum, UK_CALL (and)(lanes, v))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Picks micro-kernels for an instruction set: reference first, then every row of the list that it supports
-   overrides. And the constants of kernel functions for them. */
+/* Selects the micro-kernels for an instruction set: starts with the scalar ones, and every later row of the list that
+   it supports overrides them. Also computes the constants of the vectorized kernel functions. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include "kernels/formulas.h"
@@ -9,7 +9,7 @@
 
 typedef struct row {
     mrc_isa isa;
-    mrc_ukernels entry; /* only the fields of its own operation are set */
+    mrc_ukernels entry; /* only the fields of one operation are set */
 } row;
 
 #define MRC_UK_GEMM_F32(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f32 = name, .mr_f32 = mr, .nr_f32 = nr}},
@@ -60,8 +60,9 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 
 typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_SAME, FORM_POWER, FORM_ANGLE } form;
 
-/* Least exponent b of exp(-t^b) and its slope in float. Where t = a s leaves the range of float, its logarithm is taken
-   at 2^-167 or 2^128: from here on t^b is then too small to change the value 1, or so large that it is 0. */
+/* Minimum exponent b of exp(-t^b), and of its slope, in float. If t = a s leaves the range of float, its logarithm is
+   that of 2^-167 or 2^128. With b at least this large, t^b is then too small to change the value 1, or so large that
+   the value is 0. */
 #define LEAST_FLOAT_EXPONENT 0.2
 
 static bool is_stretched(int32_t id)
@@ -70,7 +71,8 @@ static bool is_stretched(int32_t id)
     return base == MRC_KERNEL_EXPPOWER || base == MRC_KERNEL_EXPPOWER_L1;
 }
 
-/* A constant that is 0, infinite or subnormal would change the kernel: another arithmetic takes over. */
+/* If a constant is 0, infinite or subnormal in float or double, that form would compute a different kernel; the next
+   more accurate form (double, then the scalar formula) is used instead. */
 mrc_map mrc_map_for(const mercer_kernel *k)
 {
     mrc_map map = {.id = k->id};

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Y = K W of a kernel of absolute differences in one kernel: nothing of K leaves the registers.
+ * Y = K W for a kernel of absolute differences, computed by one CUDA kernel: K stays in registers.
  *
  *   s_ij = sum_k |a_ik - b_jk|       one chain over k in float, or exact sums of bytes
- *   y_ic = sum_j v_ij w_jc,  v_ij = exp(-s_ij / b) = 2^(s_ij c), c rounded once: off by (2.42 + 2 s/b) u, u = 2^-24
+ *   y_ic = sum_j v_ij w_jc,  v_ij = exp(-s_ij / b) = 2^(s_ij c), c rounded once: error (2.42 + 2 s/b) u, u = 2^-24
  *
- * Rows lie in tiles of 128, feature by feature (mrc_launch_pack_tiles), so that some features of a tile are one
- * piece of memory, which is copied to shared memory while the chunk before it is used. A block of 8 warps takes 128
- * rows and up to 4096 centers, a tile of 128 at a time; a warp has 64 x 32 pairs of a tile, a thread 8 x 8 of these in
- * registers. Cost: 2 d operations of the lanes for float and one exp for each pair.
+ * Rows are stored in tiles of 128, feature by feature (mrc_launch_pack_tiles), so that a chunk of features of a tile is
+ * contiguous; it is copied to shared memory while the previous chunk is used. A block of 8 warps processes 128 rows
+ * and up to 4096 centers, in tiles of 128 centers. A warp has 64 x 32 pairs of a tile, a thread 8 x 8 of these in
+ * registers. Cost: 2 d float operations of the CUDA cores and one exp per pair.
  *
- * Products with one or two columns of weights are made by the lanes too, others on tensor cores. The 8 x 8 values that
- * a thread has are its parts of the left operands of m16n8k8 as they are: thread (g, t) of 8 x 4 has rows 8 g to
- * 8 g + 7 and columns 8 t to 8 t + 7, and rows 8 g + 2 i, 8 g + 2 i + 1 are called g and g + 8 of matrix i, columns
- * 8 t + 2 h, 8 t + 2 h + 1 are t and t + 4 of step h. The units take 11 bits of a float (tf32) and drop the others. So
- * v = high + low, high the first 11 bits of v, which the unit takes of v itself, low = v - high, exact; and
+ * Products with one or two columns of weights run on the CUDA cores, too, others on tensor cores. The 8 x 8 values of a
+ * thread are its fragments of the left operands of m16n8k8 without any exchange: thread (g, t) of 8 x 4 has rows 8 g to
+ * 8 g + 7 and columns 8 t to 8 t + 7. Rows 8 g + 2 i, 8 g + 2 i + 1 serve as rows g and g + 8 of matrix i, columns
+ * 8 t + 2 h, 8 t + 2 h + 1 as columns t and t + 4 of step h. The units use 11 bits of a float (tf32) and drop the
+ * others. So v = high + low: high is the first 11 bits of v, which the unit takes from v itself, and low = v - high is
+ * exact.
  *
  *   v w = high(v) high(w) + low(v) high(w) + high(v) low(w)    to 3 2^-20 |v w|
  *
- * or 48 u. Four steps of three products are added to 32 centers' sums; if a unit drops what lies below the last bit of
- * the largest of its nine terms, that is 9 u for each, 108 u in all. These sums are added in float over at most 32
- * tiles, 32 u, and from there on in double. Together 188 u of sum |v w|, less than a chain of 240 (the bound of
- * products: 240 u). A row's sums depend on its own values and weights alone.
+ * or 48 u. Four steps of three products are added to the sums over 32 centers; if a unit drops everything below the
+ * last bit of the largest of its nine terms, that is 9 u each, 108 u in all. These sums are added in float over up to
+ * 32 tiles, 32 u, and after that in double. Together 188 u of sum |v w|, less than a chain of 240 terms (the bound of
+ * products: 240 u). The sums of a row depend only on its own values and weights.
  *
- * Where rows may be rounded to halves, tensor cores sum as well. With S_x = sum_k x_k
+ * If rows may be rounded to halves, tensor cores also sum the differences. With S_x = sum_k x_k
  *
  *   sum_k |x_k - z_k| = 2 sum_k max(x_k, z_k) - S_x - S_z
  *
- * and two features of a pair are one maximum of halves, which is exact. Four of these words, of rows i, i + 1 and
- * columns j, j + 4 of a thread, are its part of the left operand of m16n8k16, of which column n takes features 2 n and
- * 2 n + 1 (pick_pairs). What a thread then has are sums of pairs of its own and its neighbours' columns: column q of
- * thread t is 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S is made by the same instructions in
- * the same order: equal rows have distance 0. Cost: for 64 pairs of a thread 32 d maxima and 8 d instructions of tensor
- * cores in place of 128 d operations. Halves are off by 2^-12 of themselves, sums of floats by d / 2 units of 2^-23.
+ * and two features of a pair take one maximum instruction on packed halves, which is exact. Four of these words, from
+ * rows i, i + 1 and columns j, j + 4 of a thread, are its fragment of the left operand of m16n8k16. Column n of the
+ * right operand selects features 2 n and 2 n + 1 (pick_pairs). A thread then has sums of pairs of its own and its
+ * neighbors' columns: column q of thread t is column 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S
+ * is computed by the same instructions in the same order, so equal rows have distance 0. Cost per thread for its 64
+ * pairs: 32 d maxima and 8 d tensor core instructions instead of 128 d operations. Halves have a relative error of
+ * 2^-12, sums of floats an error of d / 2 units of 2^-23.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
@@ -41,12 +43,12 @@
 #include <cuda_pipeline_primitives.h>
 
 enum {
-    SIDE = 128, /* rows of a tile */
-    PART = 4,   /* words that rows are padded to */
+    SIDE = 128, /* rows per tile */
+    PART = 4,   /* rows are padded to a multiple of this number of words */
     THREADS = 256,
-    OWN = 8,      /* rows and columns of a thread */
-    MATRICES = 4, /* of 16 rows that a warp's rows are, and steps of 8 columns */
-    FEW = 2       /* columns of W that are summed without tensor cores */
+    OWN = 8,      /* rows and columns per thread */
+    MATRICES = 4, /* matrices of 16 rows in the 64 rows of a warp; steps of 8 columns in its 32 columns */
+    FEW = 2       /* most columns of W that are summed without tensor cores */
 };
 
 /* ---- Operands ---------------------------------------------------------------------------------------------------- */
@@ -64,7 +66,7 @@ int64_t mrc_difference_rows(int64_t rows)
     return (rows + SIDE - 1) / SIDE * SIDE;
 }
 
-/* What becomes of a side's values. */
+/* How the values of a side are packed: arguments of mrc_launch_pack_tiles. */
 struct packing {
     mrc_cuda_arithmetic arithmetic;
     const double *origin;
@@ -89,7 +91,7 @@ static __device__ uint32_t word_of(const mercer_matrix &x, int64_t i, int64_t k,
     return word;
 }
 
-/* A block takes 32 rows and 32 words, which turn around in shared memory. */
+/* A block transposes 32 rows of 32 words in shared memory. */
 static __global__ void pack_tiles(mercer_matrix x, packing how, int64_t words, uint32_t *out)
 {
     __shared__ uint32_t turn[32][33];
@@ -105,7 +107,7 @@ static __global__ void pack_tiles(mercer_matrix x, packing how, int64_t words, u
     }
 }
 
-/* The right operand of sums of halves: 1 for features 2 n and 2 n + 1 of column n. */
+/* Sets this thread's fragment of the right operand for sums of halves: column n has ones at features 2 n, 2 n + 1. */
 static __device__ __forceinline__ void pick_pairs(uint32_t (&ones)[2])
 {
     const int column = threadIdx.x % 32 / 4, k = threadIdx.x % 4;
@@ -120,7 +122,7 @@ static __device__ __forceinline__ void sum_pairs(float &s0, float &s1, float &s2
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(ones[0]), "r"(ones[1]));
 }
 
-/* Sums of the rows of a tile, by one warp: row 8 r + n of the tile is row r of the left operand, pair n. */
+/* Sums the rows of a tile, one warp per tile: row 8 r + n of the tile is row r of the left operand, pair n. */
 static __global__ void sum_rows(const uint32_t *tiles, int64_t words, float *sums)
 {
     const int row = threadIdx.x / 4 * 8, t = threadIdx.x % 4;
@@ -150,14 +152,14 @@ int mrc_difference_columns(int64_t columns)
     return columns <= FEW ? FEW : columns <= 8 ? 8 : columns <= 16 ? 16 : columns <= 32 ? 32 : 64;
 }
 
-/* Column q of thread t among a warp's 32, of sums of halves. */
+/* Returns the column of the warp's 32 that value q of thread t belongs to, for sums of halves. */
 static __device__ __forceinline__ int column_of_halves(int t, int q)
 {
     return t % 2 * 16 + t / 2 * 4 + q % 4 + q / 4 * 8;
 }
 
-/* Weights as the right operands of a tile's steps: tile, eight of columns, warp's columns, step, thread, two words; few
-   of them as they are. */
+/* Stores weights as right operands of the steps of a tile, in the order tile, group of eight columns, warp's columns,
+   step, thread, two words. Up to FEW columns are stored row by row. */
 static __global__ void pack_weights(mercer_matrix w, bool halves, int columns, int64_t count, float *out)
 {
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
@@ -183,8 +185,8 @@ cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmeti
 
 /* ---- Distances and values ---------------------------------------------------------------------------------------- */
 
-/* How a word of both sides is added to a sum, and what the sum is in float. HALVES: of four pairs at a time, on tensor
-   cores. */
+/* How a word of both sides is added to a sum, and the value of the sum in float. HALVES: four pairs at a time are added
+   on tensor cores. */
 struct float_words {
     enum { HALVES = 0 };
     typedef float word;
@@ -203,7 +205,7 @@ struct float_words {
     }
 };
 
-/* Sums below 2^23 are counted in the last bits of a float that is 2^23. */
+/* Integer sums below 2^23 are counted in the low bits of the float 2^23, so the conversion is one subtraction. */
 struct byte_words {
     enum { HALVES = 0 };
     typedef uint32_t word;
@@ -238,8 +240,8 @@ struct half_words {
     }
 };
 
-/* 2^x, x <= 0: off by at most 2.42 u of itself for every float down to -126 (all of them tried on sm_90); subnormal
-   results too. */
+/* Returns 2^x for x <= 0, with a relative error of at most 2.42 u for every float down to -126 (all were tested on
+   sm_90); results may be subnormal. */
 static __device__ __forceinline__ float power_of_two(float x)
 {
     float value;
@@ -247,7 +249,7 @@ static __device__ __forceinline__ float power_of_two(float x)
     return value;
 }
 
-/* The words of a chunk of one side to shared memory. */
+/* Starts the copy of up to CHUNK words per row of one side to shared memory. */
 template <int CHUNK>
 static __device__ __forceinline__ void copy_chunk(uint32_t (*to)[SIDE], const uint32_t *from, int words)
 {
@@ -258,7 +260,7 @@ static __device__ __forceinline__ void copy_chunk(uint32_t (*to)[SIDE], const ui
     }
 }
 
-/* sum += what one word of the thread's rows and columns adds. */
+/* Adds one word of the thread's rows and columns to sum. */
 template <typename Words>
 static __device__ __forceinline__ void add_word(typename Words::sum (&sum)[OWN][OWN],
                                                 const typename Words::word (&left)[OWN],
@@ -284,8 +286,8 @@ static __device__ __forceinline__ void add_word(float (&sum)[OWN][OWN], const ui
                       half_words::larger(left[i + 1], right[j + 4]), ones);
 }
 
-/* Kernel values of the thread's pairs; scale: log2 of them over sums. row_sums, column_sums: of halves, from the
-   thread's first row, and from the first column of the warp on. */
+/* Computes the kernel values of the thread's pairs, 2^(scale s). row_sums, column_sums: sums of rows of halves, from
+   the thread's first row and from the warp's first column on. */
 template <typename Words>
 static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], const typename Words::sum (&sum)[OWN][OWN],
                                                    float scale, const float *, const float *, Words)
@@ -312,7 +314,7 @@ static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], con
     }
 }
 
-/* sum += what `words` words of the thread's rows and columns add. */
+/* Adds `words` words of the thread's rows and columns to sum. */
 template <typename Words>
 static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN][OWN], const typename Words::word *a,
                                                  const typename Words::word *b, int words)
@@ -330,7 +332,7 @@ static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN]
         }
 }
 
-/* The thread's values, as far as they are kept: columns in two runs of four, from j0 and j0 + step on. */
+/* Stores those of the thread's values that are to be saved: columns in two runs of four, from j0 and j0 + step on. */
 static __device__ void keep_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
                                    int64_t j0, int step)
 {
@@ -353,20 +355,20 @@ static __device__ void keep_values(const mrc_difference_product &job, const floa
     }
 }
 
-/* ---- Products with weights: few columns on the lanes for float --------------------------------------------------- */
+/* ---- Products with weights: few columns on the CUDA cores -------------------------------------------------------- */
 
 struct on_lanes {
     enum { COLUMNS = FEW, CHUNK = 32, BLOCKS = 2 };
     struct room {
         float2 weights[SIDE];
-        float2 totals[OWN][THREADS]; /* of all tiles, by rows of a thread */
+        float2 totals[OWN][THREADS]; /* sums over all tiles, by row of a thread */
     };
 
     static __device__ __forceinline__ void begin(room &shared)
     {
         for (int i = 0; i < OWN; i++) shared.totals[i][threadIdx.x] = make_float2(0, 0);
     }
-    /* 8 centers in one chain, then to the tiles before: 8 u and 32 u. */
+    /* Adds 8 centers in one chain, then that to the sum of the previous tiles: errors of 8 u and 32 u. */
     static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int first, int step)
     {
         float2 sum[OWN];
@@ -385,7 +387,7 @@ struct on_lanes {
             shared.totals[i][threadIdx.x] = make_float2(total.x + sum[i].x, total.y + sum[i].y);
         }
     }
-    /* The 16 threads of a row are added in double, in order. */
+    /* Adds the sums of the 16 threads of a row in double, in order. */
     static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
     {
         __syncthreads();
@@ -403,7 +405,7 @@ struct on_lanes {
     }
 };
 
-/* ---- Products with weights: eights of columns on tensor cores ---------------------------------------------------- */
+/* ---- Products with weights: groups of eight columns on tensor cores ---------------------------------------------- */
 
 static __device__ __forceinline__ void multiply_tf32(float (&sum)[4], const float (&a)[4], float b0, float b1)
 {
@@ -413,7 +415,7 @@ static __device__ __forceinline__ void multiply_tf32(float (&sum)[4], const floa
           "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
 }
 
-/* What tf32 leaves of a value. */
+/* Returns the part of a value that tf32 drops. */
 static __device__ __forceinline__ float low_part(float value)
 {
     return value - __uint_as_float(__float_as_uint(value) & 0xffffe000u);
@@ -422,8 +424,8 @@ static __device__ __forceinline__ float low_part(float value)
 template <int EIGHTS> struct on_tensor_cores {
     enum { COLUMNS = 8 * EIGHTS, CHUNK = EIGHTS <= 2 ? 32 : 16, BLOCKS = EIGHTS <= 4 ? 2 : 1 };
     struct room {
-        float2 weights[EIGHTS][4][MATRICES][32];           /* of the tile: mrc_launch_pack_tile_weights */
-        float4 totals[EIGHTS][MATRICES][THREADS / 32][32]; /* of all tiles, by warps and their threads */
+        float2 weights[EIGHTS][4][MATRICES][32];           /* of one tile, packed by mrc_launch_pack_tile_weights */
+        float4 totals[EIGHTS][MATRICES][THREADS / 32][32]; /* sums over all tiles, by warp and lane */
     };
 
     static __device__ __forceinline__ void begin(room &shared)
@@ -460,7 +462,7 @@ template <int EIGHTS> struct on_tensor_cores {
             }
         }
     }
-    /* The four warps of a row are added in double, in order. */
+    /* Adds the sums of the four warps of a row in double, in order. */
     static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
     {
         __syncthreads();
@@ -481,7 +483,7 @@ template <int EIGHTS> struct on_tensor_cores {
 /* ---- The product ------------------------------------------------------------------------------------------------- */
 
 template <typename Sums> struct shared_parts {
-    uint32_t rows[2][2][Sums::CHUNK][SIDE]; /* two chunks of both sides, in turn */
+    uint32_t rows[2][2][Sums::CHUNK][SIDE]; /* two chunks of both sides, used in turn */
     typename Sums::room sums;
 };
 
@@ -500,7 +502,8 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
     const int count = (int)min((int64_t)MRC_DIFFERENCE_TILES, tiles - first);
     const uint32_t *a = (const uint32_t *)job.a + row * words, *b = (const uint32_t *)job.b + first * words * SIDE;
     const float *weights = job.weights + first * SIDE * COLUMNS;
-    /* Columns of a thread's values: two runs of four, and those of its words, or the place of halves. */
+    /* A thread's values are two runs of four columns, `step` apart, from value_columns on: the columns of its words or,
+       for halves, those of column_of_halves. */
     const int step = Words::HALVES ? 8 : 4;
     const int value_columns = Words::HALVES ? warp % 4 * 32 + column_of_halves(lane % 4, 0) : own_columns;
     const float *a_sums = (const float *)job.a + (int64_t)gridDim.x * SIDE * words + row + own_rows;
@@ -518,14 +521,14 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
         for (int done = 0; done < words;) {
             const int now = min((int)CHUNK, words - done);
             __pipeline_wait_prior(0);
-            __syncthreads(); /* this chunk is there, and the one before it has been used by all */
+            __syncthreads(); /* this chunk has arrived, and all threads have used the previous one */
             if (done == 0) {
 #pragma unroll
                 for (int at = threadIdx.x; at < SIDE * COLUMNS / 4; at += THREADS)
                     __pipeline_memcpy_async((float4 *)shared.sums.weights + at, (const float4 *)weights + at, 16);
                 weights += SIDE * COLUMNS;
             }
-            b += now * SIDE; /* tiles lie one behind the other */
+            b += now * SIDE; /* tiles are contiguous */
             done += now;
             const int next = done < words ? done : 0;
             if (next > 0 || tile + 1 < count) {
@@ -539,7 +542,7 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
         }
         float value[OWN][OWN];
         find_values(value, sum, scale, a_sums, b_sums + tile * SIDE, Words());
-        if (words <= CHUNK) { /* the weights came with this chunk */
+        if (words <= CHUNK) { /* the copy of the weights was started in this chunk */
             __pipeline_wait_prior(0);
             __syncthreads();
         }

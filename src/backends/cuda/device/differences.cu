@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of |differences|^p of packed rows, stored: the pair form that has no matrix product, on the lanes for float and
- * double.
+ * Sums of |differences|^p of packed rows, stored in memory. They have no inner product in them, so they are computed on
+ * the CUDA cores in float or double, not as a matrix product.
  *
  *   s_ij = sum_k |a_ik - b_jk|^p      one chain over k = 0, 1, ...; float, double, or for bytes (p = 1) exact
  *
- * A block of threads has SIDE = 16 BY rows of each side and goes through the features CHUNK at a time in shared memory,
- * features outermost; a thread has a square of BY x BY pairs in registers, in quarters that lie SIDE / 2 apart, so that
- * the threads of a warp read neighbouring words. Cost: 2 operations for each feature of a pair (a difference, and a sum
- * of its absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are taken four at a time
- * by __vsadu4. A power other than 1 is computed and summed in double (mrc_power) and rounded once.
+ * A thread block has SIDE = 16 BY rows of each side and goes through the features CHUNK at a time in shared memory,
+ * features outermost. A thread has a square of BY x BY pairs in registers, in quarters SIDE / 2 apart, so that the
+ * threads of a warp read neighboring words. Cost: 2 operations per feature of a pair (a difference, and a sum of its
+ * absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are processed four at a time by
+ * __vsadu4. A power other than 1 is computed and summed in double (mrc_power) and rounded once.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -17,7 +17,7 @@
 
 enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
 
-/* How a feature is added: element types of rows, of the sums, and of what is stored. */
+/* How a feature is added. Types: row (a loaded element), sum (the accumulator), out (the stored result). */
 template <typename Row> struct as_stored {
     typedef Row row;
     typedef Row out;
@@ -31,11 +31,11 @@ template <typename Row> struct l1 : as_stored<Row> {
     typedef Row sum;
     static __device__ Row add(Row sum, Row a, Row b, double)
     {
-        return sum + fabs(a - b); /* of its type */
+        return sum + fabs(a - b); /* the overload for Row */
     }
 };
 
-/* Rows lost 128 when they were packed: they get it back, as unsigned bytes. */
+/* Packing subtracted 128 from bytes: take adds it again, which makes them unsigned. */
 struct l1_bytes {
     typedef uint32_t row;
     typedef uint32_t sum;
@@ -58,12 +58,13 @@ template <typename Row> struct powers : as_stored<Row> {
     }
 };
 
-/* What a block has in shared memory: CHUNK features of its rows of both sides. */
+/* Shared memory of a thread block: CHUNK features of its rows of both sides. */
 template <typename Step, int BY> struct staged {
     typename Step::row a[CHUNK][SIDE_THREADS * BY + PAD], b[CHUNK][SIDE_THREADS * BY + PAD];
 };
 
-/* Rows first .. of one side, features k0 ..; zeros outside, on both sides alike where features end. */
+/* Loads features k0 .. of rows first .. of one side. Elements outside are 0; after the last feature this holds for both
+   sides, so that their differences are 0. */
 template <typename Step, int BY>
 static __device__ void load_side(typename Step::row (*to)[SIDE_THREADS * BY + PAD], const typename Step::row *rows,
                                  int64_t count, int64_t length, int64_t first, int64_t k0)
@@ -75,13 +76,13 @@ static __device__ void load_side(typename Step::row (*to)[SIDE_THREADS * BY + PA
     }
 }
 
-/* The row of its side that number i of a thread's BY is: halves of BY / 2 neighbours. */
+/* Returns the row of the side for index i of the BY rows of a thread: two runs of BY / 2 neighboring rows. */
 template <int BY> static __device__ int place(int thread, int i)
 {
     return i < BY / 2 ? thread * (BY / 2) + i : SIDE_THREADS * (BY / 2) + thread * (BY / 2) + i - BY / 2;
 }
 
-/* The sums of one tile: rows i0 .. of a, rows j0 .. of b. All threads of the block take part. */
+/* Computes the sums of one tile: rows i0 .. of a, rows j0 .. of b. All threads of the block must call it. */
 template <typename Step, int BY>
 static __device__ void tile_sums(staged<Step, BY> &shared, const typename Step::row *a, int64_t rows,
                                  const typename Step::row *b, int64_t cols, int64_t length, int64_t i0, int64_t j0,
@@ -93,7 +94,7 @@ static __device__ void tile_sums(staged<Step, BY> &shared, const typename Step::
 #pragma unroll
         for (int j = 0; j < BY; j++) sum[i][j] = 0;
     for (int64_t k0 = 0; k0 < length; k0 += CHUNK) {
-        __syncthreads(); /* what was there has been used */
+        __syncthreads(); /* the previous chunk has been used */
         load_side<Step, BY>(shared.a, a, rows, length, i0, k0);
         load_side<Step, BY>(shared.b, b, cols, length, j0, k0);
         __syncthreads();
@@ -131,7 +132,7 @@ static __global__ void __launch_bounds__(SIDE_THREADS *SIDE_THREADS)
         }
 }
 
-/* `length`: elements of a packed row as Step takes them. */
+/* length: elements of type Step::row per packed row. */
 template <typename Step, int BY> static void launch(cudaStream_t stream, const mrc_differences *job, int64_t length)
 {
     enum { SIDE = SIDE_THREADS * BY };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Row and element operations. Arithmetic is in double, rounded once to the type of the result, as in the defaults of
- * src/backend: one thread for each element, no sums between threads.
+ * Row and element operations. Arithmetic is in double, rounded once to the type of the result, as in the default
+ * operations on the host: one thread per element, no sums across threads.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -12,7 +12,7 @@ static __global__ void convert(mercer_matrix to, mercer_matrix from)
     mrc_put(to, i, j, mrc_at(from, i, j));
 }
 
-/* Row to_rows[i] becomes row from_rows[i]; NULL: row i. */
+/* Copies row from_rows[i] to row to_rows[i]; a NULL list stands for row i. */
 static __global__ void move_rows(mercer_matrix to, const int64_t *to_rows, mercer_matrix from, const int64_t *from_rows,
                                  int64_t count)
 {
@@ -99,7 +99,7 @@ static __global__ void clear_upper(mercer_matrix a)
     if (j > i) ((double *)a.data)[i * a.ld + j] = 0;
 }
 
-/* One block for each eigenvector: the first of its largest entries decides the sign. */
+/* One block per eigenvector. The sign is chosen so that the first entry of largest magnitude is positive. */
 static __global__ void order_vectors(mercer_matrix vectors, const double *columns)
 {
     __shared__ double top[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element access on the device, as mrc_load and mrc_store do it on the host. */
+/* Element access on the device: the counterparts of mrc_load and mrc_store on the host. */
 #ifndef MRC_BACKENDS_CUDA_DEVICE_ELEMENTS_CUH
 #define MRC_BACKENDS_CUDA_DEVICE_ELEMENTS_CUH
 
@@ -31,16 +31,16 @@ __device__ __forceinline__ void mrc_put(const mercer_matrix &a, int64_t i, int64
     }
 }
 
-/* Blocks for `work` threads of 256, bounded: kernels stride over the rest. */
+/* Returns the number of blocks of 256 threads for `work` threads, up to `most`; kernels stride over the rest. */
 static inline unsigned mrc_blocks(int64_t work, int64_t most)
 {
     int64_t blocks = (work + 255) / 256;
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-enum { MRC_CUDA_GRID = 132 * 16 };
+enum { MRC_CUDA_GRID = 132 * 16 }; /* blocks of element-wise kernels, at most: 16 per multiprocessor of an H200 */
 
-/* Every element (i, j) of a matrix of that size, by the threads of such a grid. */
+/* Loops over the elements (i, j) of a (rows, cols) matrix with all threads of a 1-D grid. */
 #define MRC_FOR_EACH(i, j, rows, cols)                                                                     \
     for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols); \
          at_ < (rows) * (cols); at_ += (int64_t)gridDim.x * blockDim.x, i = at_ / (cols), j = at_ % (cols))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums over pairs of rows for every feature:
+ * Sums over pairs of rows, per feature:
  *
  *   parts_bk = sum over the 32 rows i of block b, all j, of a_ij b_ij |x_ik - z_jk|^norm
  *
- * A block of threads has 32 rows and 32 features, a thread one feature of all rows, kept in registers, and every eighth
- * center. Weights of 64 centers at a time lie in shared memory, where all threads of a warp read the same one. A chain
- * is 32 rows of 8 centers in the type of the points, 256 terms; chains and threads are added in double, in order.
+ * A thread block has 32 rows and 32 features. A thread has one feature of all rows, in registers, and every eighth
+ * center. The weights of 64 centers at a time are in shared memory, where all threads of a warp read the same one. A
+ * chain is 256 terms (32 rows, 8 centers) in the type of the points; chains and threads are added in double, in order.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -24,7 +24,7 @@ template <typename real, int norm> static __device__ __forceinline__ real term(r
     return norm == 2 ? t * t : t < 0 ? -t : t;
 }
 
-/* v[j][r]: the weights of 64 centers from `first` on, 0 where there is no row or center. */
+/* Loads v[j][r], the weights of 64 centers from `first` on; 0 outside the rows and centers. */
 template <typename real>
 static __device__ void load_weights(const mercer_matrix &a, const mercer_matrix &b, int64_t row, int64_t first,
                                     real (*v)[ROWS + 1])
@@ -35,7 +35,7 @@ static __device__ void load_weights(const mercer_matrix &a, const mercer_matrix 
     }
 }
 
-/* Block (rows, features), 32 features x 8 groups of centers. */
+/* Grid (blocks of rows, blocks of features); thread block (32 features, 8 groups of centers). */
 template <typename real, int norm>
 static __global__ void part_features(mercer_matrix x, mercer_matrix z, mercer_matrix a, mercer_matrix b, double *parts)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel functions in float: the rows of MRC_FLOAT_FORMS (kernels/formulas.h). */
+/* Kernel functions in float: the entries of MRC_FLOAT_FORMS (kernels/formulas.h). */
 #ifndef MRC_BACKENDS_CUDA_DEVICE_FLOAT_FORMS_CUH
 #define MRC_BACKENDS_CUDA_DEVICE_FLOAT_FORMS_CUH
 
 #include "kernels/formulas.h"
 
-/* The float forms, within a few ulp. */
+/* Evaluates the float form of a kernel function, to a few ulp. s: sum of |differences|^p; scale: mrc_float_scale. */
 static __device__ __forceinline__ float mrc_float_form(int id, float s, float scale)
 {
     float u, decay;
@@ -16,11 +16,11 @@ static __device__ __forceinline__ float mrc_float_form(int id, float s, float sc
     case MRC_KERNEL_##ID: u = ARGUMENT_##OF * scale, decay = expf(-u); return value;
         MRC_FLOAT_FORMS(FORM)
 #undef FORM
-        default: return NAN; /* mrc_float_scale keeps others away */
+        default: return NAN; /* unreachable: mrc_float_scale is 0 for other kernels */
     }
 }
 
-/* What u is of the argument; 0: the kernel has no float form, or not for this bandwidth. */
+/* Returns the factor from the argument (sqrt(s) or s) to u; 0 if the kernel has no float form for this bandwidth. */
 static inline float mrc_float_scale(const mercer_kernel *k)
 {
     if (!(k->bandwidth > 1e-15 && k->bandwidth < 1e15)) return 0;

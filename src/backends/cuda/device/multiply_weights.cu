@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel values times weights, summed in double:  sums (rows, c) += K (rows, n) W (n, c).
+ * Kernel values times weights, summed in double: sums (rows, c) += K (rows, n) W (n, c).
  *
- * Centers are cut into groups of 2048 by their number alone. A block takes 32 rows, 16 columns and one group, and goes
- * through it 64 centers at a time in shared memory; every thread owns two sums. Groups are then added in order. A row's
- * sum depends on its own values and weights alone: neither on other rows nor on how the work was shared out.
+ * Centers are split into groups of 2048. A thread block has 32 rows, 16 columns and one group, and goes through it 64
+ * centers at a time in shared memory; every thread owns two sums. Groups are then added in order. The sum of a row
+ * depends only on its own values and weights, not on other rows or on the distribution of the work.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normal numbers on the device, the bits of random_normal.c: Philox blocks of four words, each word two atoms of the
- * table, z = (4 T[a] + 3 T[b]) / 5. Whole numbers up to the last multiplication, so there is nothing to round
- * otherwise. And changes of samples, the bits of core/numbers/changes.c: the same operations, each rounded.
+ * Normal numbers on the device, bitwise identical to random_normal.c: Philox blocks of four words, two atoms of the
+ * table per word, z = (4 T[a] + 3 T[b]) / 5. Arithmetic is in integers up to the last multiplication, so rounding
+ * cannot differ. Also augmentation of samples, bitwise identical to core/numbers/changes.c: the same operations, each
+ * rounded.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
-/* Four numbers, 4 b .. 4 b + 3 from `first` on, of a sequence. */
+/* Draws four numbers of a sequence, first + 4 b .. first + 4 b + 3. */
 static __device__ __forceinline__ void draw_four(const int16_t *atoms, uint64_t seed, int64_t sequence, uint64_t first,
                                                  int64_t b, float out[4])
 {
@@ -18,7 +19,7 @@ static __device__ __forceinline__ void draw_four(const int16_t *atoms, uint64_t 
         out[k] = (float)(4 * atoms[words[k] % MRC_NORMAL_ATOMS] + 3 * atoms[words[k] >> 20]) * unit;
 }
 
-/* One thread for a block of four numbers. */
+/* One thread per block of four numbers. */
 static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed, const int64_t *sequences,
                             uint64_t first)
 {
@@ -39,9 +40,9 @@ cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16
     return cudaGetLastError();
 }
 
-/* ---- Changes of samples ---------------------------------------------------------------------------------------- */
+/* ---- Augmentation of samples ----------------------------------------------------------------------------------- */
 
-/* An element with more digits, and back: as core/numbers/changes.c does it. */
+/* Convert an element to float and back, as core/numbers/changes.c does. */
 static __device__ __forceinline__ float widened(uint8_t x)
 {
     return (float)x;
@@ -85,7 +86,8 @@ static __device__ __forceinline__ void mix_two(double *to, double a, double b, d
     *to = mrc_two_products_f64(share, a, 1 - share, b);
 }
 
-/* The table in shared memory: lanes look up places that are far apart. One thread for four elements. */
+/* The table is copied to shared memory, because the threads of a warp look up distant entries. One thread per four
+   elements. */
 template <typename T>
 static __global__ void add_noise_rows(mercer_matrix to, mercer_matrix from, const int16_t *atoms, uint64_t seed,
                                       const int64_t *sequences, uint64_t first, double sigma)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operands of the products: rows in one type, centred, padded with zeros, and their squared norms.
+ * Packs operands of the products: rows in one type, centered and padded with zeros, and their squared norms.
  *
- *   real    a = x - o, taken in double and rounded once; |a|^2 of the rounded coordinates, summed in double
- *   split   the same a, times a power of two f that brings the largest coordinate of the row to 2^11 .. 2^12, in two
- *           halves: a f = high + low to 2^-22 of itself (and 2^-37 of the largest)
+ *   real    a = x - o, computed in double and rounded once; |a|^2 of the rounded coordinates, summed in double
+ *   split   the same a times a power of two f, which scales the largest coordinate of the row to 2^11 .. 2^12, as two
+ *           halves: a f = high + low, with a relative error of 2^-22 (or 2^-37 of the largest coordinate)
  *   bytes   a = x - 128 as a signed byte, |a|^2 and sum a, exact
  *
- * A warp for each row; cost rows * width, memory-bound.
+ * One warp per row; cost rows * width, memory-bound.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"

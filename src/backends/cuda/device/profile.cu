@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel values from inner products, one thread for each pair.
+ * Kernel values from inner products, one thread per pair.
  *
- *   distances   s = |a|^2 + |b|^2 - 2 a.b of the packed rows; pairs with s <= near (|a|^2 + |b|^2) again from their
- *               coordinates in double, near = 2^-10 (float) or 2^-20 (double). Bytes: exact integers.
- *   differences sums of |x_k - z_k|^p as they are
- *   inner       t = x.z, |x|^2, |z|^2; for kernels of the angle, nearly parallel pairs again in double.
- *   values      laplace, gaussian and the two Materns in float where that is the arithmetic and the bandwidth is
- *               moderate, everything else by the double formulas of kernels/formulas.h, rounded once
+ *   distances   s = |a|^2 + |b|^2 - 2 a.b of the packed rows; pairs with s <= near (|a|^2 + |b|^2) are recomputed from
+ *               their coordinates in double, near = 2^-10 (float) or 2^-20 (double). Bytes: exact integers.
+ *   differences sums of |x_k - z_k|^p, used directly
+ *   inner       t = x.z, |x|^2, |z|^2; for kernels of the angle, nearly parallel pairs are recomputed in double.
+ *   values      kernels with a float form (MRC_FLOAT_FORMS) in float, if the values are float and the bandwidth is
+ *               moderate; everything else by the double formulas of kernels/formulas.h, rounded once
  *
- * Memory-bound: reads a product, writes a value.
+ * Memory-bound: reads one product and writes one value per pair.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
 #include "backends/cuda/device/launch.h"
 #include "kernels/formulas.h"
 
-/* What one thread needs to know, by value: the job, and what follows from it. */
+/* Kernel argument, passed by value: the job and constants derived from it. */
 struct profile : mrc_profile_job {
     bool wide, bytes, in_float;
-    float scale; /* of the float forms: argument of exp2 or exp over r or s */
+    float scale; /* mrc_float_scale of the kernel */
 };
 
-/* A user's function gets the distance, or the inner product. */
+/* Return the kernel value or, for a user's function, its argument: the distance or the inner product. */
 static __device__ double of_distance(const mercer_kernel &kernel, double norm, double s)
 {
     if (kernel.id != MERCER_KERNEL_CALLBACK_DISTANCE) return mrc_formula_of_distance(&kernel, s);
@@ -34,7 +34,7 @@ static __device__ double of_inner(const mercer_kernel &kernel, double t, double 
     return kernel.id == MERCER_KERNEL_CALLBACK_INNER ? t : mrc_formula_of_inner(&kernel, t, xx, zz);
 }
 
-/* Those that this file was compiled with; a definition answers others with NaN. */
+/* Only kernels in the table at build time: for others the formulas return NaN. */
 bool mrc_cuda_knows_kernel(int32_t id)
 {
     return id > MRC_KERNEL_NONE && id < MRC_KERNEL_END;
@@ -60,14 +60,14 @@ static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
     return of_inner(p.kernel, dot, xx, zz);
 }
 
-/* The product of packed rows, in the units of the points. */
+/* Returns the product of packed rows in the units of the points. */
 template <typename Dot> static __device__ double dot_of(const profile &p, int64_t i, int64_t j)
 {
     double dot = (double)((const Dot *)p.dots)[i * p.dots_ld + j];
     return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
 }
 
-/* Or the sum of |differences|^norm, which is there already. */
+/* Returns the squared distance or, if p.direct, the sum of |differences|^norm, which dot already is. */
 static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
 {
     if (p.direct) return dot;
@@ -87,7 +87,7 @@ static __device__ void distance_value(const profile &p, int64_t i, int64_t j, do
 static __device__ void inner_value(const profile &p, int64_t i, int64_t j, double dot)
 {
     double xx = p.x_norms[i], zz = p.z_norms[j], value;
-    if (p.bytes) { /* back from rows that lost 128: all of it exact */
+    if (p.bytes) { /* undo the subtraction of 128 from both rows; exact */
         double d = (double)p.x.cols;
         dot += 128 * (p.x_sums[i] + p.z_sums[j]) + 16384 * d;
         xx += 256 * p.x_sums[i] + 16384 * d;
@@ -136,7 +136,7 @@ cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
     return cudaGetLastError();
 }
 
-/* A warp for each row; the smaller number wins among equals. */
+/* One warp per row; ties go to the smaller center number. */
 template <typename Dot>
 static __global__ void find_nearest(profile p, int64_t rows, int64_t cols, int64_t first, bool start, int32_t *nearest,
                                     double *best)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Float matrices as halves, around a product of cuBLAS (half_precision/split_gemm.c):
+ * Splits float matrices into halves for a product of cuBLAS (half_precision/split_gemm.c), and stores its result:
  *
- *   a f = high + low, f a power of two that brings the largest entry to 2^10 .. 2^11
+ *   a f = high + low, f a power of two that scales the largest entry to 2^10 .. 2^11
  *
- * Three parts one behind the other, or one below the other: low, high, high of the left factor, high, low, high of the
- * right one. Their product has every term but low low, the small ones first.
+ * Three parts are stored side by side or one below the other: low, high, high of the left factor and high, low, high of
+ * the right one. Their product has every term except low low, the small ones first.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
-/* The largest |entry|, as bits, which are ordered as the numbers are. */
+/* *top: the bits of the largest |entry|. Bits of nonnegative floats are ordered like the numbers. */
 static __global__ void find_top(mercer_matrix a, unsigned *top)
 {
     float largest = 0;
@@ -20,7 +20,7 @@ static __global__ void find_top(mercer_matrix a, unsigned *top)
     if (threadIdx.x % 32 == 0) atomicMax(top, __float_as_uint(largest));
 }
 
-/* The power of two for such a largest entry. */
+/* Replaces the largest entry by its power of two, in place. */
 static __global__ void find_factor(float *factor)
 {
     int exponent = 0;
@@ -28,7 +28,7 @@ static __global__ void find_factor(float *factor)
     *factor = ldexpf(1.0f, 11 - (exponent < -100 ? -100 : exponent));
 }
 
-/* factors: one for each column, or one for all. step: from one part of an entry to the next. */
+/* factors: one per column if columns, otherwise one for all. step: distance of the parts of an entry, in halves. */
 static __global__ void split_parts(mercer_matrix a, const float *factors, bool columns, int low_part, int64_t rows,
                                    int64_t cols, int64_t step, int64_t ld, __half *parts)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums over rows and columns, in double. Rows are cut into parts by their number alone; inside a part every thread adds
- * its rows in order, threads are added as a tree, parts in order: two runs give the same bits, and no atomics are used.
+ * Sums over rows and columns, in double. The split of the rows into parts depends only on their number. Within a part
+ * every thread adds its rows in order; then threads and parts are added in a fixed order. So two runs are bitwise
+ * identical, without atomics.
  *
  *   column_sums   out_j = factor sum_i x_ij y_ij        row_sqnorms   norms_i = sum_j x_ij^2
  */
@@ -16,7 +17,7 @@ int64_t mrc_sum_parts(int64_t rows)
     return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 
-/* Block (part, group of 32 columns), 32 columns x 8 rows of threads. */
+/* Grid (parts, groups of 32 columns); thread block (32 columns, 8 rows). */
 static __global__ void part_sums(mercer_matrix x, mercer_matrix y, int64_t rows_each, double *parts)
 {
     __shared__ double sums[ROWS][LANES];
@@ -47,7 +48,7 @@ static __global__ void add_parts(const double *parts, int64_t count, int64_t col
     out[j] = sum * factor;
 }
 
-/* A warp for each row. */
+/* One warp per row. */
 static __global__ void row_sqnorms(mercer_matrix x, double *norms)
 {
     int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -75,8 +76,8 @@ cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double 
     return cudaGetLastError();
 }
 
-/* A thread for each row: columns in their order. Every product is rounded before it is added, as on the host. Other
-   threads of the block help to bring 32 columns of its 32 rows, so that they are read in whole lines. */
+/* One thread per row processes the columns in order. Every product is rounded before it is added, as on the host. All
+   threads of the block load 32 columns of its 32 rows at a time, so that reads are coalesced. */
 static __global__ void row_losses(mercer_matrix f, mercer_matrix y, const double *scale, const double *offset,
                                   double *out)
 {

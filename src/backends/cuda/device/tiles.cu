@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of a product in half precision by tiles, around two matrix products of cuBLAS:
+ * The kernels of a half-precision product by tiles, around two matrix products of cuBLAS:
  *
  *   D = X_b Z_b'              halves to floats
- *   K = 2^15 profile(D)       floats to halves, here; memory-bound. Where the fused kernel runs it makes K instead
+ *   K = 2^15 profile(D)       floats to halves, in this file; memory-bound. On Hopper K comes from the fused kernel
  *   S += K (W_high | W_low)   halves to floats
- *   y = 2^-15 (S_high + S_low) / f, here
+ *   y = 2^-15 (S_high + S_low) / f, in this file
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/half_precision/fused.h"
@@ -22,11 +22,11 @@ static __device__ float value_of(int id, float t)
     case MRC_KERNEL_##ID: return value;
         MRC_HALF_FORMS(FORM)
 #undef FORM
-        default: return NAN; /* mrc_fused_scale keeps others away */
+        default: return NAN; /* unreachable: mrc_fused_scale is 0 for other kernels */
     }
 }
 
-/* Two columns at a time; ld is even. */
+/* A thread computes two columns at a time; ld must be even. */
 static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows, int64_t cols, int64_t ld,
                                     const float *dots, const float *x_norms, const float *z_norms, __half *values)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Diagonal blocks of matrices that are factored and inverted by matrix products (cuda_inverse.c), and their mirror.
+ * Factors and inverts diagonal blocks of matrices whose inverses are computed by matrix products (cuda_inverse.c), and
+ * mirrors the results.
  *
- *   L L' = A, w <= 64 rows, column by column; four threads share the inner product of a row of L with the pivot's.
- *   M = L^-1 by forward substitution, four threads a column.
+ *   L L' = A, w <= 64 rows, column by column; four threads share the inner product of a row of L and the pivot row.
+ *   M = L^-1 by forward substitution, four threads per column.
  *
- * One thread block a matrix: w^3/3 fused operations each, and what takes the time, 2 w steps that wait for one another.
+ * One thread block per matrix: w^3/3 fused multiply-adds each. The time is dominated by 2 w dependent steps.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
 enum { SIDE = MRC_TRIANGULAR_BLOCK, SHARE = 4, THREADS = SIDE * SHARE, STRIDE = SIDE + 1, TILE = 32 };
 
-/* The sum over the four threads that share a row or a column: neighbours in a warp. */
+/* Returns the sum over the four threads that share a row or a column, which are neighbors in a warp. */
 static __device__ __forceinline__ double sum_of_four(double value)
 {
     value += __shfl_xor_sync(0xffffffffu, value, 1);
@@ -37,7 +38,7 @@ static __global__ void __launch_bounds__(THREADS) factor_block(const double *a, 
         double sum = 0;
         for (int k = lane; k < j; k += SHARE) sum += l[row * STRIDE + k] * l[j * STRIDE + k];
         sum = l[row * STRIDE + j] - sum_of_four(sum);
-        __syncthreads(); /* row j was read by all */
+        __syncthreads(); /* all threads have read row j */
         if (row == j && lane == 0) l[j * STRIDE + j] = sum;
         __syncthreads();
         double squared = l[j * STRIDE + j], pivot = sqrt(squared);
@@ -46,7 +47,7 @@ static __global__ void __launch_bounds__(THREADS) factor_block(const double *a, 
         if (lane == 0 && row >= j) l[row * STRIDE + j] = row == j ? pivot : sum / pivot;
         __syncthreads();
     }
-    /* Column `row` of M; the threads of a column are in one warp. */
+    /* Compute column `row` of M. The threads of a column are in one warp, so __syncwarp is enough. */
     for (int i = 0; i < w; i++) {
         double sum = 0;
         for (int k = row + lane; k < i; k += SHARE) sum += l[i * STRIDE + k] * x[k * STRIDE + row];
@@ -64,7 +65,7 @@ static __global__ void __launch_bounds__(THREADS) factor_block(const double *a, 
     least[blockIdx.x] = isnan(before) || !(smallest > 0) ? NAN : fmin(before, smallest);
 }
 
-/* A tile below the diagonal goes above it; a thread block has one, 32 by 8 threads. */
+/* Copies a tile from below the diagonal to above it; one tile per thread block of 32 x 8 threads. */
 static __global__ void mirror(double *a, int64_t n, int64_t ld)
 {
     __shared__ double tile[TILE][TILE + 1];

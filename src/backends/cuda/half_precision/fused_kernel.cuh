@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fused product, one block of threads for 128 rows of X and one unit of centers.
+ * The fused product; one thread block computes 128 rows of X with one unit of centers.
  *
- *   S (128, 256) = X_b Z_t'           wgmma on tiles of 128 bytes a row, brought by the copy engine, 4 stages deep
- *   K (128, 256) = profile(S)         in the registers that S is in, then as halves
- *   Y_b (128, N) += K (W_hi | W_lo)_t wgmma with K from registers; Y stays in registers for all tiles of the unit
+ *   S (128, 256) = X_b Z_t'           wgmma on tiles of 128 bytes per row, copied by the copy engine in 4 stages
+ *   K (128, 256) = profile(S)         in the registers of S, then as halves
+ *   Y_b (128, N) += K (W_hi | W_lo)_t wgmma with K in registers; Y stays in registers for all tiles of the unit
  *
- * 384 threads: one warp group brings data, two compute 64 rows each. The stages between them let the two drift apart,
- * so that one uses the tensor cores while the other evaluates the profile. Two blocks of a cluster work on neighbouring
- * rows of X and the same centers: each brings half of a tile of Z and both get it.
+ * 384 threads: one warp group loads data, two compute 64 rows each. The buffered stages allow the two to get out of
+ * step, so that one uses the tensor cores while the other evaluates the profile. The two blocks of a cluster work on
+ * neighboring rows of X and the same centers: each loads half of a tile of Z and both receive it.
  *
- * K is stored times 2^15: functions of the distance are at most 1, and halves reach down to 2^-24.
+ * K is scaled by 2^15, because functions of the distance are at most 1 and halves go down to 2^-24.
  */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_KERNEL_CUH
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_KERNEL_CUH
@@ -30,10 +30,10 @@ enum {
     NORM_BYTES = MRC_FUSED_CENTERS * 4,
     CLUSTER = 2,
     THREADS = 384,
-    GROUP = 32 /* blocks of rows that go through the centers together, at most; a multiple of CLUSTER */
+    GROUP = 32 /* most row blocks that go through the centers together; a multiple of CLUSTER */
 };
 
-/* The operations of the half forms of kernels/formulas.h, within what a half holds. */
+/* The operations of the half forms of kernels/formulas.h; approximations accurate to the precision of a half. */
 static __device__ __forceinline__ float fast_sqrt(float x)
 {
     float root;
@@ -81,7 +81,7 @@ static __device__ __forceinline__ uint32_t two_halves(float low, float high)
     return packed;
 }
 
-/* What a thread knows of its rows, and the profile of a product, for both kinds of rows. */
+/* Half and byte rows: types of their products and norms, and the kernel value of a product. */
 struct half_rows {
     typedef float dot;
     typedef float norm;
@@ -113,11 +113,11 @@ struct byte_rows {
 };
 
 struct fused_arguments {
-    int32_t m, steps, tiles, unit_tiles, row_blocks; /* steps: of 128 bytes along a row */
+    int32_t m, steps, tiles, unit_tiles, row_blocks; /* steps: of 128 bytes, per row; unit_tiles: per unit */
     float scale;
     const void *x_norms, *z_norms;
     float *sums;
-    uint4 *kept; /* (kept_rows, kept_pieces) pieces of 8 halves, or NULL */
+    uint4 *kept; /* (kept_rows, kept_pieces): saved values in pieces of 8 halves, or NULL */
     int32_t kept_tiles, kept_rows;
     int64_t kept_pieces;
 };
@@ -126,7 +126,9 @@ struct alignas(8) barriers {
     uint64_t full[STAGES], empty[STAGES], weights_full, weights_empty;
 };
 
-/* ---- The warp that brings data ------------------------------------------------------------------------------- */
+/* ---- The loading warp group ---------------------------------------------------------------------------------- */
+
+/* Loads the stages, weights and norms of all tiles; runs on one thread. */
 
 template <int COLUMNS, typename Rows>
 static __device__ void bring(const fused_arguments &job, const CUtensorMap *x_map, const CUtensorMap *z_map,
@@ -168,7 +170,7 @@ static __device__ __forceinline__ void release_stage(uint32_t barrier)
     if (threadIdx.x % 32 < CLUSTER) barrier_arrive_at(barrier, threadIdx.x % 32);
 }
 
-/* S of one tile: 64 rows of this group. */
+/* Computes S of one tile for the 64 rows of this group. */
 template <typename Dot>
 static __device__ __forceinline__ void multiply_points(const fused_arguments &job, Dot (&dots)[128], uint32_t stages,
                                                        uint32_t full, uint32_t empty, int group, uint32_t &stage,
@@ -194,7 +196,8 @@ static __device__ __forceinline__ void multiply_points(const fused_arguments &jo
     release_stage(empty + before * 8);
 }
 
-/* Four threads of a quad have four parts of four pieces each: afterwards each has one piece, 16 bytes, whole. */
+/* Transposes within a quad: each thread has a quarter of each of four pieces (v0 .. v3) and returns one whole piece of
+   16 bytes. */
 static __device__ __forceinline__ uint4 gather_piece(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
 {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
@@ -207,8 +210,9 @@ static __device__ __forceinline__ uint4 gather_piece(uint32_t v0, uint32_t v1, u
     return high ? make_uint4(a, b, v2, v3) : make_uint4(v0, v1, a, b);
 }
 
-/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, where this thread's pieces of its two
-   rows begin (NULL behind the last row): a piece is 8 values, the four of a quad are 64 bytes in a row. */
+/* Y += profile(S) W for one tile. KEEP: the values are also stored at keep0 and keep1, the addresses of this thread's
+   first pieces of its two rows (NULL after the last row). A piece is 8 values; the four pieces of a quad are 64
+   contiguous bytes. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void multiply_weights(const Rows &rows, typename Rows::dot (&dots)[128],
                                                         float (&sums)[COLUMNS / 2], const char *norms, uint32_t weights,
@@ -243,7 +247,7 @@ static __device__ __forceinline__ void multiply_weights(const Rows &rows, typena
         for (int k = 0; k < 4; k++)
             wgmma_multiply_weights(sums, values + 4 * k, operand_at(weights + part * COLUMNS * ROW_BYTES) + 2 * k);
         wgmma_commit();
-        if (part > 0) wgmma_wait<1>(); /* the registers of the part before are free */
+        if (part > 0) wgmma_wait<1>(); /* now the registers of the previous part are free */
     }
     wgmma_wait<0>();
 }
@@ -303,7 +307,8 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     char *base = memory + (1024 - shared_address(memory) % 1024) % 1024;
     const uint32_t stages = shared_address(base), weights = stages + STAGES * STAGE_BYTES,
                    norms = weights + COLUMNS * MRC_FUSED_CENTERS * 2, marks = norms + NORM_BYTES;
-    /* Blocks that run at the same time share rows and centers in the cache: a group of rows goes through all units. */
+    /* Blocks are ordered so that those running concurrently share rows and centers in the cache: a group of row blocks
+       goes through all units before the next group starts. */
     const int groups = (job.row_blocks + GROUP - 1) / GROUP,
               group = (job.row_blocks / CLUSTER + groups - 1) / groups * CLUSTER, units = gridDim.x / job.row_blocks;
     const int first_row = blockIdx.x / (group * units) * group,
@@ -332,7 +337,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
         compute<KERNEL, COLUMNS, KEEP, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
                                              first_tile, end_tile);
     }
-    cluster_sync(); /* no block leaves while another may still signal its barriers */
+    cluster_sync(); /* no block may exit while another can still signal its barriers */
 }
 
 #endif

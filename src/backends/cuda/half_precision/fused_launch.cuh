@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launching the fused product: maps for the copy engine, and the choice among the compiled forms. */
+/* Launches the fused product: tensor maps for the copy engine, and the choice among the compiled variants. */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_LAUNCH_CUH
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_LAUNCH_CUH
 
@@ -14,7 +14,7 @@ typedef CUresult (*encode_function)(CUtensorMap *, CUtensorMapDataType, cuuint32
                                     const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                                     CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-/* The driver's function, asked for by name: the library is not linked against the driver. */
+/* Looks up the driver's function by name, because the library is not linked against the driver; NULL if not found. */
 static encode_function find_encode(void)
 {
     void *function = NULL;
@@ -26,7 +26,7 @@ static encode_function find_encode(void)
     return (encode_function)function;
 }
 
-/* A matrix (rows, cols) of which boxes of (box_rows, 128 bytes) are copied; outside of it there are zeros. */
+/* Creates the map for copies of boxes (box_rows, 128 bytes) of a matrix (rows, cols); elements outside it read as 0. */
 static bool make_map(CUtensorMap *map, encode_function encode, CUtensorMapDataType type, int size, const void *data,
                      int64_t rows, int64_t cols, int64_t ld, int box_rows)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands around the fused product: its operands, and the sum of its units.
+ * The steps before and after the fused product: packing of its operands, and the sum over its units.
  *
  *   rows     x - o rounded once to half; norms of the rounded rows, times scale (1 - 2^-20): products of 16-bit rows
- *            carry an error of about 2^-22 |x||z|, so a smaller distance is none, and equal rows get r = 0 exactly
- *   weights  w f = high + low with f a power of two that brings the largest of a column to 2^10 .. 2^11
+ *            have an error of about 2^-22 |x||z|, so smaller distances count as 0, and equal rows get exactly r = 0
+ *   weights  w f = high + low with f a power of two that scales the largest of a column to 2^10 .. 2^11
  *   sums     y = 2^-15 sum_units (high + low) / f, in double and in order
  */
 #include "backends/cuda/device/elements.cuh"
@@ -13,13 +13,13 @@
 
 #include <math.h>
 
-static const float HUGE_NORM = 1e30f; /* no kernel value survives it */
+static const float HUGE_NORM = 1e30f; /* norm of padding rows: their kernel values are 0 */
 
-enum { TOP_ROWS = 8, TOP_COLUMNS = 32 }; /* threads of a block that looks for the largest weights */
+enum { TOP_ROWS = 8, TOP_COLUMNS = 32 }; /* block dimensions of find_tops */
 
 double mrc_fused_scale(const mercer_kernel *k)
 {
-    if (!(k->bandwidth > 1e-6 && k->bandwidth < 1e6)) return 0; /* beyond it, floats of r^2 would over- or underflow */
+    if (!(k->bandwidth > 1e-6 && k->bandwidth < 1e6)) return 0; /* outside, floats of r^2 would over- or underflow */
     switch (k->id) {
 #define FORM(ID, scale, value) \
     case MRC_KERNEL_##ID: return scale;
@@ -90,13 +90,13 @@ static __global__ void pack_bytes(mercer_matrix x, int64_t ld, uint8_t *rows, in
         norm += (int32_t)value * value;
     }
     for (int step = 16; step > 0; step /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, step);
-    if (lane == 0) norms[i] = norm; /* what stands behind the last center has weight 0 */
+    if (lane == 0) norms[i] = norm; /* centers after the last one have weight 0 */
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------------- */
 
-/* tops (c): the largest |w| of each column, as bits, which are ordered as the numbers are; the order of atomics does
-   not matter to a maximum. */
+/* tops (c): the bits of the largest |w| of each column. Bits of nonnegative floats are ordered like the numbers, and a
+   maximum does not depend on the order of the atomics. */
 static __global__ void find_tops(mercer_matrix w, unsigned *tops)
 {
     __shared__ float all[TOP_ROWS][TOP_COLUMNS];
@@ -117,14 +117,14 @@ static __global__ void find_factors(float *factors, int64_t c)
 {
     int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= c) return;
-    float top = factors[k]; /* the tops, in place */
+    float top = factors[k]; /* the output of find_tops, replaced in place */
     int exponent = 0;
     if (top > 0) frexpf(top, &exponent);
     exponent = exponent < -100 ? -100 : exponent;
     factors[k] = ldexpf(1.0f, 11 - exponent);
 }
 
-/* Row k: the high parts of column k; row c + k: what they leave. */
+/* Row k of parts: the high parts of column k of w; row c + k: the remainders. */
 static __global__ void pack_weights(mercer_matrix w, int columns, int64_t padded, __half *parts, const float *factors)
 {
     int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

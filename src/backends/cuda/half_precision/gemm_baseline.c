@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* X Z' alone, by cuBLAS in the type of the points: what a product of kernel values is compared with. */
+/* The plain product X Z' with cuBLAS in the dtype of the points: the baseline for the speed of kernel products. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"

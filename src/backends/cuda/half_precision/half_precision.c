@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points
- * (rounded to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
+ * Products in half precision, if arithmetic "fast" allows it: functions of the distance, float or half points (rounded
+ * to half once, centered, in units of the bandwidth) or bytes (exact distances), float weights.
  *
- *   Y = K(X, Z) W     for each block of up to 65,536 rows of X and at most 16 columns of W: one fused kernel (fused.h);
- *                     with more columns, or without its instructions, by tiles (half_tiles.c)
+ *   Y = K(X, Z) W     for each block of up to 65,536 rows of X and up to 16 columns of W: one fused kernel (fused.h);
+ *                     for more columns, or on GPUs without its instructions: tiles (half_tiles.c)
  *
  * Scratch: Z and a block of X as halves, and (units, rows, columns) partial sums.
  */
@@ -21,11 +21,11 @@ bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const 
 {
     if (!backend->context->half_precision || pair->accurate || !(mrc_fused_scale(pair->kernel) > 0)) return false;
     if (mrc_value_dtype(pair->x, pair->z, w, y) != MERCER_F32) return false;
-    /* The copy engine counts in 32 bits; and a few centers are not worth it. */
+    /* The copy engine uses 32-bit coordinates, and few centers do not gain from half precision. */
     return pair->x->cols > 0 && pair->z->rows >= FEWEST_CENTERS && pair->z->rows < INT32_MAX - BLOCK;
 }
 
-/* Where it was measured: on Hopper, by the fused kernel. */
+/* The gain was measured only on Hopper, with the fused kernel. */
 bool mrc_cuda_gains_by_half(const mrc_backend *backend, const mercer_kernel *kernel)
 {
     return mrc_cuda_of(backend)->hopper && mrc_fused_scale(kernel) > 0;
@@ -53,7 +53,7 @@ static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, con
 {
     mrc_backend *backend = self->backend;
     out->points = points;
-    bool aligned = out == &self->x || first % 4 == 0; /* norms of centers are copied 16 bytes at a time */
+    bool aligned = out == &self->x || first % 4 == 0; /* the fused kernel copies norms of centers 16 bytes at a time */
     if (packed && packed->bytes == self->bytes && aligned) {
         out->packed_before = true;
         out->all_rows = (char *)packed->values + first * row_bytes(self);
@@ -115,11 +115,12 @@ int64_t mrc_half_kept_width(const mrc_kept *kept, int64_t p)
     return kept->columns >= p ? mrc_fused_padded(p) : kept->columns;
 }
 
+/* Scratch of the fused kernel. */
 typedef struct fused_room {
-    void *weights, *factors, *sums;
+    void *weights, *factors, *sums; /* packed weights, their factors, partial sums */
 } fused_room;
 
-/* Of the packed rows of X. */
+/* Computes y = or += (add) K W for the rows of X in use; saves kept_columns columns of K in kept. */
 static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
 {
@@ -216,8 +217,8 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
-/* Some columns of H = K' G, as many as are not skinny: weights in one or two parts side by side, K read once for all
-   of them. */
+/* H = K' G for WIDE or fewer columns with a general matrix product: weights in `count` parts (1 or 2) side by side, so
+   that K is read once for all of them. */
 static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
                                     const mrc_kept *kept, int64_t ld, int count)
 {
@@ -231,7 +232,7 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
     MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * width * (int64_t)sizeof(float)));
     MRC_TRY(mrc_cuda_push(backend, &factors, g->cols * (int64_t)sizeof(float)));
     MRC_CUDA_TRY(backend, mrc_tile_weights(cuda->stream, *g, count, factors, parts));
-    if (padded > g->rows) /* weights behind the last row are 0 */
+    if (padded > g->rows) /* weights after the last row must be 0 */
         MRC_CUDA_TRY(backend, cudaMemsetAsync(parts + g->rows * width * 2, 0, (size_t)((padded - g->rows) * width * 2),
                                               cuda->stream));
     cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
@@ -244,14 +245,14 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
     return MERCER_OK;
 }
 
-/* H = K' G with few columns: one skinny product of tensor cores, at the speed of memory. */
+/* H = K' G for few columns: one narrow product on tensor cores, limited by memory bandwidth. */
 static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
                                    const mrc_kept *kept, int64_t ld)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
     void *parts, *sums, *factors;
-    int64_t padded = mrc_fused_kept_rows(g->rows); /* weights behind the last row are 0 */
+    int64_t padded = mrc_fused_kept_rows(g->rows); /* weights after the last row are 0 */
     int columns = mrc_fused_columns(g->cols);
     MRC_TRY(mrc_cuda_push(backend, &parts, padded * columns * 2));
     MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * columns * (int64_t)sizeof(float)));
@@ -267,7 +268,7 @@ static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g,
     return MERCER_OK;
 }
 
-/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: 1024 columns at a time. */
+/* H (columns, c) = K' G with K (m, ld), the halves that forward saved: up to 1024 columns of G at a time. */
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_kept *kept)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cuda/half_precision: products that round points and kernel values to half precision, where the context's
- * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS elsewhere and for many columns. And
- * products of float matrices that are split into halves. Here: the operands that kernel products share.
+ * backends/cuda/half_precision: products that round points and kernel values to half precision, if the context's
+ * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS on other GPUs and for many columns.
+ * Also products of float matrices that are split into halves (split_gemm.c). This header declares the operands that the
+ * kernel products share.
  */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 
 #include "backends/cuda/cuda.h"
 
-/* The backend's packed rows (packed.c). */
+/* The backend's packed rows (packed.c), owned by the caller of pack_create. */
 struct mrc_packed {
     const mercer_kernel *kernel;
     bool bytes;
@@ -17,17 +18,18 @@ struct mrc_packed {
     void *values, *norms, *origin;
 };
 
-/* Whether rows of that kind are computed with as bytes; the leading dimension of packed rows of d features. */
+/* Returns whether products use these rows as bytes rather than converted to halves. */
 bool mrc_half_precision_takes_bytes(const mrc_backend *backend, const mercer_matrix *points);
+/* Returns the leading dimension of packed rows of d features, in elements. */
 int64_t mrc_half_precision_ld(int64_t d);
 
-/* Rows of one side, packed. */
+/* The packed rows of one side of a product. */
 typedef struct mrc_half_side {
     const mercer_matrix *points;
-    mercer_matrix staged; /* for rows that lie on the host */
-    bool packed_before;   /* rows and norms are part of a mrc_packed */
+    mercer_matrix staged; /* scratch for rows that are on the host */
+    bool packed_before;   /* whether all_rows and all_norms point into a mrc_packed */
     char *all_rows, *all_norms;
-    void *rows, *norms; /* of the rows in use */
+    void *rows, *norms; /* packed rows and norms of the rows in use */
 } mrc_half_side;
 
 typedef struct mrc_half_precision {
@@ -39,15 +41,16 @@ typedef struct mrc_half_precision {
     mrc_half_side x, z;
 } mrc_half_precision;
 
-/* Packs Z, and makes room for `rows` rows of X. */
+/* Packs Z and allocates scratch for `rows` rows of X. self->backend, pair and bytes must be set. */
 mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows);
-/* Rows first .. first + count - 1 of a side become those in use. */
+/* Packs rows first .. first + count - 1 of a side, unless they are packed already, and makes them the rows in use. */
 mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *side, int64_t first, int64_t count);
 
-/* Kept values lie in whole tiles: elements of a row of them, of p centers. */
+/* Returns the leading dimension, in elements, of saved values of p centers: they are stored in whole tiles. */
 int64_t mrc_half_kept_width(const mrc_kept *kept, int64_t p);
 
-/* Y = or += K(X, Z) W, weights and Y on the device (half_tiles.c). kept: NULL, or where kept->columns go, on Hopper. */
+/* Y = or += K(X, Z) W with W and Y on the device (half_tiles.c). kept: NULL or, on Hopper, where the first
+   kept->columns columns of K are saved. */
 mercer_status mrc_half_precision_tiles(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
                                        bool add, const mrc_kept *kept);
 

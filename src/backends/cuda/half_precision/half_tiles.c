@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision for many columns of W, and for GPUs without the instructions of the fused kernel: K of
- * 8192 rows and 16,384 centers at a time as halves in memory, then a matrix product of cuBLAS with both parts of W.
+ * Products in half precision for many columns of W, and for GPUs without the instructions of the fused kernel: K for
+ * 8192 rows and 16,384 centers at a time is stored as halves, then multiplied by both parts of W with cuBLAS.
  *
- *   K   on Hopper by the fused kernel, which leaves it behind; elsewhere X Z' by cuBLAS and the profile (tiles.cu).
- *       Columns that are kept for the transposed product are made where they will stay, all of them at once
+ *   K   on Hopper from the fused kernel, which stores it; on other GPUs X Z' with cuBLAS, then the profile (tiles.cu).
+ *       Columns that are saved for the transposed product are computed in their final place, all of them at once
  *
- * Cost: 2 m p d + 4 m p c flops in half precision, and 4 m p bytes (elsewhere 12 m p). Scratch: 256 MB of tiles
- * (elsewhere 768), Z as halves where it is not packed, W as halves.
+ * Cost: 2 m p d + 4 m p c flops in half precision, and 4 m p bytes (12 m p on other GPUs). Scratch: 256 MB of tiles
+ * (768 MB on other GPUs), Z as halves unless it is packed, W as halves.
  */
 #include "backends/cuda/half_precision/half_precision.h"
 
@@ -15,16 +15,16 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 };
+enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 }; /* UNREAD: columns of the fused kernel's unused sums */
 
 typedef struct tiles {
     mrc_half_precision *half;
-    const mrc_kept *kept; /* NULL, or where the first columns of K go */
-    int64_t c, width;     /* width: of weights and sums */
-    int64_t ld;           /* of dots and values */
+    const mrc_kept *kept; /* NULL, or where the first columns of K are saved */
+    int64_t c, width;     /* columns of W; columns of packed weights and sums */
+    int64_t ld;           /* leading dimension of dots and values */
     float *dots, *sums, *factors;
     void *values, *weights;
-    void *no_weights, *no_sums; /* of the fused kernel, which sums though nobody asks */
+    void *no_weights, *no_sums; /* unused operands of the fused kernel, which always computes sums */
 } tiles;
 
 static int64_t kept_columns(const tiles *self)
@@ -32,13 +32,13 @@ static int64_t kept_columns(const tiles *self)
     return self->kept ? mrc_min(self->kept->columns, self->half->pair->z->rows) : 0;
 }
 
-/* What the fused kernel takes beside its operands to leave K behind. */
+/* Allocates the zero weights and unused sums with which the fused kernel only stores K. most: most centers per call. */
 static mercer_status make_fused(tiles *self, int64_t rows, int64_t most)
 {
     mrc_backend *backend = self->half->backend;
     int64_t bytes = mrc_fused_padded(most) * UNREAD * 2;
     MRC_TRY(mrc_cuda_push(backend, &self->no_weights, bytes));
-    /* Fewer centers may be more units, but at most 32 of them. */
+    /* A call with fewer centers may have more units, but never more than 32. */
     MRC_TRY(mrc_cuda_push(backend, &self->no_sums, mrc_max(32, mrc_fused_units(most)) * rows * UNREAD * 4));
     MRC_CUDA_TRY(backend, cudaMemsetAsync(self->no_weights, 0, (size_t)bytes, mrc_cuda_of(backend)->stream));
     return MERCER_OK;
@@ -67,7 +67,7 @@ static mercer_status check(mrc_backend *backend, cublasStatus_t status)
                     (int)status);
 }
 
-/* values (rows, ld) = 2^15 K(X_b, Z_b) by cuBLAS and the profile. */
+/* values (rows, ld) = 2^15 K(X_b, Z_b) with cuBLAS and the profile. */
 static mercer_status evaluate_plainly(tiles *self, int64_t rows, const void *z, const void *z_norms, int64_t cols,
                                       void *values, int64_t ld)
 {
@@ -110,7 +110,7 @@ static mercer_status evaluate(tiles *self, int64_t rows, int64_t first, int64_t 
     return MERCER_OK;
 }
 
-/* sums (rows, width) = K(X_b, Z_b) W_b, or += for other centers than the first. */
+/* sums (rows, width) = K(X_b, Z_b) W_b for the first block of centers, += for the others. */
 static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
 {
     static const float one = 1, zero = 0;

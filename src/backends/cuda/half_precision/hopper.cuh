@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hopper's matrix and copy instructions as functions: one line of PTX each, no policy. Registers of the accumulators
- * are listed one by one because the instructions want them so.
+ * Hopper's matrix and copy instructions as functions: one PTX instruction each, no policy. Accumulator registers are
+ * listed one by one because the instructions require it.
  */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_HOPPER_CUH
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_HOPPER_CUH
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void barrier_arrive(uint32_t barrier)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* The same barrier of another block of the cluster. */
+/* Arrives at the barrier with the same address in another block of the cluster. */
 static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint32_t block)
 {
     asm volatile("{\n.reg .b32 remote;\n"
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void cluster_sync(void)
 
 /* ---- Copies -------------------------------------------------------------------------------------------------- */
 
-/* A box of a matrix to shared memory; the barrier gets its bytes. */
+/* Copies a box of a matrix to shared memory; its bytes count towards the barrier's transaction. */
 static __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, int32_t column, int32_t row,
                                                 uint32_t barrier)
 {
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *
                  : "memory");
 }
 
-/* The same to every block of the cluster whose bit is set, at the same address and barrier of each. */
+/* Copies a box to every block of the cluster whose bit in `blocks` is set, at the same address and barrier in each. */
 static __device__ __forceinline__ void copy_box_to_all(uint32_t to, const CUtensorMap *map, int32_t column, int32_t row,
                                                        uint32_t barrier, uint16_t blocks)
 {
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void copy_bytes(uint32_t to, const void *from,
 
 /* ---- Matrix products ----------------------------------------------------------------------------------------- */
 
-/* Rows of 128 bytes in shared memory, swizzled as the copy engine does it. */
+/* Returns the descriptor of a wgmma operand: rows of 128 bytes in shared memory, swizzled like the copy engine's. */
 static __device__ __forceinline__ uint64_t operand_at(uint32_t address)
 {
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
@@ -119,7 +119,7 @@ template <int LEFT> static __device__ __forceinline__ void wgmma_wait(void)
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-/* The registers of an accumulator d, in the text of an instruction and as its operands. */
+/* The registers of an accumulator d, in the text of an instruction and as operands of the asm statement. */
 /* clang-format off */
 #define REGISTERS_128 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
@@ -135,7 +135,7 @@ template <int LEFT> static __device__ __forceinline__ void wgmma_wait(void)
 #define OPERANDS_64(how, i) \
     OPERANDS_16(how, i), OPERANDS_16(how, (i) + 16), OPERANDS_16(how, (i) + 32), OPERANDS_16(how, (i) + 48)
 
-/* d (64, 256) = or += A (64, k) B (256, k)', both in shared memory: k = 16 halves or 32 bytes. */
+/* d (64, 256) = or += (add) A (64, k) B (256, k)', both in shared memory; k = 16 halves or 32 bytes. */
 static __device__ __forceinline__ void wgmma_dots(float (&d)[128], uint64_t a, uint64_t b, int add)
 {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
@@ -153,7 +153,7 @@ static __device__ __forceinline__ void wgmma_dots(int32_t (&d)[128], uint64_t a,
                  : "l"(a), "l"(b), "r"(add));
 }
 
-/* d (64, N) += A (64, 16) from registers times B (N, 16)' in shared memory. */
+/* d (64, N) += A (64, 16) B (N, 16)' with A in registers and B in shared memory; N = 8, 24 or 32. */
 static __device__ __forceinline__ void wgmma_multiply_weights(float (&d)[4], const uint32_t *a, uint64_t b)
 {
     asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {"

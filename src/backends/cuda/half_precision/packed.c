@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packed rows that outlive a product: those of the fused kernel, made once for centers that many products use. */
+/* Packed rows that outlive a product: operands of the fused kernel, packed once for centers used in many products. */
 #include "backends/cuda/half_precision/half_precision.h"
 
 #include "backends/cuda/half_precision/fused.h"
@@ -30,11 +30,11 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
                                 cudaMemcpyAsync(packed->origin, origin, (size_t)like->cols * 8, cudaMemcpyHostToDevice,
                                                 mrc_cuda_of(backend)->stream),
                                 "copying the origin");
-    /* Norms behind the last row are read, though what they lead to is thrown away. */
+    /* Norms after the last row are read, although their results are discarded. */
     mercer_matrix norms = mrc_view(packed->norms, 1, mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS), MERCER_F32);
     norms.memory = MRC_CUDA;
     if (status == MERCER_OK) status = mrc_cuda_clear(backend, &norms);
-    if (status == MERCER_OK) status = mrc_cuda_sync(backend); /* the origin is the caller's */
+    if (status == MERCER_OK) status = mrc_cuda_sync(backend); /* the copy must have read the caller's origin */
     if (status != MERCER_OK) mrc_cuda_pack_free(backend, packed);
     if (status == MERCER_OK) *out = packed;
     return status;

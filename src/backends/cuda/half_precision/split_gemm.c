@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * C = alpha op(A) B + beta C of float matrices on tensor cores, where arithmetic is fast and B has many columns.
+ * C = alpha op(A) B + beta C of float matrices on tensor cores, if arithmetic is "fast" and C has many columns.
  *
- *   a f = high + low, b g_j = high + low      halves, f a power of two for all of A, g_j for a column of B
- *   S = (low | high | high) (high | low | high)'       one product with three times the depth and float sums
+ *   a f = high + low, b g_j = high + low      halves; powers of two: one f for A, one g_j per column of B
+ *   S = (low | high | high) (high | low | high)'       one product of three times the depth, with float sums
  *   C = alpha S / (f g_j) + beta C
  *
- * Error: 2^-22 of each factor and of low low, which is left out, beside those of float sums over the depth k, about
- * sqrt(k) 2^-24: what products in float have, too. Entries below 2^-36 of the largest are lost (halves end at 2^-24).
+ * Relative error: 2^-22 for the rounding of each factor and for the omitted low low, and about sqrt(k) 2^-24 for the
+ * float sums over the depth k, as in products of floats. Entries below 2^-36 of the largest one are lost, because
+ * halves end at 2^-24.
  *
- * Cost: 6 m n k flops in half precision; A is read twice and written as 6 bytes an entry. Scratch: 6 bytes for each
- * entry of 32,768 rows of A and of as many of B, and floats for as many rows of C.
+ * Cost: 6 m n k flops in half precision; A is read twice and written as 6 bytes per entry. Scratch: 6 bytes per entry
+ * of 32,768 rows of A and of B, and floats for 32,768 rows of C.
  */
 #include "backends/cuda/cuda.h"
 
@@ -24,10 +25,10 @@ typedef struct split {
     mrc_backend *backend;
     const mrc_gemm *job;
     mercer_matrix a, b, c;
-    int64_t depth;      /* of a product, padded, for it is the side of the parts of A that lies in a row */
-    int64_t a_ld, b_ld; /* of the parts; that of b is that of sums, too */
+    int64_t depth;      /* depth of one product; padded if A is not transposed, as it is the row length of its parts */
+    int64_t a_ld, b_ld; /* leading dimensions of the parts; b_ld is also that of sums */
     void *a_parts, *b_parts;
-    float *sums, *left, *right;
+    float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
 } split;
 
 static bool pays(const mrc_backend *backend, const mrc_gemm *job)
@@ -58,7 +59,7 @@ static mercer_status make(split *self)
     return MERCER_OK;
 }
 
-/* The parts of some rows: one below the other if these are the depth, else side by side. */
+/* Writes the parts of some rows of A: one below the other if the rows are the depth, otherwise side by side. */
 static mercer_status split_a(split *self, const mercer_matrix *some)
 {
     bool transposed = self->job->transpose_a;
@@ -75,7 +76,7 @@ static mercer_status split_b(split *self, const mercer_matrix *some, int64_t row
     return MERCER_OK;
 }
 
-/* sums (rows, n) = or += the parts' product. */
+/* sums (rows, n) = or += (add) the product of the parts. */
 static mercer_status multiply(split *self, int64_t rows, int64_t depth, bool add)
 {
     static const float one = 1, zero = 0;
@@ -97,7 +98,7 @@ static mercer_status store(split *self, const mercer_matrix *to)
     return MERCER_OK;
 }
 
-/* C = A' B: rows of both are the depth, some at a time. */
+/* C = A' B: the rows of both are the depth, which is processed in chunks. */
 static mercer_status run_transposed(split *self)
 {
     for (int64_t first = 0; first < self->a.rows; first += CHUNK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of absolute differences of bytes, AVX2: 8 accumulators, 4 rows. Math: uk_sad_u8_body.h. */
+/* Sums of absolute differences of bytes, AVX2: 8 accumulators, 4 row vectors. Math: uk_sad_u8_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>

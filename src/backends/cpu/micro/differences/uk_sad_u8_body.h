@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/differences: sums of absolute differences, the pair form of L1 kernels. Those of float and double
- * are the body of the products (uk_gemm_body.h) with another step, sum + |x - z|: one chain of sums over the features,
- * so the same bits on every instruction set. Here: the body for bytes, exact, included after
+ * backends/cpu/micro/differences: sums of absolute differences, the arguments of L1 kernels. For float and double they
+ * use the body of the products (uk_gemm_body.h) with another step, sum + |x - z|: one chain of sums over the features,
+ * so results are bitwise identical on every instruction set. This is the body for bytes, which is exact, included after
  *
  *   UK_NAME, UK_MR       the function, its height               UK_LANES       64-bit lanes of UK_VECTOR
- *   UK_NV                vectors in a row                       UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)
- *   UK_STEP(sum, a, b)   each lane's sum plus that of its 8 absolute differences
+ *   UK_NV                vectors per row                        UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)
+ *   UK_STEP(sum, a, b)   each lane's sum plus its 8 absolute differences
  *   UK_STORE(address, v) the lanes as floats
  *
  *   C_ij = sum_g sum_{k < 8} |a[g][i][k] - b[g][j][k]|,   below 2^24 for d <= 32768, exact in float; layout: ukernels.h
  *
- * The gradient of an L1 kernel, which needs sign(x_k - z_k) times a value for each pair, fits the same panels: a
- * micro-kernel that gets the values (mr, nr) and adds to sums (nr) for each k.
+ * The gradient of an L1 kernel, sums of sign(x_k - z_k) times a value per pair, has its own micro-kernels, on the
+ * panels of float and double (micro/signs).
  */
 #include <string.h>
 

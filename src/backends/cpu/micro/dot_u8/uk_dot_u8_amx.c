@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exact byte products, AMX-INT8: tdpbuud, unsigned times unsigned, needs no shift. Math: uk_dot_u8_tiles_body.h. Tiles
- * are set up in every call, some tens of cycles of several hundred, so that no thread is left with tile state between
- * calls. Not yet run on a processor that has AMX: tests/unit/test_tiles.c runs the same body on tiles emulated in C.
+ * Exact byte products, AMX-INT8: tdpbuud, unsigned times unsigned, needs no shift. Math: uk_dot_u8_tiles_body.h. Every
+ * call configures the tiles (tens of cycles out of several hundred), so that threads have no tile state between calls.
+ * Not yet run on a processor that has AMX: tests/unit/test_tiles.c runs the same body on tiles emulated in C.
  */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>
 
-/* What ldtilecfg reads: palette 1, and the bytes of a row and the rows of each of 8 tiles. */
+/* Operand of ldtilecfg: palette 1, and the bytes per row and number of rows of each of 8 tiles. */
 static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];

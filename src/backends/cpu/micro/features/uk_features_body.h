@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/features: sums over pairs of rows for one feature, of which their slope in its scale is made. The
- * body, included for float and for double by each file after it has defined
+ * backends/cpu/micro/features: sums over pairs of rows for one feature, used for derivatives by feature scales. This is
+ * the body, included for float and for double by each file after it has defined
  *
  *   UK_BITS, UK_F32      the vectors: uk_vectors.h        UK_NAME      the function
  *
- *   sums[l] = sum over rows r and columns j = l (mod 16) of v_rj t(x_r, z_j),  t = |x - z|, (x - z)^2; less t(0, z_j)
+ *   sums[l] = sum over rows r and columns j = l (mod 16) of v_rj t(x_r, z_j),  t = |x - z|, (x - z)^2; minus t(0, z_j)
+ *   if rest
  *
- * A step is a difference, its size or square, and an FMA, on 64 columns at a time: as many chains, whatever the
- * vectors' length, so that the bits are the same.
+ * A step is a difference, its absolute value or square, and an FMA, on 64 columns at a time. There are 64 chains for
+ * every vector length, so that results are bitwise identical.
  */
 #include "backends/cpu/micro/uk_vectors.h"
 
 #undef UK_CHAINS
 #undef UK_QUARTER
-#define UK_CHAINS  (64 / UK_LANES) /* vectors that hold 64 sums */
+#define UK_CHAINS  (64 / UK_LANES) /* number of vectors for 64 sums */
 #define UK_QUARTER (16 / UK_LANES)
 
 static inline UK_ALWAYS UK_VECTOR UK_TYPED(term)(int norm, bool rest, UK_VECTOR x, UK_VECTOR z)

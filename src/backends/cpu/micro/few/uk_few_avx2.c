@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products for few rows, AVX2: 8 or 4 centers, as many features of them at a time. Math: uk_few_body.h. */
+/* Products for few rows, AVX2: 8 or 4 centers, and the same number of features, at a time. Math: uk_few_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 #define UK_BITS 256
 #define UK_MOST 4
 
-/* Pairs of rows, pairs of pairs, and then halves. */
+/* Transpose 8 x 8: interleave pairs of rows, then pairs of pairs, then halves. */
 static inline __attribute__((always_inline)) void transpose_f32(__m256 v[8])
 {
     __m256 a[8], b[8];
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void transpose_f32(__m256 v[8])
 #define UK_TRANSPOSE(v) transpose_f32(v)
 #include "backends/cpu/micro/few/uk_few_body.h"
 
-/* Pairs of rows, and then halves. */
+/* Transpose 4 x 4: interleave pairs of rows, then halves. */
 static inline __attribute__((always_inline)) void transpose_f64(__m256d v[4])
 {
     __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products for few rows, AVX-512: 16 or 8 centers, as many features of them at a time. Math: uk_few_body.h. */
+/* Products for few rows, AVX-512: 16 or 8 centers, and the same number of features, at a time. Math: uk_few_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 #define UK_BITS 512
 #define UK_MOST 8
 
-/* Pairs of rows, pairs of pairs, and then blocks of 4 x 4. */
+/* Transpose 16 x 16: interleave pairs of rows, then pairs of pairs, then blocks of 4 x 4. */
 static inline __attribute__((always_inline)) void transpose_f32(__m512 v[16])
 {
     __m512 a[16], b[16];
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void transpose_f32(__m512 v[16])
 #define UK_TRANSPOSE(v) transpose_f32(v)
 #include "backends/cpu/micro/few/uk_few_body.h"
 
-/* Pairs of rows, and then blocks of 2 x 2. */
+/* Transpose 8 x 8: interleave pairs of rows, then blocks of 2 x 2. */
 static inline __attribute__((always_inline)) void transpose_f64(__m512d v[8])
 {
     __m512d a[8], b[8];

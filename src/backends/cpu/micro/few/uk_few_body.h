@@ -4,25 +4,25 @@
  * each file after it has defined
  *
  *   UK_BITS, UK_F32      the vectors: uk_vectors.h; one center in each lane
- *   UK_NAME, UK_NAME_L1  the functions                       UK_MOST        rows of X at a time
- *   UK_TRANSPOSE(v)      of UK_LANES vectors, in place
+ *   UK_NAME, UK_NAME_L1  the functions                       UK_MOST        maximum rows of X at a time
+ *   UK_TRANSPOSE(v)      transposes UK_LANES vectors in place
  *
  *   z_jk = row_jk - o_k;   dots_ij = sum_k z_jk x_ki;   norms_j = sum_k z_jk^2;   each one chain of FMAs over k
  *   sums_ij = sum_k |row_jk - x_ki|   (L1)           one chain of sums over k; neither origin nor norms
  *
- * Rows of Z are read where they lie, UK_LANES features of UK_LANES rows at a time, and transposed in registers: a
- * center is then a lane, and its chain runs over features as everywhere. Cost: 2 (width + 1) flops and about 4 shuffled
- * elements for each element of Z, which is read from memory once.
+ * Rows of Z are read in place, UK_LANES features of UK_LANES rows at a time, and transposed in registers. A center is
+ * then a lane, and its chain runs over the features, as in all micro-kernels. Cost: 2 (width + 1) flops and about 4
+ * shuffled elements per element of Z, which is read from memory once.
  */
 #include "backends/cpu/micro/uk_vectors.h"
 
-/* One more feature of the chains. */
+/* Add the term of one more feature to the chains. */
 static inline UK_ALWAYS UK_VECTOR UK_TYPED(few_step)(bool l1, UK_VECTOR v, UK_VECTOR x, UK_VECTOR sum)
 {
     return l1 ? UK_ADD(sum, UK_ABS(UK_SUB(v, x))) : UK_FMA(v, x, sum);
 }
 
-/* The last features, fewer than a vector. Inputs end there: nothing is read beyond. */
+/* Add the last features, fewer than a vector, without reading beyond the ends of the inputs. */
 static inline UK_ALWAYS void UK_TYPED(few_tail)(bool l1, int n, int64_t rest, const UK_REAL *const *rows,
                                                 const UK_REAL *origin, int64_t width, const UK_REAL *x, UK_VECTOR *sum,
                                                 UK_VECTOR *norm)

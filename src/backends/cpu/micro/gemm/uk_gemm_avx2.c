@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products and sums of absolute differences, AVX2: 12 accumulators, 2 rows, and a factor or difference in 16 registers.
-   Math and cost: uk_gemm_body.h. */
+/* Products and sums of absolute differences, AVX2: the 16 registers hold 12 accumulators, 2 row vectors, and a factor
+   or difference. Math and cost: uk_gemm_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #define UK_BITS 256

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products and sums of absolute differences, AVX-512: 24 accumulators, 2 rows and a mask in 32 registers. Math and
-   cost: uk_gemm_body.h. */
+/* Products and sums of absolute differences, AVX-512: the 32 registers hold 24 accumulators, 2 row vectors and a mask.
+   Math and cost: uk_gemm_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #define UK_BITS 512

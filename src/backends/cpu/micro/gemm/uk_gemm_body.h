@@ -3,24 +3,24 @@
  * backends/cpu/micro/gemm: body of the product micro-kernels, included for float and for double by each file after it
  * has defined
  *
- *   UK_BITS, UK_F32      the vectors: uk_vectors.h                  UK_MR, UK_NV    height, vectors in a row
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h                  UK_MR, UK_NV    height, vectors per row
  *   UK_NAME, UK_NAME_L1, UK_NAME_GROUPS  the functions
  *
  *   C_ij = sum_k a[k * MR + i] b[k * NR + j],   i < MR,  j < NR = UK_NV * UK_LANES,   one chain of FMAs over k
  *   C_ij = sum_k |b[k * NR + j] - a[k * MR + i]|   (L1)                               one chain of sums over k
  *
- * Groups of features of which a row has at most one that is not 0, x at feature k_x and z at k_z (mrc_runs): the chains
- * pass over terms of zeros, which change no bit, and
- *   C_ij += x z if k_x = k_z;    |x| and |z| in the order of k_x and k_z if they differ, nothing if not   (L1)
+ * Groups of features of which a row has at most one nonzero value, x at feature k_x and z at k_z (mrc_runs): the chains
+ * omit the terms of zeros, which would not change any bit, so that
+ *   C_ij += x z if k_x = k_z;    (L1) if k_x != k_z, |x| and |z| in the order of k_x and k_z; nothing if k_x = k_z
  *
- * Cost: 2 MR NR flops and (MR + NR) loads for each k; C stays in MR * UK_NV registers.
+ * Cost: 2 MR NR flops and (MR + NR) loads per k; C stays in MR * UK_NV registers.
  */
 #include "backends/cpu/micro/uk_vectors.h"
 
 #undef UK_NR
 #define UK_NR (UK_NV * UK_LANES)
 
-/* One more value of each row. */
+/* Add the terms of one more value of each row. */
 static inline UK_ALWAYS void UK_TYPED(value_step)(bool l1, const UK_REAL *a, const UK_REAL *b,
                                                   UK_VECTOR sum[UK_MR][UK_NV])
 {
@@ -36,7 +36,7 @@ static inline UK_ALWAYS void UK_TYPED(value_step)(bool l1, const UK_REAL *a, con
     }
 }
 
-/* One more group of each row: the value that it has, and the feature that has it. */
+/* Add the terms of one more group of each row: its nonzero value, and the index of its feature. */
 static inline UK_ALWAYS void UK_TYPED(group_step)(bool l1, const UK_REAL *a, const UK_REAL *b, const UK_REAL *a_at,
                                                   const UK_REAL *b_at, UK_VECTOR sum[UK_MR][UK_NV])
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backends/cpu/micro/panel: body of the elementwise work, included once per instruction set after UK_PANEL_NAME and
- * UK_PANEL_FN(name). Plain C that the compiler vectorises; every rounding is written out (fma where fused), so all
- * instruction sets give the same bits. What is the same in float and in double (norms, distances, kernel values) is in
- * uk_panel_typed_body.h; here are bytes, halves, transposes, and what is computed in double alone.
+ * UK_PANEL_FN(name). Plain C that the compiler vectorizes; every rounding is explicit (fma where fused), so results
+ * are bitwise identical on all instruction sets. uk_panel_typed_body.h contains the code shared by float and double
+ * (norms, distances, kernel values); this file contains bytes, half precision, transposes, and work only in double.
  */
 #include "backends/cpu/micro/uk_math_body.h"
 #include "core/numbers/half.h"
@@ -18,14 +18,14 @@
 #endif
 
 enum {
-    MOST_WIDTH = 32,  /* of a packed panel */
-    POWER_STRIP = 64, /* values raised to a power at a time: their bases stay in registers or cache */
-    WIDE_STRIP = 64,  /* values that are evaluated in double at a time */
-    MOST_CHAINS = 64, /* sums at a time of one row with columns */
-    ROWS_AHEAD = 16   /* that are fetched before those sums come to them */
+    MOST_WIDTH = 32,  /* maximum width of a packed panel */
+    POWER_STRIP = 64, /* values raised to a power at a time; their bases stay in registers or cache */
+    WIDE_STRIP = 64,  /* float values evaluated in double at a time */
+    MOST_CHAINS = 64, /* maximum number of sums of `chains` at a time */
+    ROWS_AHEAD = 16   /* rows prefetched ahead of these sums */
 };
 
-typedef double (*power_of)(double size, double p); /* written out where it is called */
+typedef double (*power_of)(double size, double p); /* inlined by its callers */
 
 #define REAL        float
 #define TYPED(name) UK_PANEL_FN(name##_f32)
@@ -45,8 +45,8 @@ typedef double (*power_of)(double size, double p); /* written out where it is ca
 #define IS_F32      0
 #include "backends/cpu/micro/panel/uk_panel_typed_body.h"
 
-/* Squares of 4 rows by 4 features through registers, a few rows from end to end, so that each line of memory is read
-   once; what is left over one by one. */
+/* Transpose blocks of 4 rows by 4 features in registers, four rows from end to end, so that each cache line is read
+   once; the remaining elements one by one. */
 static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, int64_t ld,
                                         float *restrict panel)
 {
@@ -161,11 +161,11 @@ static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *r
 {
     for (int64_t j = 0; j < rows; j++)
         for (int64_t i = 0; i < width; i++) {
-            /* The distance fits 31 bits although the sum of the norms may not: unsigned arithmetic wraps and comes
-               back. */
+            /* The distance fits in 31 bits although the sum of the norms may not: unsigned arithmetic wraps around,
+               and the result is correct. */
             int32_t square =
                 (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
-            out[j * width + i] = (float)(square > 0 ? square : 0); /* only rows that pad a panel can be negative */
+            out[j * width + i] = (float)(square > 0 ? square : 0); /* only results for padding rows can be negative */
         }
 }
 
@@ -214,7 +214,7 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
                                     const int32_t *restrict x_norms, const int32_t *restrict z_norms,
                                     int32_t *restrict best, int32_t *restrict at)
 {
-    for (int64_t i = 0; i < width; i++) best[i] = INT32_MAX, at[i] = 0; /* no distance is larger than that */
+    for (int64_t i = 0; i < width; i++) best[i] = INT32_MAX, at[i] = 0; /* no distance is larger */
     for (int64_t j = 0; j < rows; j++)
         for (int64_t i = 0; i < width; i++) {
             int32_t square = /* unsigned, as in sqdist_u8 */
@@ -225,7 +225,7 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
         }
 }
 
-/* Written out for the widths there are, so that the sums stay in registers. */
+/* Inlined with constant widths, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void UK_PANEL_FN(solve_of)(int64_t n, int64_t width,
                                                                         const double *restrict l, int64_t down,
                                                                         int64_t across, double *restrict x)
@@ -249,7 +249,7 @@ static void UK_PANEL_FN(solve)(int64_t n, int64_t width, const double *restrict 
         UK_PANEL_FN(solve_of)(n, width, l, down, across, x);
 }
 
-/* The float values of kernels that would lose accuracy in float (powers, angles). */
+/* Map float values in double, for kernels that would lose accuracy in float. */
 static void UK_PANEL_FN(map_wide_f32)(const mrc_map *map, int64_t count, float *restrict values)
 {
     for (int64_t first = 0; first < count; first += WIDE_STRIP) {
@@ -261,7 +261,7 @@ static void UK_PANEL_FN(map_wide_f32)(const mrc_map *map, int64_t count, float *
     }
 }
 
-/* The layers of kernels/formulas.h: S and T of a strip, one layer after the other. */
+/* Evaluate the recursion of kernels/formulas.h: S and T of a strip, layer by layer. */
 static void UK_PANEL_FN(angular)(const mrc_map *map, int64_t count, const double *restrict dots,
                                  const double *restrict across, double down, double *restrict out)
 {

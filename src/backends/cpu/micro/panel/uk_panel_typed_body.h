@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of uk_panel_body.h that is the same in float and in double, included by it once for each after REAL,
- * TYPED(name), the name of a function, MATH(name), that of one of uk_math_body.h, SQRT, FMA, NOTHING (exp of minus it
- * is 0) and IS_F32, which are undefined at the end.
+ * The part of uk_panel_body.h that is the same in float and in double, which includes it once for each type. It needs
+ * the macros REAL, TYPED(name) (name of a function), MATH(name) (name of a function of uk_math_body.h), SQRT, FMA,
+ * NOTHING (exp(-NOTHING) is 0) and IS_F32, which it undefines at the end.
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
- *   powers  = sum_k |x_k - z_k|^p                   exp(p log |x_k - z_k|) in double, or a square root where p is 1/2
- *                                                   or 3/2; one chain of sums
+ *   powers  = sum_k |x_k - z_k|^p                   exp(p log |x_k - z_k|) in double, or a square root if p is 1/2 or
+ *                                                   3/2; one chain of sums
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
  *   kernel values of r^2 or x.z                     the forms of kernels/formulas.h
  */
@@ -16,7 +16,7 @@ static void TYPED(center)(int64_t d, const REAL *restrict origin, REAL *restrict
     for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
 }
 
-/* Written out for the widths of panels and for the most, so that the sums stay in registers. */
+/* Inlined with the widths of panels and MOST_CHAINS as constants, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void TYPED(chains_of)(int64_t depth, int64_t width, const REAL *restrict a,
                                                                    const REAL *restrict b, int64_t ld, REAL *restrict c)
 {
@@ -47,7 +47,7 @@ static void TYPED(add)(int64_t d, const REAL *restrict row, double *restrict sum
     for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
 }
 
-/* Which of up to 64 values are not 0, as bits. */
+/* Return a bit mask of the nonzero values among up to 64. */
 static inline uint64_t TYPED(nonzeros)(int64_t count, const REAL *row)
 {
     uint64_t bits = 0;
@@ -84,7 +84,7 @@ static void TYPED(compress)(int64_t d, int64_t values, int64_t groups, const int
     }
 }
 
-/* Written out for the widths there are, so that the sums stay in registers. */
+/* Inlined with constant widths, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void TYPED(sqnorms_of)(int64_t depth, int64_t width, const REAL *panel,
                                                                     REAL *norms)
 {
@@ -104,7 +104,7 @@ static void TYPED(sqnorms)(int64_t depth, int64_t width, const REAL *panel, REAL
         case 12: TYPED(sqnorms_of)(depth, 12, panel, norms); break;
         case 16: TYPED(sqnorms_of)(depth, 16, panel, norms); break;
         case 32: TYPED(sqnorms_of)(depth, 32, panel, norms); break;
-        default: TYPED(sqnorms_of)(depth, width, panel, norms); break; /* few rows of X */
+        default: TYPED(sqnorms_of)(depth, width, panel, norms); break; /* any number of rows up to MRC_FEW_ROWS */
     }
 }
 
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) void TYPED(powers_of)(power_of powe
     }
 }
 
-/* Written out for the widths of vectors, so that loops over the width have a known length. */
+/* Call powers_of with constant widths, so that loops over the width have a known length. */
 static inline __attribute__((always_inline)) void TYPED(powers_by)(power_of power, int64_t depth, double p, int64_t mr,
                                                                    int64_t nr, const REAL *a, const REAL *b, REAL *c)
 {
@@ -180,7 +180,7 @@ static void TYPED(nearest)(int64_t rows, int64_t width, const REAL *restrict til
         }
 }
 
-/* Whole tiles are written out for the widths there are. */
+/* Inlined with constant widths for complete tiles. */
 static inline __attribute__((always_inline)) void TYPED(blend_rows)(int64_t rows, int64_t columns, int64_t width,
                                                                     const REAL *restrict tile, REAL alpha, REAL beta,
                                                                     REAL *restrict c, int64_t down)
@@ -196,7 +196,7 @@ static inline __attribute__((always_inline)) void TYPED(blend_rows)(int64_t rows
 static void TYPED(blend)(int64_t rows, int64_t columns, int64_t width, const REAL *restrict tile, REAL alpha, REAL beta,
                          REAL *restrict c, int64_t down, int64_t across)
 {
-    if (across != 1) { /* by columns, which are contiguous if anything is */
+    if (across != 1) { /* column by column: if C is contiguous at all, its columns are */
         for (int64_t j = 0; j < columns; j++)
             for (int64_t i = 0; i < rows; i++) {
                 REAL *to = &c[i * down + j * across];
@@ -233,7 +233,7 @@ static inline REAL TYPED(cap)(REAL u)
 #define CAP   TYPED(cap)
 
 #define FORM(ID, TYPES, first, second, value) FORM_##TYPES(ID, value)
-#define FORM_ANGLE(ID, value)                 /* has a function of its own */
+#define FORM_ANGLE(ID, value)                 /* angular kernels have their own function */
 #define FORM_SAME(ID, value)
 #define FORM_FLOAT(ID, value)                 \
     case MRC_KERNEL_##ID:                     \

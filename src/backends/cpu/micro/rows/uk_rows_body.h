@@ -3,28 +3,28 @@
  * backends/cpu/micro/rows: body of the micro-kernels for products of stored rows with few columns, included once by
  * each file after it has defined
  *
- *   UK_BITS, UK_F32      the vectors: uk_vectors.h          UK_LOAD_HALF(address)   one of them from halves
- *   UK_DOTS, UK_SUMS     the functions                      UK_GROUP       most outputs at a time
- *   UK_TWO               1: two rows share their weights    UK_STRIP       columns of a strip, at most 32
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h          UK_LOAD_HALF(address)   load one from half precision
+ *   UK_DOTS, UK_SUMS     the functions                      UK_GROUP       maximum outputs at a time
+ *   UK_TWO               1: two rows share their weights    UK_STRIP       columns per strip, at most 32
  *   UK_AHEAD, UK_AHEAD_COLUMNS   rows and columns to prefetch
  *
- *   dots   sums_rj[l] += sum over k = l (mod 16) of row_r[k] v_j[k]        16 chains of FMAs for each row and output
+ *   dots   sums_rj[l] += sum over k = l (mod 16) of row_r[k] v_j[k]        16 chains of FMAs per row and output
  *   sums   out_j[k]    = sum_i rows_i[k] g_ij                              one chain over the rows
  *
- * The chains are the same whatever the vectors' length and however outputs and columns are grouped: so are the bits.
- * Every element of a row is loaded (and widened from half precision) once for all outputs of a group.
+ * The chains do not depend on the vector length or on the grouping of outputs and columns, so results are bitwise
+ * identical. Every element of a row is loaded (and converted from half precision) once for all outputs of a group.
  */
 #include "backends/cpu/micro/uk_vectors.h"
 
-#define UK_PARTS (16 / UK_LANES)       /* vectors that hold 16 floats */
-#define UK_WIDE  (UK_STRIP / UK_LANES) /* vectors that hold a strip */
+#define UK_PARTS (16 / UK_LANES)       /* number of vectors for 16 floats */
+#define UK_WIDE  (UK_STRIP / UK_LANES) /* number of vectors for a strip */
 
 static inline UK_ALWAYS UK_VECTOR load_stored(bool half, const void *row, int64_t k)
 {
     return half ? UK_LOAD_HALF((const uint16_t *)row + k) : UK_LOAD((const float *)row + k);
 }
 
-/* rows (1 or 2) and n outputs: rows * n * UK_PARTS sums in registers. */
+/* Process rows (1 or 2) rows and n outputs, with rows * n * UK_PARTS sums in registers. */
 static inline UK_ALWAYS void dots_of(bool half, int rows, int n, int64_t count, const void *const *from, const float *v,
                                      float *sums, int64_t stride)
 {
@@ -42,7 +42,7 @@ static inline UK_ALWAYS void dots_of(bool half, int rows, int n, int64_t count, 
 #pragma GCC unroll 16
             for (int q = 0; q < UK_PARTS; q++) row[r][q] = load_stored(half, from[r], k + q * UK_LANES);
 #pragma GCC unroll 2
-        for (int r = 0; r < rows; r++) /* what the next call reads of the same rows */
+        for (int r = 0; r < rows; r++) /* prefetch the part of the same rows that the next call reads */
             __builtin_prefetch((const char *)from[r] + (k + UK_AHEAD_COLUMNS) * (half ? 2 : 4), 0, 2);
 #pragma GCC unroll 16
         for (int j = 0; j < n; j++)

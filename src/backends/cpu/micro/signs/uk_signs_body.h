@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/signs: the gradient of L1 kernels. A pair has a value for all features and a sign for each of
- * them. The body, included for float and for double by each file after it has defined
+ * backends/cpu/micro/signs: the gradient of L1 kernels. A pair has one value for all features, and a sign per feature.
+ * This is the body, included for float and for double by each file after it has defined
  *
- *   UK_BITS, UK_F32      the vectors: uk_vectors.h    UK_MR, UK_NV    height of the panels of z, vectors in a row
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h    UK_MR, UK_NV    height of the panels of z, vectors per row
  *   UK_NAME              the function                 UK_FEATURES     features at a time
  *   UK_STEP(sum, x, z, v)   each lane's sum + v where x > z, sum - v where x < z
  *
  *   sums[k * NR + i] = sum_j values[j * NR + i] sign(x[k * NR + i] - z_jk),   one chain of sums over the centers j
  *
- * The features of a block and their sums stay in registers; a step is two comparisons and two sums.
+ * The features of a block and their sums stay in registers; a step is two comparisons and two additions.
  */
 #include "backends/cpu/micro/uk_vectors.h"
 
