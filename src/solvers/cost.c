@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of costs, and what messages between ranks cost. */
+/* Sums of costs, and the cost of messages between ranks. */
 #include "solvers/cost.h"
 
 #include "comm/comm.h"

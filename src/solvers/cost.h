@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What parts of a training cost. Every solver, projector, preconditioner and cache says it of itself in an mrc_cost;
- * the planner adds them up (src/plan), for one process and for several ranks.
+ * Cost model of the parts of a training. Every solver, projector, preconditioner and cache describes its own cost in an
+ * mrc_cost; the planner (src/plan) adds these up, for one process and for several ranks.
  */
 #ifndef MRC_SOLVERS_COST_H
 #define MRC_SOLVERS_COST_H
@@ -10,47 +10,47 @@
 
 #include <stdbool.h>
 
-/* The sizes that costs are functions of. */
+/* Problem sizes and machine properties that costs depend on. */
 typedef struct mrc_problem {
-    int64_t n, p, d, c;            /* samples, centers, features, outputs */
-    int64_t real_size, point_size; /* bytes of a weight, of a feature */
-    double effort;                 /* of a feature of a pair, products being 1: sums of differences take longer; 0: 1 */
-    bool gathers; /* values that are kept are gathered in the type of weights before they are multiplied: a device's */
-    bool float_factors; /* there are Cholesky factors in float, beside which a matrix in double is kept */
-    int shards;         /* of the centers */
-    int ranks;          /* 0 or 1: one process, which sends nothing */
-    double nodes;       /* what is left of a rank's shards in the tree of a sum, mean over ranks */
+    int64_t n, p, d, c;            /* number of samples, centers, features, outputs */
+    int64_t real_size, point_size; /* bytes per weight and per feature */
+    double effort; /* relative cost of a feature of a pair: 1 for products, more for sums of differences; 0 means 1 */
+    bool gathers;  /* devices: cached kernel values are gathered in the type of the weights before each product */
+    bool float_factors; /* Cholesky factors exist in float; the matrix is then stored in double next to them */
+    int shards;         /* number of shards of the centers */
+    int ranks;          /* number of ranks; 0 or 1: a single process, which sends nothing */
+    double nodes;       /* number of partial sums per rank that a sum over shards has to combine, mean over ranks */
 } mrc_problem;
 
-/* The features of a pair as flops count them: 2 of these for each pair, at the rate of products. */
+/* Return the features of a pair as flops count them: a pair costs 2 flops for each, at the rate of products. */
 static inline double mrc_problem_features(const mrc_problem *problem)
 {
     return (double)problem->d * (problem->effort > 0 ? problem->effort : 1);
 }
 
-/* Bytes that are moved for a kept value of `size` bytes that so many products read. */
+/* Return the bytes moved for a cached value of `size` bytes that is read by that number of products. */
 static inline double mrc_problem_reads(const mrc_problem *problem, double size, int products)
 {
     return problem->gathers ? size + (1 + products) * (double)problem->real_size : size;
 }
 
-/* Bytes that are divided among the ranks, of all together, and bytes that every rank holds. */
+/* Memory in bytes. shared: total over all ranks, divided among them; whole: held by every rank. */
 typedef struct mrc_bytes {
     double shared, whole;
 } mrc_bytes;
 
 typedef struct mrc_cost {
-    mrc_bytes held;      /* as long as the part is there */
-    mrc_bytes peak;      /* on top while it is used */
-    mrc_bytes set_up;    /* on top while it is made, when nothing that `peak` counts is there yet */
-    double flops;        /* in the type of the weights */
+    mrc_bytes held;      /* memory while the part exists */
+    mrc_bytes peak;      /* additional memory while it is used */
+    mrc_bytes set_up;    /* additional memory during set-up, when nothing that `peak` counts exists yet */
+    double flops;        /* flops in the type of the weights */
     double doubles;      /* flops in double */
-    double serial;       /* flops in double of one thread: LAPACK's */
-    double waiting;      /* flops that wait for memory, which `read` counts: they take no time of their own */
-    double alike;        /* of all flops, those that every rank does; the others are divided */
-    double read;         /* bytes, where reading takes the time */
-    double sent, rounds; /* bytes that a rank sends, mean over ranks, in so many rounds of messages */
-    double state;        /* bytes of it in a checkpoint */
+    double serial;       /* flops in double on one thread (LAPACK) */
+    double waiting;      /* flops bound by memory: `read` counts their time, they add none */
+    double alike;        /* flops, out of all of the above, that every rank repeats; the others are divided */
+    double read;         /* bytes read, where memory bandwidth determines the time */
+    double sent, rounds; /* bytes that a rank sends (mean over ranks), and number of message rounds */
+    double state;        /* bytes in a checkpoint */
 } mrc_cost;
 
 static inline double mrc_bytes_sum(mrc_bytes bytes)
@@ -63,25 +63,26 @@ static inline mrc_bytes mrc_bytes_add(mrc_bytes a, mrc_bytes b)
     return (mrc_bytes){a.shared + b.shared, a.whole + b.whole};
 }
 
-/* The one that takes more in one process: of things that are never there together. */
+/* Return the larger of two in one process: the memory of parts that never exist at the same time. */
 static inline mrc_bytes mrc_bytes_larger(mrc_bytes a, mrc_bytes b)
 {
     return mrc_bytes_sum(a) >= mrc_bytes_sum(b) ? a : b;
 }
 
-/* As a whole number; INT64_MAX for what is beyond. */
+/* Convert to an integer number of bytes; INT64_MAX if out of range. */
 static inline int64_t mrc_bytes_whole(double bytes)
 {
     return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
-/* All flops of it. */
+/* Return the sum of all kinds of flops. */
 double mrc_cost_flops(const mrc_cost *cost);
-/* `times` the work and the messages of a part. What it holds is not added: that is there once. */
+/* Add `times` the work and messages of a part. Its memory is not added, because the part exists only once. */
 void mrc_cost_repeat(mrc_cost *sum, const mrc_cost *part, double times);
 
 /*
- * Bytes that a rank sends, R ranks, S shards:
+ * Add the cost of `times` sums of b bytes, of rows sent by their owners, or of `count` flags. Bytes that a rank sends,
+ * with R ranks:
  *
  *   sum of b bytes          (nodes + 1) b (R - 1) / R;   nodes b (R - 1) in one round if b <= 8192
  *   rows by their owners    b (R - 1) / R

@@ -17,7 +17,7 @@ mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_ma
         double weight = weights ? weights[i] : 1;
         loss->squared_error += rows[i].error;
         loss->squared_target += rows[i].size;
-        if (weight > 0) loss->weighted_error += weight * rows[i].error; /* a row that does not count may be anything */
+        if (weight > 0) loss->weighted_error += weight * rows[i].error; /* the error of a row of weight 0 may be NaN */
         loss->right += rows[i].right > 0 ? weight : 0;
         loss->weight += weight;
     }

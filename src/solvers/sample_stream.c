@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches from a source, checked before anything is computed with them. */
+/* Batches from a source, validated before they are used. */
 #include "solvers/sample_stream.h"
 
 #include "backends/backend.h"
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { SKIP_ROWS = 2048, PART_ROWS = 64, MANY_TARGETS = 1 << 16 /* worth other threads */ };
+enum { SKIP_ROWS = 2048, PART_ROWS = 64, MANY_TARGETS = 1 << 16 /* from here on several threads are faster */ };
 
 mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,
                                      int64_t d, int64_t c)
@@ -42,7 +42,7 @@ static mercer_status fail_source(mrc_sample_stream *stream, const char *what)
 {
     const mercer_source *source = stream->source;
     const char *text = source->last_error ? source->last_error(source->user) : NULL;
-    char copy[MRC_ERROR_CHARS]; /* the text may lie in the very buffer that the message goes to */
+    char copy[MRC_ERROR_CHARS]; /* the text may be in the same buffer as the message */
     snprintf(copy, sizeof copy, "%s", text ? text : "");
     return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "source: %s failed%s%s", what, text ? ": " : "", copy);
 }
@@ -100,7 +100,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
         stream->stopped = true;
         return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "stopped by the progress callback");
     }
-    /* A batch on the device is the source's again, and its steps may still be under way. */
+    /* The source may reuse a device batch now, and its steps may still be running. */
     if (stream->elsewhere) MRC_TRY(backend->ops->sync(backend));
     if (source->next(source->user, most, batch)) return fail_source(stream, "next");
     if (batch->X.rows == 0) return MERCER_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of solvers. Those of the iteration, and how each differs from its general form:
+ * The table of solvers. Those that are presets of the iteration, and how each differs from its general form:
  *
  *   name        centers  eigensystem  batch  projection
  *   richardson  Z = X    q = 0        m = n  none needed           kernel gradient descent
@@ -11,7 +11,7 @@
  *   ep3-exact   any      s = n        m = n  exact, T = 1          EigenPro 3, exact projection
  *   ep3         any      s < n        m      EigenPro 2, T = 1     EigenPro 3 with sharper steps, averaged
  *   paper       any      s < n        m      EigenPro 2, T = 1     EigenPro 3 as printed: beta, steps, sizes, 50 epochs
- *   ep4         any      s < n        m      delayed, T = p/m      EigenPro 4, with the projector that suits the size
+ *   ep4         any      s < n        m      delayed, T = p/m      EigenPro 4, projector chosen by size
  *   gd          any      q = 0        m = n  identity              gradient descent in R^p
  */
 #include "solvers/solver.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers: one table of solvers, and their parts. A row is a name, a line for messages, and the functions that choose
- * its sizes, say what it costs and train with it. direct and cg have functions of their own; all others are presets of
- * the one iteration (mrc_preset).
+ * solvers: the table of solvers and their parts. A row has a name, a description for messages, and the functions that
+ * choose its sizes, estimate its cost and train with it. krr, direct and cg have their own functions; all others are
+ * presets of one iteration (mrc_preset).
  *
- * Folders: iteration/ (presets of EigenPro), normal/ (direct, cg), projectors/, operators/ (products that all use).
+ * Folders: iteration/ (presets of EigenPro), normal/ (krr, direct, cg), projectors/, operators/ (products that all
+ * use).
  *
- * A solver is given an mrc_job, which the trainer fills in, and calls back through its host: it knows neither the
- * trainer nor the planner. To add one: a file with its mrc_solver_ops, and a row in solver.c.
+ * A solver gets an mrc_job, filled in by the trainer, and calls back through its host: it depends on neither the
+ * trainer nor the planner. To add a solver, write a file with its mrc_solver_ops and add a row in solver.c.
  */
 #ifndef MRC_SOLVERS_SOLVER_H
 #define MRC_SOLVERS_SOLVER_H
@@ -16,51 +17,52 @@
 #include "solvers/normal/exact_solvers.h"
 #include "solvers/planner.h"
 
-/* ---- A training under way ------------------------------------------------------------------------------------ */
+/* ---- A running training -------------------------------------------------------------------------------------- */
 
-/* What is trained: borrowed from the model. */
+/* The model that is trained; its parts are borrowed from the model. */
 typedef struct mrc_target {
     const mercer_kernel *kernel;
     const mercer_matrix *z;       /* (rows, d) this rank's share of the p centers */
-    int64_t p;                    /* of all ranks */
-    const mercer_matrix *weights; /* (rows, c) f32 or f64: start and result */
-    const double *origin;         /* (d) */
-    const mrc_units *units;       /* of the targets; NULL: as they are */
-    mercer_plan *plan;            /* where the plan of the last report is kept */
+    int64_t p;                    /* number of centers of all ranks */
+    const mercer_matrix *weights; /* (rows, c) f32 or f64: initial weights and result */
+    const double *origin;         /* (d) subtracted from points in distances */
+    const mrc_units *units;       /* units of the targets; NULL: not converted */
+    mercer_plan *plan;            /* receives the plan of the last report */
 } mrc_target;
 
-/* Notices NaN and growing losses. Losses are averaged over batches with weight, so that a single hard batch is no
-   alarm. */
+/* Detects NaN and growing losses. Losses are averaged over batches, weighted by rows, so that a single hard batch
+   raises no alarm. */
 typedef struct mrc_watchdog {
     double loss, target; /* running means of the squared error and of the squared targets */
     double best;         /* lowest running loss so far */
-    double seen;         /* samples in the running means, fading */
+    double seen;         /* number of samples in the running means; old ones fade out */
 } mrc_watchdog;
 
-/* The moments at which a state may be saved. */
+/* Moments at which the state may be saved. */
 typedef enum mrc_keep_moment {
-    MRC_KEEP_STEP,  /* between steps: if checkpoint_seconds have passed */
-    MRC_KEEP_EPOCH, /* at the end of an epoch or of a step of cg: unless the last one is too young for what it cost */
-    MRC_KEEP_NOW    /* at the start and before stopping: always, and failure to save is a failure */
+    MRC_KEEP_STEP,  /* between steps: saved if checkpoint_seconds have passed */
+    MRC_KEEP_EPOCH, /* end of an epoch or of a step of cg: skipped if the last save is too recent for what it cost */
+    MRC_KEEP_NOW    /* at the start and before stopping: always saved, and failure to save is an error */
 } mrc_keep_moment;
 
 typedef struct mrc_job mrc_job;
 
-/* What the trainer does for a solver. */
+/* Services of the trainer for a solver. */
 typedef struct mrc_job_host {
-    /* The plan's sizes once more, now that the critical batch is known, and whether batches say which rows they
-       hold. */
+    /* Chooses the plan's sizes again, once it is known what the critical batch is and whether batches report their
+       rows. */
     mercer_status (*refine)(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
-    /* Saves the state if it is time; `weights` are those that the model would get now. */
+    /* Saves the state if it is due; `weights` are those that the model would get now. */
     mercer_status (*keep)(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
-    /* Goes on with the state that was saved. */
+    /* Restores the saved state. */
     mercer_status (*recall)(mrc_job *job);
-    /* Shows progress between steps if it is time; *stop: if a rank's callback says so. */
+    /* Reports progress between steps if it is due; *stop: whether a rank's callback requests a stop. */
     mercer_status (*poll)(mrc_job *job, bool *stop);
-    /* Validation of the candidate weights, best weights, patience, progress. *stop: not 0, why it ends here. */
+    /* Validates the candidate weights, updates the best weights and patience, and reports progress. *stop: nonzero
+       reason to stop here. */
     mercer_status (*end_epoch)(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                mercer_stop *stop);
-    /* Loss and accuracy of weights on the validation set, into the report; NaN without one. */
+    /* Writes loss and accuracy of the weights on the validation set to the report; NaN without one. */
     mercer_status (*validate)(mrc_job *job, const mercer_matrix *weights);
 } mrc_job_host;
 
@@ -73,34 +75,34 @@ struct mrc_job {
     mercer_train_options options;
     mrc_plan plan;
     bool ready;          /* the parts below exist */
-    bool resuming;       /* begins with the state that was saved */
-    bool announces;      /* set-up reports to the progress callback */
-    mrc_centers centers; /* which tell what set-up does: mrc_centers_tell */
+    bool resuming;       /* training begins with the saved state */
+    bool announces;      /* set-up reports its progress to the progress callback */
+    mrc_centers centers; /* also report the progress of set-up: mrc_centers_tell */
     mrc_sample_stream stream;
     mrc_kernel_blocks kernel_blocks;
-    void *state; /* the solver's own; NULL until create has made it */
+    void *state; /* the solver's own state; NULL until create has allocated it */
 
-    int64_t n, samples;       /* samples in a pass; seen so far */
-    int64_t epoch, pass_rows; /* where in the samples training is */
-    mrc_loss totals;          /* of the pass under way */
+    int64_t n, samples;       /* samples per pass; samples seen so far */
+    int64_t epoch, pass_rows; /* position in the data: current epoch, rows read in its pass */
+    mrc_loss totals;          /* sums over the current pass */
     mrc_watchdog watchdog;
     bool have_best;
     mercer_matrix best;    /* field: weights of the best validation result */
-    double step, residual; /* the last step's eta / m; what the last projection left */
-    mrc_exact_times times; /* of direct, cg or polishing */
-    double *spectrum;      /* eigenvalues of the last set-up */
+    double step, residual; /* eta / m of the last step; relative residual of the last projection */
+    mrc_exact_times times; /* seconds of krr, direct, cg or polishing */
+    double *spectrum;      /* (spectrum_count) eigenvalues of the last set-up, then the tail; owned */
     int64_t spectrum_count;
     mercer_report report;
 };
 
-/* The kernel blocks that the plan asks for. */
+/* Create the kernel blocks that the plan asks for. */
 mercer_status mrc_job_kernel_blocks(mrc_job *job);
-/* The weights training would return now: the best validated ones, or the solver's. */
+/* Return the weights that training would return now: the best validated ones, or the solver's. */
 const mercer_matrix *mrc_job_candidate(const mrc_job *job);
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
 
-/* Which options a solver has a use for, and what it needs. */
+/* Options that apply to a solver, and its requirements. */
 enum {
     MRC_USES_EPOCHS = 1,
     MRC_USES_SIZES = 2,      /* batch, nystrom */
@@ -110,68 +112,69 @@ enum {
     MRC_USES_PERIOD = 32,
     MRC_NEEDS_SAMPLES = 64,    /* the centers are the samples */
     MRC_NEEDS_ROUGHNESS = 128, /* its plan depends on the spectrum of K(Z,Z) */
-    MRC_FOR_AUTO = 256,        /* auto may take it; the first such row is preferred, the last has a use for the most */
-    MRC_CONVERGES = 512        /* its weights are exact, or it goes on until they are as good */
+    MRC_FOR_AUTO =
+        256, /* auto may choose it; the first such row is preferred, the last is the fallback and accepts most */
+    MRC_CONVERGES = 512 /* its weights are exact, or it iterates until they are as good */
 };
 
-/* Bytes of everything and the work of set-up; of a batch; and of a projection, or of what a step of cg does beside its
-   batches. An epoch has so many of both. */
+/* Cost of a solver. set_up: all memory, and the work of set-up; batch: work of a batch; projection: work of a
+   projection, or of a step of cg without its batches. */
 typedef struct mrc_solver_cost {
     mrc_cost set_up, batch, projection;
-    double batches, projections; /* in an epoch */
-    double epochs;               /* that it is expected to take, */
-    double all_projections;      /* and projections in all of them */
+    double batches, projections; /* number of each per epoch */
+    double epochs;               /* expected number of epochs */
+    double all_projections;      /* expected number of projections in all epochs */
 } mrc_solver_cost;
 
 typedef struct mrc_solver_ops {
-    /* Fills in the sizes that the options leave open, and says why. */
+    /* Chooses the sizes that the options leave open, and explains them in the plan's text. */
     mercer_status (*choose)(mrc_planner *planner);
-    /* The last choices, once memory has been assigned, and what the plan's text should say of it. */
+    /* Makes the last choices once memory has been assigned, and adds them to the plan's text. */
     void (*settle)(mrc_planner *planner);
-    /* For a plan with these sizes; *out is cleared before. Kernel blocks and caches are not in it. */
+    /* Computes the cost of a plan with these sizes, without kernel blocks and caches; *out is cleared before. */
     void (*cost)(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
-    /* Set-up, from `first` samples, or from the job's stream if that is NULL. destroy is called after a failure too. */
+    /* Sets up from `first` samples, or from the job's stream if that is NULL. destroy is called after a failure too. */
     mercer_status (*create)(mrc_job *job, const mercer_matrix *first);
     /* Trains to the end. */
     mercer_status (*run)(mrc_job *job);
-    /* One step on a batch of the caller's, and the end of such steps. No function: it cannot. */
+    /* Take a step on a batch of the caller, and end such steps. NULL: not supported. */
     mercer_status (*step)(mrc_job *job, const mercer_batch *batch);
     mercer_status (*finish)(mrc_job *job);
-    /* Lists what steps change; NULL: nothing, it starts again. */
+    /* Lists the state that steps change. NULL: none, a resumed training starts again. */
     void (*list)(mrc_job *job, mrc_state *state);
-    /* False if numbers that were read from a checkpoint cannot be right. NULL: they always are. */
+    /* Returns false if numbers that were read from a checkpoint are invalid. NULL: they are always valid. */
     bool (*check)(const mrc_job *job);
     const mercer_matrix *(*weights)(const mrc_job *job);
     void (*destroy)(mrc_job *job);
 } mrc_solver_ops;
 
-/* Which parts of the iteration a row fixes. 0 or NULL leaves a choice to the planner. */
+/* Parts of the iteration that a row fixes. 0 or NULL leaves a choice to the planner. */
 typedef struct mrc_preset {
     mrc_update update;
     bool whole_sample; /* s = n */
     bool whole_batch;  /* m = n */
     int64_t period;    /* T */
     const char *projector;
-    mrc_step_rule rule; /* PRINTED: also of the projector, and sizes and epochs are the paper's (iteration_plan.c) */
+    mrc_step_rule rule; /* PRINTED: also for the projector; sizes and epochs are the paper's (iteration_plan.c) */
     double gamma;
-    mercer_switch average; /* what AUTO means */
+    mercer_switch average; /* meaning of the option average = AUTO */
 } mrc_preset;
 
 typedef struct mrc_solver {
-    const char *name, *says; /* at most 15 characters; one line for messages */
+    const char *name, *says; /* name of at most 15 characters; one-line description for messages */
     const mrc_solver_ops *ops;
     unsigned traits;   /* MRC_USES_..., MRC_NEEDS_... */
-    double cheap;      /* seconds of an estimate up to which auto takes it even if others are faster */
-    mrc_preset preset; /* of the iteration */
+    double cheap;      /* estimated seconds up to which auto chooses it even if others are faster */
+    mrc_preset preset; /* for solvers that are presets of the iteration */
 } mrc_solver;
 
-/* NULL if the name is none. */
+/* Return the solver of that name, or NULL. */
 const mrc_solver *mrc_solver_find(const char *name);
-/* Row i of the table; NULL behind the last. */
+/* Return row i of the table; NULL after the last. */
 const mrc_solver *mrc_solver_row(int i);
-/* What auto takes where others fail or do not fit. */
+/* Return the solver that auto uses if others fail or do not fit. */
 const mrc_solver *mrc_solver_fallback(void);
-/* "auto" (NULL, too) leaves the choice to the planner. */
+/* Return whether a name is "auto" or NULL, which leave the choice to the planner. */
 bool mrc_name_is_auto(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of what a training must keep. */
+/* Lists of the state that a training saves. */
 #include "solvers/state.h"
 
 #include "solvers/iteration/temporary_centers.h"
@@ -9,7 +9,8 @@
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
 {
     mercer_matrix kept = *value;
-    if (!kept.data || kept.rows == 0) kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part this solver has not */
+    if (!kept.data || kept.rows == 0)
+        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this solver does not have */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else

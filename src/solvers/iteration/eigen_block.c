@@ -4,27 +4,26 @@
  * (s, s).
  *
  *   Q_0 (s, b) random, orthonormal, b = r + extra                                              start
- *   repeat:  for j = 1 .. BLOCKS-1:  W = A Q_{j-1} - Q (Q' A Q_{j-1}), twice;  Q_j = W orthonormalised  (grow Q)
+ *   repeat:  for j = 1 .. BLOCKS-1:  W = A Q_{j-1} - Q (Q' A Q_{j-1}), twice;  Q_j = W orthonormalized  (grow Q)
  *            T = Q' A Q = Y Theta Y'                                                           (4b, 4b)
  *            V = Q Y_b, A V = A Q Y_b                                                          Ritz vectors (s, b)
  *            until |A v_i - theta_i v_i| <= TOLERANCE theta_1 for i <= r; else Q_0 <- V        restart
  *
- * Orthonormal columns come from W L^-T with W'W = L L' of columns scaled to length 1, done twice because once squares
- * the condition. A block whose Gram matrix cannot be factored (low rank) gets a little of random directions stirred in.
- * Within a round the polynomial in A is the best one of degree 3, found by Rayleigh-Ritz; no bounds on the spectrum are
- * needed, and a dominant eigenvalue does no harm.
+ * Orthonormal columns come from W L^-T with W'W = L L' of columns scaled to length 1, done twice because W'W has the
+ * square of the condition number. A block whose Gram matrix cannot be factored (low rank) gets small random directions
+ * added. Within a round the polynomial in A is the best one of degree 3, found by Rayleigh-Ritz; no bounds on the
+ * spectrum are needed, and a dominant eigenvalue does no harm.
  *
- * Rough pairs are what a preconditioner needs. With Ritz pairs of residual rho_i the preconditioned matrix has
- * theta_{q+1} on the Ritz vectors, couplings of rho_i theta_{q+1} / theta_i to the others, and among these what the
- * vectors miss of their directions: about rho_i^2 / theta_i each, which must be small beside theta_{q+1}. So the method
- * stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by ROUGH at most, by its square over the
- * relative gap in all likelihood. What the preconditioner leaves (beta) is measured with the pairs as they are.
+ * A preconditioner needs only rough pairs. With Ritz pairs of residual rho_i the preconditioned matrix has theta_{q+1}
+ * on the Ritz vectors, couplings of rho_i theta_{q+1} / theta_i to the other directions, and in those the parts that
+ * the vectors miss: about rho_i^2 / theta_i each, which must be small compared with theta_{q+1}. So the method stops at
+ * rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by at most ROUGH, and most likely by its square
+ * over the relative gap. The effect on the preconditioned matrix (beta) is measured with the rough pairs themselves.
  *
- * They come from subspace iteration, Q <- A Q orthonormalised, eight times and then twice more for every round, with
- * half as many columns again: a device multiplies so fast that what it waits for is the eigenproblem of Rayleigh-Ritz,
- * which is (1.5 r, 1.5 r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100,
- * Laplace: 1.04 after four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs stay as they
- * come.
+ * Rough pairs come from subspace iteration, Q <- A Q orthonormalized, eight times and then twice more per round, with
+ * 1.5 r columns: a device multiplies so fast that the Rayleigh-Ritz eigenproblem dominates, which is only (1.5 r, 1.5
+ * r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100, Laplace: 1.04 after
+ * four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs are not fixed.
  *
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
@@ -44,7 +43,7 @@ enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 8, MORE_PROD
 
 #define TOLERANCE   1e-7
 #define ROUGH       0.05
-#define ROUGH_FLOOR 1e-5 /* of theta_1: pairs below are not told from noise */
+#define ROUGH_FLOOR 1e-5 /* share of theta_1 below which pairs are not distinguished from noise */
 
 static int64_t block_width(int64_t s, int64_t r, bool rough)
 {
@@ -66,18 +65,18 @@ typedef struct block_method {
     mrc_centers *centers;
     mrc_backend *backend;
     const mercer_matrix *a;
-    int64_t s, b, all;           /* all: most columns of the basis */
+    int64_t s, b, all;           /* all: maximum number of columns of the basis */
     mercer_matrix q, aq;         /* (s, all): the basis, and A times it */
     mercer_matrix w;             /* (s, b) */
     mercer_matrix t, y;          /* (all, all) */
     mercer_matrix gram, inverse; /* (b, b) */
     double *theta;               /* (all) */
     double *norms;               /* (all) scratch */
-    int64_t columns;             /* of the basis so far */
+    int64_t columns;             /* number of columns of the basis so far */
     uint64_t seed;
     bool rough;
-    bool once;       /* the basis is multiplied again: it need not be orthonormal to the last bit */
-    double residual; /* the largest of the last round, over theta_1 */
+    bool once;       /* the basis is multiplied again, so a single orthonormalization is enough */
+    double residual; /* largest residual of the last round, divided by theta_1 */
 } block_method;
 
 static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
@@ -96,7 +95,7 @@ static mercer_status normalise_columns(block_method *self)
     return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
-/* out <- W L^-T with W'W = L L'. */
+/* Compute out <- W L^-T with W'W = L L'. */
 static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
@@ -107,7 +106,8 @@ static mercer_status orthonormalise_once(block_method *self, const mercer_matrix
     return multiply(self, false, 1, w, &self->inverse, 0, out);
 }
 
-/* Takes the basis' directions out of W, twice: what is left after once is only as orthogonal as the rest is large. */
+/* Remove the directions of the basis from W, twice: if little of W remains, rounding errors of the first removal
+   matter. */
 static mercer_status clean(block_method *self)
 {
     mercer_matrix basis = mrc_columns(&self->q, 0, self->columns);
@@ -120,7 +120,7 @@ static mercer_status clean(block_method *self)
     return MERCER_OK;
 }
 
-/* W += size times random directions. */
+/* Add size times random directions to W. */
 static mercer_status add_random(block_method *self, mrc_rng rng, double size)
 {
     mercer_matrix w;
@@ -131,7 +131,8 @@ static mercer_status add_random(block_method *self, mrc_rng rng, double size)
     return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
 }
 
-/* W, cleaned of the basis, orthonormal in `next`. MERCER_ERROR_NUMERIC if its columns are dependent. */
+/* Remove the basis from W and write the orthonormal result to `next`. MERCER_ERROR_NUMERIC if its columns are
+   dependent. */
 static mercer_status orthonormalise(block_method *self, const mercer_matrix *next)
 {
     MRC_TRY(clean(self));
@@ -143,15 +144,14 @@ static mercer_status orthonormalise(block_method *self, const mercer_matrix *nex
     return orthonormalise_once(self, &self->w, next);
 }
 
-/* The next block of the basis from W, and A times it. */
+/* Append the next block of the basis, from W, and A times it. */
 static mercer_status append(block_method *self)
 {
     mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
                   image = mrc_columns(&self->aq, self->columns, self->b);
     mercer_status status = orthonormalise(self, &next);
-    if (status ==
-        MERCER_ERROR_NUMERIC) { /* a matrix of low rank, or converged pairs: nothing new but what is stirred in */
-        /* A little of random directions: its own stay the strongest of its span, and its columns become independent. */
+    if (status == MERCER_ERROR_NUMERIC) { /* low rank, or converged pairs: W has no new directions */
+        /* Add small random directions: W's own directions stay dominant, and its columns become independent. */
         MRC_TRY(normalise_columns(self));
         mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
         MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
@@ -166,14 +166,14 @@ static mercer_status grow_basis(block_method *self)
 {
     while (self->columns + self->b <= self->all) {
         mercer_matrix last = mrc_columns(&self->aq, self->columns - self->b, self->b);
-        mrc_centers_tell(self->centers, "eigensystem", -1); /* rounds are as many as are needed */
+        mrc_centers_tell(self->centers, "eigensystem", -1); /* the number of rounds is not known in advance */
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &last));
         MRC_TRY(append(self));
     }
     return MERCER_OK;
 }
 
-/* Q becomes A Q, orthonormal, so many times. */
+/* Replace Q by A Q, orthonormal, `products` times. */
 static mercer_status multiply_basis(block_method *self, int products)
 {
     mercer_matrix image = mrc_columns(&self->aq, 0, self->b);
@@ -189,7 +189,8 @@ static mercer_status multiply_basis(block_method *self, int products)
 
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
-/* |A v_i - theta_i v_i| / theta_1, the largest; rough: / sqrt(theta_i theta_r). W serves for the differences. */
+/* Find the largest |A v_i - theta_i v_i| / theta_1; rough: / sqrt(theta_i theta_r). W is scratch for the
+   differences. */
 static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
     mrc_backend *backend = self->backend;
@@ -209,7 +210,7 @@ static mercer_status find_worst_residual(block_method *self, int64_t r, double *
     return MERCER_OK;
 }
 
-/* The first b columns of Q and AQ become the Ritz vectors and their images; the basis is these alone. */
+/* Replace the first b columns of Q and AQ by the Ritz vectors and their images, which become the whole basis. */
 static mercer_status rayleigh_ritz(block_method *self)
 {
     mrc_backend *backend = self->backend;
@@ -217,7 +218,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = mrc_block(&self->t, 0, 0, k, k), y = mrc_block(&self->y, 0, 0, k, self->b);
     MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
-    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is, up to rounding */
+    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is symmetric up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {
@@ -229,7 +230,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     return MERCER_OK;
 }
 
-/* W, which is 0, becomes random directions; where the backend computes, if pairs are rough. */
+/* Fill W, which is 0, with random directions; for rough pairs they are drawn in the backend's memory. */
 static mercer_status draw_start(block_method *self)
 {
     mrc_backend *backend = self->backend;

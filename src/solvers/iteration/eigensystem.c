@@ -8,13 +8,13 @@
  *   m*     = beta / t
  *   eta/m  = gamma 2 / (beta + (m - 1) t + m ridge)
  *
- * K(S,S) is formed in double. LAPACK finds the pairs of small samples, a block method (eigen_block.c) those of large
- * ones, on a device roughly. Cost: s^2 d for K, then about 4/3 s^3, or 2 s^2 q a multiplication for some tens of them.
+ * K(S,S) is formed in double. LAPACK computes the pairs of small samples, a block method (eigen_block.c) those of large
+ * ones, on a device only roughly. Cost: s^2 d for K, then about 4/3 s^3, or some tens of products of 2 s^2 q each.
  *
- * Caveats: products with K are formed in the working precision, whose rounding errors, about u lambda_1, a step of
- * size 1/(m t) blows up. So pairs below noise_level lambda_1 are left out (the first of them becomes the tail), and
- * the tail is floored at tail_floor lambda_1: a tiny or negative one would also make the critical batch huge or
- * negative. beta is biased low on the sample itself: take fresh rows.
+ * Caveats: products with K are formed in the working precision, and a step of size 1/(m t) amplifies their rounding
+ * errors of about u lambda_1. So pairs below noise_level lambda_1 are left out (the first of them becomes the tail),
+ * and the tail is floored at tail_floor lambda_1: a tiny or negative one would also make the critical batch huge or
+ * negative. beta is biased low on the sample itself: use fresh rows.
  */
 #include "solvers/iteration/eigensystem.h"
 
@@ -28,9 +28,9 @@
 enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
 
 #define BETA_MARGIN     1.05
-#define PRINTED_SHARE   0.99 /* of the printed step from the critical batch on */
-#define CHECK_TOLERANCE 1e-3 /* residual of a pair, relative to lambda_1, beyond which the eigensystem is refused; */
-#define ROUGH_TOLERANCE 0.05 /* the same of rough pairs, of which the first may be as far off as that */
+#define PRINTED_SHARE   0.99 /* share of the printed step that is used from the critical batch on */
+#define CHECK_TOLERANCE 1e-3 /* residual of a pair, relative to lambda_1, above which the eigensystem is an error */
+#define ROUGH_TOLERANCE 0.05 /* limit for rough pairs, whose first residuals may be of this size */
 
 double mrc_noise_level(mercer_dtype real)
 {
@@ -44,14 +44,14 @@ static double tail_floor(mercer_dtype real)
 
 /* ---- Eigenpairs ---------------------------------------------------------------------------------------------- */
 
-/* LAPACK reduces the whole matrix; the block method pays off when only a small share of the pairs of a large one
-   is wanted. */
+/* Return whether to use the block method. LAPACK reduces the whole matrix; the block method is faster when only a small
+   share of the pairs of a large one is needed. */
 static bool use_block_method(int64_t s, int64_t q)
 {
     return s > LAPACK_LARGEST || (s > 2000 && q < s / SMALL_Q_SHARE);
 }
 
-/* Where a device multiplies, going on until pairs are exact would take most of the set-up. */
+/* Return whether rough pairs are used: on a device, iterating until pairs are exact would take most of the set-up. */
 static bool is_rough(const mrc_centers *centers)
 {
     return mrc_backend_memory(centers->backend) != MRC_HOST;
@@ -68,7 +68,7 @@ int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q)
     return 8 * s * s + 8 * s * pairs * 2 + work;
 }
 
-/* Largest |K v_i - lambda_i v_i| / lambda_1 over the first pairs. K (s, s) scaled. */
+/* Compute the largest |K v_i - lambda_i v_i| / lambda_1 over the first pairs. K (s, s) scaled. */
 static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, const mercer_matrix *vectors,
                                  const double *values, double *residual)
 {
@@ -90,7 +90,7 @@ static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, c
     return MERCER_OK;
 }
 
-/* K(S,S)/s in f64. */
+/* Compute K(S,S)/s in f64. */
 static mercer_status sample_matrix(mrc_centers *centers, const mercer_matrix *sample, const mercer_matrix *k)
 {
     MRC_TRY(mrc_points_eval(centers, sample, sample, k));
@@ -168,7 +168,7 @@ mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers,
 
 void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
 {
-    mrc_free(backend->context, system->lambda); /* d lives behind it */
+    mrc_free(backend->context, system->lambda); /* d is in the same allocation */
     mrc_matrix_destroy(backend, &system->vectors);
     mrc_matrix_destroy(backend, &system->points);
     memset(system, 0, sizeof *system);
@@ -176,7 +176,7 @@ void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
 
 /* ---- beta and the step --------------------------------------------------------------------------------------- */
 
-/* taken (rows): sum_i D_i phi_i^2, where phi lies, which is scaled. */
+/* Compute taken (rows) = sum_i D_i phi_i^2 in the backend's memory. Scales phi in place. */
 static mercer_status take_on_device(const mrc_eigensystem *system, mrc_backend *backend, const mercer_matrix *phi,
                                     double *taken)
 {
@@ -212,7 +212,7 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
             value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
         top = fmax(top, value - taken[i]);
     }
-    /* Never above the plain diagonal, never so small that rounding decides. */
+    /* beta is never above the plain diagonal, and never so small that rounding errors dominate it. */
     *beta = rule == MRC_STEP_PRINTED ? fmax(whole, system->tail)
                                      : fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
     return MERCER_OK;
@@ -229,5 +229,5 @@ double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t
     bool small = rule == MRC_STEP_PRINTED && m < mrc_critical_batch(beta, tail, INT64_MAX);
     double top = (small ? 2 * beta : beta + (double)(m - 1) * tail) + (double)m * ridge;
     double share = rule == MRC_STEP_PRINTED && !small ? PRINTED_SHARE * gamma : gamma;
-    return top > 0 ? share * 2 / top : 0; /* a kernel that is 0 everywhere: nothing to step along */
+    return top > 0 ? share * 2 / top : 0; /* a kernel that is 0 everywhere: no step */
 }

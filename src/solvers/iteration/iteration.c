@@ -14,10 +14,10 @@
  *   COORDINATES:  alpha at the batch's rows -= eta g;  alpha at the sample's rows += eta E D u      (Z = X: EigenPro 2)
  *   PLAIN:        alpha -= eta h                                                              (gradient descent in R^p)
  *
- * T = 1 never uses the temporary part. Ridge lambda adds lambda/n m K(Z,Z) alpha to h in PLAIN; elsewhere it adds rho P
- * f, rho = eta m lambda / n, to the gradient: every weight shrinks by 1 - rho, and the preconditioner's correction of
- * it is rho K(., X_s) E D E' f(X_s), where E' f(X_s) = D^-1 C' alpha + v and v (q, c) follows the temporary part: v +=
- * -eta u + eta s Lambda D u.
+ * T = 1 never uses the temporary part. Ridge lambda adds lambda/n m K(Z,Z) alpha to h in PLAIN. Otherwise it adds rho P
+ * f, rho = eta m lambda / n, to the gradient: every weight shrinks by 1 - rho, and the preconditioner's correction is
+ * rho K(., X_s) E D E' f(X_s), where E' f(X_s) = D^-1 C' alpha + v and v (q, c) follows the temporary part: v += -eta u
+ * + eta s Lambda D u.
  *
  * Cost of a step: 2 m p (d + 2c) + 2 m (T m / 2) (d + c) + 2 m s (d + 2c) + 2 p q c flops, and a projection every T
  * steps.
@@ -30,7 +30,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Making -------------------------------------------------------------------------------------------------- */
+/* ---- Creation ------------------------------------------------------------------------------------------------ */
 
 static bool uses_temporary(const mrc_iteration_options *options)
 {
@@ -54,7 +54,7 @@ mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_op
     return held;
 }
 
-/* C = K(Z, X_s) E D. */
+/* Compute C = K(Z, X_s) E D. */
 static mercer_status create_correction(mrc_iteration *self)
 {
     mrc_centers *centers = self->centers;
@@ -118,7 +118,7 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
-    kernel_blocks->rounds = true; /* by 2^-12 of each residual, which all of a step then agree upon */
+    kernel_blocks->rounds = true; /* residuals are rounded to half precision, 2^-12, once for all products of a step */
     MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
     MRC_TRY(create_fields(out, outputs));
     return create_scratch(out, outputs);
@@ -147,7 +147,7 @@ static mercer_status clear(mrc_iteration *self, const mercer_matrix *a)
     return a->data ? backend->ops->clear(backend, a) : MERCER_OK;
 }
 
-/* The batch where the backend's matrices live: look brings its points there once, for all products of the step. */
+/* Return the batch in the backend's memory, to which take_in copies it once for all products of the step. */
 static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *batch)
 {
     mercer_batch local = *batch;
@@ -156,7 +156,7 @@ static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *b
     return local;
 }
 
-/* The batch may still be on its way when this returns. */
+/* Copy the batch to the backend's memory, if that is not host memory. The copy may still be in progress on return. */
 static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 {
     mrc_backend *backend = self->centers->backend;
@@ -176,7 +176,8 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
     return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 
-/* F = f(X_m): the weights' part with that of the temporary centers, one sum over shards, then the sample's. */
+/* Compute F = f(X_m): the parts of the weights and of the temporary centers in one sum over shards, then the sample's
+   part. */
 static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *f)
 {
     mrc_centers *centers = self->centers;
@@ -206,7 +207,7 @@ mercer_status mrc_iteration_residual(mrc_iteration *self, const mercer_batch *ba
     return MERCER_OK;
 }
 
-/* u = E' K(X_s, X_m) g, with the block that forward kept if it did. du = D u. */
+/* Compute u = E' K(X_s, X_m) g, with the block that forward cached if there is one, and du = D u. */
 static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g)
 {
     mrc_centers *centers = self->centers;
@@ -223,7 +224,7 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     return backend->ops->scale_rows(backend, &self->du, system->d);
 }
 
-/* y += D v, then x = D^-1 y */
+/* Compute y += D v, then x = D^-1 y. */
 static mercer_status add_values(mrc_iteration *self, const mercer_matrix *y, const mercer_matrix *x)
 {
     mrc_backend *backend = self->centers->backend;
@@ -243,7 +244,7 @@ static mercer_status add_values(mrc_iteration *self, const mercer_matrix *y, con
     return mrc_host_close(backend, y, &hy, true, MERCER_OK);
 }
 
-/* v += -eta u + rate s Lambda D u; D u is in du. */
+/* Compute v += -eta u + rate s Lambda D u; D u is in du. */
 static mercer_status follow_values(mrc_iteration *self, double eta, double rate)
 {
     mrc_backend *backend = self->centers->backend;
@@ -262,7 +263,7 @@ static mercer_status follow_values(mrc_iteration *self, double eta, double rate)
     return mrc_host_close(backend, &self->values, &v, true, MERCER_OK);
 }
 
-/* Shrinks f by rho and adds the preconditioner's correction of the ridge term. */
+/* Shrink f by rho and add the preconditioner's correction of the ridge term. */
 static mercer_status apply_ridge(mrc_iteration *self, double rho)
 {
     mrc_centers *centers = self->centers;
@@ -290,7 +291,7 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
     return follow_values(self, 0, rho);
 }
 
-/* The temporary part takes the step: X_m with weights -eta g, the sample with eta E D u. */
+/* Add the step to the temporary part: X_m with weights -eta g, the sample with eta E D u. */
 static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g,
                                       double eta)
 {
@@ -324,7 +325,7 @@ static double step_size(const mrc_iteration *self, int64_t m)
     bool plain = options->update == MRC_UPDATE_PLAIN;
     double heaviest = plain && options->ridge > 0 ? fmax(self->heaviest, 1) : self->heaviest;
     double beta = plain ? options->plain_beta : self->beta, tail = plain ? options->plain_top : self->system->tail;
-    double ridge = plain ? 0 : options->ridge; /* which the weights do not touch; plain_top has it */
+    double ridge = plain ? 0 : options->ridge; /* sample weights do not scale it; for PLAIN it is part of plain_top */
     return mrc_step_over_batch(options->rule, heaviest * beta, heaviest * tail, m, options->gamma, ridge) *
            self->halving * self->decay;
 }

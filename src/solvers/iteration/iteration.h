@@ -18,20 +18,20 @@
 /* How a step becomes new weights. */
 typedef enum mrc_update {
     MRC_UPDATE_PROJECT,     /* any centers: solve K(Z,Z) theta = h */
-    MRC_UPDATE_COORDINATES, /* the centers are the samples: the step lies in their span already */
+    MRC_UPDATE_COORDINATES, /* the centers are the samples: the step is already in their span */
     MRC_UPDATE_PLAIN        /* gradient descent in R^p: h itself is the step */
 } mrc_update;
 
 typedef struct mrc_iteration_options {
     mrc_update update;
-    int64_t batch;  /* m, the most rows of a step */
-    int64_t period; /* T */
+    int64_t batch;  /* m, maximum number of rows per step */
+    int64_t period; /* T, number of batches per projection */
     bool carry;
     mrc_step_rule rule;
     double gamma;      /* safety factor of the step rule */
     double ridge;      /* lambda / n */
-    double plain_top;  /* MRC_UPDATE_PLAIN: largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, */
-    double plain_beta; /* and max over x of |K(Z,x)|^2: together its step rule, as t and beta are that of the others */
+    double plain_top;  /* MRC_UPDATE_PLAIN: largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ */
+    double plain_beta; /* MRC_UPDATE_PLAIN: max over x of |K(Z,x)|^2; the two replace t and beta in the step rule */
 } mrc_iteration_options;
 
 typedef struct mrc_iteration {
@@ -39,57 +39,57 @@ typedef struct mrc_iteration {
     mrc_centers *centers;
     mrc_kernel_blocks *kernel_blocks;
     const mrc_eigensystem *system; /* q may be 0 */
-    const int64_t *sample_rows;    /* (s) which samples the system was drawn from; only for COORDINATES */
-    const mrc_units *units;        /* of the targets, which batches have been brought to: for losses; NULL: none */
+    const int64_t *sample_rows;    /* (s) row numbers of the samples in the system; only for COORDINATES */
+    const mrc_units *units;        /* units that the batches' targets were converted to, for losses; NULL: none */
     mrc_projector *projector;      /* NULL unless PROJECT */
     double beta;
-    double heaviest; /* largest sample weight: no weighted batch operator is larger than so many times the plain one */
+    double heaviest; /* largest sample weight; bounds a weighted batch operator relative to the plain one */
     double halving;  /* factor on the step, lowered by the watchdog */
     double decay;    /* factor on the step, lowered by the schedule */
 
     mercer_matrix alpha;    /* field (rows, c): the weights */
     mercer_matrix c;        /* field C (rows, q) = K(Z, X_s) E D */
-    mercer_matrix sum;      /* field: minus the steps' values at the centers since the last projection */
-    mercer_matrix left;     /* field: what the last projection left over, if carried */
+    mercer_matrix sum;      /* field: negative sum of the steps' values at the centers since the last projection */
+    mercer_matrix left;     /* field: residual of the last projection, if carried */
     mercer_matrix h, theta; /* fields: scratch */
-    mercer_matrix average;  /* field: running mean of alpha over the projections since averaging began */
-    int64_t averaged;       /* how many */
+    mercer_matrix average;  /* field: running mean of alpha since averaging began */
+    int64_t averaged;       /* number of terms in the running mean */
     bool averaging;
 
     mrc_temporary_centers temporary; /* at most T m points since the last projection, and their weights */
     mercer_matrix sample_weights;    /* w_s (s, c) */
     mercer_matrix values;            /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
-    int64_t pending;                 /* batches since the last projection */
+    int64_t pending;                 /* number of batches since the last projection */
 
-    mrc_kept sample_kept;          /* room for K(X_m, X_s) */
+    mrc_kept sample_kept;          /* buffer for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
-    mercer_matrix x; /* (m, d) the points of the batch looked at, where the backend's memory is not the host's */
-    mercer_matrix y; /* (m, c) and its targets */
+    mercer_matrix x; /* (m, d) device copy of the current batch's points; unused if the backend works in host memory */
+    mercer_matrix y; /* (m, c) device copy of its targets */
 
     int64_t steps, projections;
     double last_step;          /* eta / m */
-    mrc_projection projection; /* the last */
-    double residual_sum;       /* of the relative residuals of all projections */
+    mrc_projection projection; /* result of the last projection */
+    double residual_sum;       /* sum of the relative residuals of all projections */
     double forward_seconds, gradient_seconds, projection_seconds;
 } mrc_iteration;
 
-/* All parts are borrowed and must outlive the iteration. alpha starts at 0. To be
-   destroyed even if it fails, as all parts of solvers. */
+/* Create an iteration with alpha = 0. All parts are borrowed and must outlive it. To be destroyed even if it fails, as
+   all parts of solvers. */
 mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc_kernel_blocks *kernel_blocks,
                                    const mrc_eigensystem *system, mrc_projector *projector, double beta,
                                    int64_t outputs, const mrc_iteration_options *options);
 void mrc_iteration_destroy(mrc_iteration *iteration);
 
-/* The residual of the batch with the weights as they are; keeps it for mrc_iteration_step. */
+/* Compute the residual of the batch with the current weights and store it for mrc_iteration_step. */
 mercer_status mrc_iteration_residual(mrc_iteration *iteration, const mercer_batch *batch, mrc_loss *result);
-/* The step for the batch looked at last; projects when the period is over. */
+/* Take the step for the batch of the last mrc_iteration_residual; project at the end of a period. */
 mercer_status mrc_iteration_step(mrc_iteration *iteration, const mercer_batch *batch);
-/* Projects what is pending, if anything is. */
+/* Project the pending steps, if there are any. */
 mercer_status mrc_iteration_project(mrc_iteration *iteration);
-/* Forgets everything pending and carried: after a change of alpha from outside. */
+/* Discard everything pending and carried, after alpha was changed from outside. */
 mercer_status mrc_iteration_forget(mrc_iteration *iteration);
 
-/* Bytes held by an iteration with s samples and q eigenpairs. */
+/* Return the bytes held by an iteration with s samples and q eigenpairs. */
 mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_options *options, int64_t s, int64_t q);
 
 #endif

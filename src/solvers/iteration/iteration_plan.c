@@ -6,8 +6,8 @@
  *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
  *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
- *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers'
- *           labels alone. On a device each of several epochs is cut into periods of about that length, all alike
+ *   T       p/m: there are then as many temporary centers as centers; with far more, the model would follow only the
+ *           labels of the centers. On a device each of several epochs is split into equal periods of about that length
  *   projector  the first of its table that suits
  *
  * By the printed rule ("Toward Large Kernel Models", appendix on hyperparameters) q = s/10, also for the projector, and
@@ -34,9 +34,9 @@ enum {
     SAMPLE_PRINTED = 5000,
     PAIRS_PRINTED = 10, /* s / q */
     BLOCK_DEFAULT = 2500,
-    ROUNDED_BATCH = 2048,   /* from here on the batch of a device is rounded down to its tiles */
+    ROUNDED_BATCH = 2048,   /* batches of a device above this size are rounded down to whole tiles */
     BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
-    GUESSED_BATCH_PER_Q = 5 /* m* is about 5 q on image data; only until the data have been seen */
+    GUESSED_BATCH_PER_Q = 5 /* m* is about 5 q on image data; used only until the data have been seen */
 };
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void choose_sample(mrc_planner *self)
         s = mrc_max(most, 1);
     }
     int64_t q = mrc_min(s / 20, request->p / 10);
-    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* nothing is projected: no bias to keep small */
+    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* no projection, so no bias to keep small */
     if (preset->rule == MRC_STEP_PRINTED) q = s / PAIRS_PRINTED;
     if (self->options->eigenpairs > 0) q = self->options->eigenpairs;
     if (self->options->eigenpairs < 0 || !pairs) q = 0;
@@ -74,9 +74,10 @@ static void choose_sample(mrc_planner *self)
                      (long long)request->p / 10);
 }
 
-/* An epoch ends with a projection: one after a few batches costs as much as after a whole period. So periods of several
-   epochs are made even, at most half as long again, unless memory for temporary centers is short. (A single epoch ends
-   with the mean of its later iterates, one for each projection, which would be one of fewer.) */
+/* Return a period that divides an epoch evenly. An epoch ends with a projection, which costs as much after a few
+   batches as after a whole period. So with several epochs, periods are made even, at most half as long again, unless
+   memory for temporary centers is short. (A single epoch returns the mean of its later iterates, one per projection;
+   longer periods would average fewer of them.) */
 static int64_t even_period(const mrc_planner *self, int64_t period)
 {
     const mrc_problem *problem = &self->problem;
@@ -118,7 +119,7 @@ static void choose_batch(mrc_planner *self)
 
 /* ---- Projector ----------------------------------------------------------------------------------------------- */
 
-/* The first that suits, if neither options nor preset name one. */
+/* Choose the projector that the options or the preset name, else the first that suits. */
 static mercer_status choose_projector(mrc_planner *self)
 {
     const char *name = self->options->projector, *why = "given";
@@ -163,7 +164,8 @@ static void choose_projector_sizes(mrc_planner *self)
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
     if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
-    /* Where pairs are rough (eigensystem.c) a device's result is its own anyway; elsewhere it is the CPU's. */
+    /* With rough pairs (eigensystem.c) the result on a device differs from that on the CPU anyway. Otherwise `sampled`
+       stays off, so that both use the same method. */
     self->plan->projector_options.sampled = self->device && mrc_eigensystem_largest(s, plan->projector_eigenpairs) < s;
     if (projector->keeps != MRC_KEEPS_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
@@ -173,7 +175,7 @@ static void choose_projector_sizes(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* Whether K(X,Z) is evaluated as fast as it is read. */
+/* Return whether evaluating K(X,Z) is as fast as reading it. */
 static bool evaluates_as_fast(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -184,8 +186,9 @@ static bool evaluates_as_fast(const mrc_planner *self)
     return flops / self->rate <= bytes / self->bandwidth;
 }
 
-/* Devices keep whole tiles of a batch's block, maybe in half precision; beside a cache there is room for it as it is.
-   Half precision for the cache only where float does not fit, and not for polishing, which is exact work. */
+/* Return the caching that the iteration requests. Devices cache whole tiles of a batch's block, possibly in half
+   precision; next to a cache of all samples, the block needs space in the type of the weights. The cache uses half
+   precision only if float does not fit, and never with polishing, which is exact work. */
 static mrc_caching caching(const mrc_planner *self)
 {
     int64_t m = self->public_plan->batch, p = self->problem.p;
@@ -213,7 +216,8 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
         choose_projector_sizes(self);
     }
     plan->step_factor = options->step_factor > 0 ? options->step_factor : preset->gamma;
-    /* Batches that are draws of the data leave noise in the iterates wherever the labels cannot be met. */
+    /* Batches drawn from the data leave noise in the iterates wherever the labels cannot be fitted; averaging removes
+       it. */
     mercer_switch sampled = plan->batch < self->request->n ? MERCER_ON : MERCER_OFF;
     mercer_switch average = preset->average == MERCER_AUTO ? sampled : preset->average;
     if (options->average != MERCER_AUTO) average = options->average;
@@ -224,9 +228,9 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
     return MERCER_OK;
 }
 
-/* An epoch over a small cache takes milliseconds, and 10 epochs are too few for a small ridge: 500 rows, ridge 1e-6 per
-   row, have a test error 35 % above that of the exact solution after 10 epochs, and 6 % after 100. The epochs are those
-   that read CACHED_VALUES values of K(X,Z), which takes about a second. */
+/* Return the number of epochs with a cache. An epoch over a small cache takes milliseconds, and 10 epochs are too few
+   for a small ridge: 500 rows, ridge 1e-6 per row, have a test error 35 % above that of the exact solution after 10
+   epochs, and 6 % after 100. So the epochs read CACHED_VALUES values of K(X,Z) in total, which takes about a second. */
 static int64_t cached_epochs(const mrc_planner *self)
 {
     int64_t values = mrc_max(1, self->problem.n * self->problem.p);
@@ -251,7 +255,7 @@ void mrc_iteration_settle(mrc_planner *self)
 
 /* ---- Cost ---------------------------------------------------------------------------------------------------- */
 
-/* The projector and polishing are never there together. */
+/* Add the projector's cost. The projector and polishing never exist at the same time. */
 static void add_projector(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     mrc_cost once = {0};
@@ -277,14 +281,14 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     out->epochs = epochs;
     out->batches = ceil(n / (double)sizes->batch);
     out->projections = plan->projector ? ceil(out->batches / T) : 0;
-    /* An estimate, as if periods went on over the ends of epochs: where samples are few, that decides for ep4. */
+    /* An estimate, as if periods continued across the ends of epochs. With few samples this decides in favor of ep4. */
     out->all_projections = plan->projector ? ceil(out->batches * epochs / T) : 0;
     double m = n / out->batches, temporary = T > 1 ? T * (double)sizes->batch : 0;
     mrc_cost *once = &out->set_up, *batch = &out->batch;
     once->held = mrc_iteration_bytes(problem, &options, sizes->nystrom, sizes->eigenpairs);
     once->held.whole += s * (points + q * e);
-    once->held.shared += 2 * p * c * e; /* weights to go back to, and the best ones */
-    /* The sample's matrix and fresh rows exist during set-up only; the projector is made after it. */
+    once->held.shared += 2 * p * c * e; /* rollback weights, and the best ones */
+    /* The sample's matrix and fresh rows exist only during set-up; the projector is created after it. */
     once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
     double pair = mrc_problem_features(problem);
     once->alike = 2 * s * s * pair + 40 * s * s * q;

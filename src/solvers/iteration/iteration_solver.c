@@ -7,14 +7,14 @@
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step falls linearly from 1 to DECAY_END over the later half
  *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the
- *              last good weights, halves the step and says so; after MOST_HALVINGS training fails with
+ *              last good weights, halves the step and logs this; after MOST_HALVINGS training fails with
  *              MERCER_ERROR_NUMERIC
  *
- * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
- * beyond the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
+ * The sample is read from its own pass (number -1), because X_s must have the distribution of the batches. Rows beyond
+ * the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
  *
  * With labels that p centers cannot fit, the iterates of a constant step keep jumping around the optimum; the mean of
- * the later ones does not. The average is what the model gets, the last iterate is where training goes on.
+ * the later ones does not. The model gets the average; training continues from the last iterate.
  */
 #include "solvers/iteration/iteration_solver.h"
 
@@ -37,9 +37,9 @@ typedef struct solver_state {
     int64_t *sample_rows; /* (s) */
     mrc_projector *projector;
     mrc_iteration iteration;
-    mercer_matrix rollback_weights; /* field: weights to go back to */
+    mercer_matrix rollback_weights; /* field: last good weights, for rollback */
     double setup_seconds;
-    int64_t no_calls; /* of a projector that is not there: 0 */
+    int64_t no_calls; /* always 0: number of calls that is listed if there is no projector */
 } solver_state;
 
 /* ---- Set-up: centers that are samples ------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix
     MRC_TRY(mrc_host_open(job->backend, sample, &x));
     for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++) {
         int64_t row = rows[i] - job->centers.first;
-        if (row < 0 || row >= z->rows) continue; /* another rank looks at it */
+        if (row < 0 || row >= z->rows) continue; /* another rank checks it */
         if (!mrc_rows_equal(&x, i, z, row))
             status = mrc_fail(job->context, MERCER_ERROR_DATA,
                               "solver %s has the samples as centers: sample %lld differs from center %lld", name,
@@ -92,7 +92,8 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
         MRC_TRY(
             mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
     if (self->projector)
-        self->projector->room = job->kernel_blocks.kept; /* projections come between the batches' products */
+        self->projector->room =
+            job->kernel_blocks.kept; /* free during projections, which run between the batches' products */
     MRC_TRY(mrc_iteration_create(&self->iteration, &job->centers, &job->kernel_blocks, &self->system, self->projector,
                                  job->report.beta, job->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
@@ -113,7 +114,7 @@ static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)
     return MERCER_OK;
 }
 
-/* For mercer_trainer_spectrum, which may be asked for after everything else is gone. */
+/* Copy the spectrum for mercer_trainer_spectrum, which may be called after everything else has been freed. */
 static mercer_status remember_spectrum(mrc_job *job)
 {
     const mrc_eigensystem *system = &((solver_state *)job->state)->system;
@@ -142,8 +143,8 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     job->report.tail = self->system.tail;
     MRC_TRY(job->host->refine(job, mrc_critical_batch(job->report.beta, self->system.tail, job->n), rows != NULL,
                               sample->dtype));
-    plan->public_plan.eigenpairs = self->system.q; /* directions lost in rounding are left out */
-    /* Here and not by the planner, which is asked several times. */
+    plan->public_plan.eigenpairs = self->system.q; /* without directions lost in rounding */
+    /* Warn here and not in the planner, which runs several times. */
     if (self->system.q > job->target.p / 10 && plan->solver->preset.update == MRC_UPDATE_PROJECT)
         mrc_warn(job->context, "eigenpairs",
                  "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
@@ -153,7 +154,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     return create_iteration(job, sample);
 }
 
-/* From a sample (rows, d) of the data with row numbers or NULL. */
+/* Build all parts from a sample (rows, d) of the data; rows: its row numbers, or NULL. */
 static mercer_status build(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
 {
     double start = mrc_seconds();
@@ -187,7 +188,7 @@ static mercer_status read_sample(mrc_job *job, sample_room *room)
     return mrc_fail(job->context, MERCER_ERROR_DATA, "source: the pass that samples are drawn from is empty");
 }
 
-/* s rows and fresh ones. */
+/* Build all parts from a sample of the stream: s rows, and fresh rows. */
 static mercer_status build_from_stream(mrc_job *job)
 {
     const mercer_source *source = job->stream.source;
@@ -259,7 +260,7 @@ static void list(mrc_job *job, mrc_state *state)
     mrc_state_add_matrix(state, "state.values", &iteration->values);
 }
 
-/* No count may lead outside a matrix. */
+/* Return whether all counts stay inside their matrices. */
 static bool check(const mrc_job *job)
 {
     const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
@@ -268,7 +269,7 @@ static bool check(const mrc_job *job)
            iteration->halving > 0 && iteration->halving <= 1;
 }
 
-/* What the trainer shows and reports. */
+/* Update what the trainer shows and reports. */
 static void report(mrc_job *job)
 {
     const solver_state *self = job->state;
@@ -287,7 +288,7 @@ static void report(mrc_job *job)
 
 /* ---- Watchdog ------------------------------------------------------------------------------------------------ */
 
-/* Takes a batch's result into the running means; true if training has gone wrong. */
+/* Add a batch's result to the running means; return true if training diverges. */
 static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
 {
     if (!isfinite(result->squared_error)) return true;
@@ -310,7 +311,7 @@ static mercer_status roll_back(mrc_job *job)
     memset(&job->watchdog, 0, sizeof job->watchdog);
     MRC_TRY(job->backend->ops->copy(job->backend, &iteration->alpha, &self->rollback_weights));
     MRC_TRY(mrc_iteration_forget(iteration));
-    /* One warning; the report counts all halvings. */
+    /* Warn only once; the report counts all halvings. */
     if (job->report.halvings == 1)
         mrc_warn(job->context, "solver",
                  "solver %s diverged at step %lld and goes on with shorter steps: it may end far from the minimum; use "
@@ -328,7 +329,7 @@ static mercer_status roll_back(mrc_job *job)
 
 /* ---- Steps and epochs ---------------------------------------------------------------------------------------- */
 
-/* Step and averaging as functions of how much of the planned work is done. */
+/* Set step decay and averaging from the share of the planned work that is done. */
 static void follow_schedule(mrc_job *job, double done)
 {
     const mercer_plan *plan = &job->plan.public_plan;
@@ -338,7 +339,8 @@ static void follow_schedule(mrc_job *job, double done)
     iteration->decay = plan->decay ? 1 - (1 - DECAY_END) * fmin(later, 1) : 1;
 }
 
-/* The residual, the watchdog's check, a step. The sums go to totals unless the batch was thrown away. */
+/* Compute the residual, let the watchdog check it, and take a step. The sums are added to totals unless the batch is
+   discarded by a rollback. */
 static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss *totals)
 {
     solver_state *self = job->state;
@@ -351,7 +353,8 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     if (iteration->pending == 0)
         MRC_TRY(job->backend->ops->copy(job->backend, &self->rollback_weights, &iteration->alpha));
     mercer_status status = mrc_iteration_step(iteration, batch);
-    if (status == MERCER_ERROR_NUMERIC) return roll_back(job); /* a projection of what is not finite */
+    if (status == MERCER_ERROR_NUMERIC)
+        return roll_back(job); /* the right-hand side or the residual of a projection is not finite */
     MRC_TRY(status);
     mrc_loss_join(totals, &result);
     job->samples += batch->X.rows;
@@ -359,7 +362,8 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     return MERCER_OK;
 }
 
-/* The rest of the pass under way, then the projection of what is pending. *stop: if the progress callback says so. */
+/* Run the rest of the current pass, then project the pending steps. *stop: whether the progress callback requests a
+   stop. */
 static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
 {
     const mercer_plan *plan = &job->plan.public_plan;
@@ -388,7 +392,7 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
     return status == MERCER_ERROR_NUMERIC ? roll_back(job) : status;
 }
 
-/* A row that counts for many bounds the steps of all. */
+/* Warn after the first epoch if a row with a large weight shortens the steps of all. */
 static void warn_of_weights(mrc_job *job)
 {
     const mrc_sample_stream *stream = &job->stream;
@@ -401,7 +405,7 @@ static void warn_of_weights(mrc_job *job)
         stream->heaviest / mean, job->plan.public_plan.solver);
 }
 
-/* The sums of a whole pass, validation and progress. */
+/* Report the sums of a whole pass, validate, and report progress. */
 static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
 {
     mercer_report *sums = &job->report;
@@ -423,11 +427,12 @@ static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
     return job->host->keep(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
 }
 
-/* Exact steps from where the iteration ended. Makes room for the factor first. */
+/* Take exact steps from the result of the iteration. Projector and kernel blocks are freed first, because the factor
+   needs their memory. */
 static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 {
     solver_state *self = job->state;
-    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW)); /* going on from here begins with polishing */
+    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW)); /* a training resumed from here begins with polishing */
     mrc_projector_free(self->projector);
     self->projector = self->iteration.projector = NULL;
     mrc_kernel_blocks_destroy(&job->kernel_blocks);
@@ -459,7 +464,7 @@ static mercer_status step(mrc_job *job, const mercer_batch *batch)
     mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
     int64_t most = job->plan.public_plan.batch;
     iteration->options.ridge = job->options.lambda / (double)mrc_max(job->n, job->samples + batch->X.rows);
-    /* No end is planned in a stream: averaging begins with the first projection, the step does not fall. */
+    /* A stream has no planned end: averaging begins with the first projection, and the step does not decay. */
     iteration->averaging = job->plan.public_plan.average && iteration->projections > 0;
     for (int64_t first = 0; first < batch->X.rows; first += most) {
         int64_t rows = mrc_min(most, batch->X.rows - first);

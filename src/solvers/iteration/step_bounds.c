@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bounds that step sizes follow from, where the eigensystem of a sample does not give them.
+ * Bounds that determine step sizes where the eigensystem of a sample does not.
  *
  *   plain   gradient descent in R^p: the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ by power iteration on the
  *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
@@ -16,10 +16,10 @@
 
 enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
-#define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
+#define PLAIN_MARGIN 1.1 /* factor on both bounds that gradient descent estimates from a sample */
 
-/* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the
-   sample. */
+/* Estimate the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power
+   iteration on the sample. */
 static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *sample, double ridge, double *top)
 {
     mrc_backend *backend = centers->backend;
@@ -46,10 +46,10 @@ static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *s
 }
 
 typedef struct norms_job {
-    const mercer_matrix *rows, *room; /* (b, d), (b, centers of the largest shard) */
+    const mercer_matrix *rows, *room; /* (b, d); scratch (b, centers of the largest shard) */
 } norms_job;
 
-/* |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
+/* Compute |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
 static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const norms_job *job = argument;
@@ -59,7 +59,7 @@ static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_mat
     return centers->backend->ops->row_sqnorms(centers->backend, &k, part->data);
 }
 
-/* The largest |K(Z,x)|^2 over the sample, with a margin, a block of rows at a time. */
+/* Find the largest |K(Z,x)|^2 over the sample, with a margin, one block of rows at a time. */
 static mercer_status find_plain_beta(mrc_centers *centers, const mercer_matrix *sample, double *beta)
 {
     int64_t block = mrc_min(BETA_ROWS, sample->rows), largest = 0;
@@ -79,7 +79,7 @@ static mercer_status find_plain_beta(mrc_centers *centers, const mercer_matrix *
     return MERCER_OK;
 }
 
-/* *top: the larger of itself and the first values of a diagonal. */
+/* Raise *top to the largest of the first `rows` values of a diagonal. */
 static mercer_status raise_to(mrc_backend *backend, const mercer_matrix *diagonal, int64_t rows, double *top)
 {
     mercer_matrix first = mrc_rows(diagonal, 0, rows), host;
@@ -97,8 +97,8 @@ mercer_status mrc_plain_bounds(mrc_centers *centers, const mercer_matrix *sample
 }
 
 /*
- * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the
- * data finds it, and beta grows in proportion.
+ * If K(x,x) is not constant, the rows seen so far do not determine its largest value: one pass over the data finds it,
+ * and beta grows in proportion.
  */
 mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, const mercer_matrix *fresh, double *beta)
 {
@@ -119,7 +119,7 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
         MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal));
         MRC_TRY(raise_to(backend, &diagonal, batch.X.rows, &all));
     }
-    /* Samples that lie on a device were not looked at before (mrc_sample_stream_next). */
+    /* The values of samples on a device may not have been checked before (mrc_sample_stream_next). */
     if (!(all <= (stream->real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
         return mrc_fail(centers->context, MERCER_ERROR_DATA,
                         "source: X: values of the kernel overflow: scale the features by a preprocessing");

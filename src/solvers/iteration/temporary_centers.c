@@ -4,8 +4,8 @@
  *
  *   F_s += K(X, X_s) w_s        for each shard s here, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
  *
- * Every shard has room for its share of all that a period can bring, so that nothing moves when a batch comes. Cost of
- * a product: 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
+ * Every shard has capacity for its share of a whole period, so that nothing moves when a batch is appended. Cost of a
+ * product: 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
  */
 #include "solvers/iteration/temporary_centers.h"
 
@@ -14,11 +14,11 @@
 
 #include <string.h>
 
-/* Backends find the packed form of rows that begin at a multiple of this; large shares begin where those of the centers
-   do. */
+/* Backends find the packed form only of rows that begin at a multiple of this. Large shares are aligned like large
+   shards of the centers (MRC_ALIGNED_ROWS). */
 enum { ROWS_TOGETHER = 4 };
 
-/* Rows of a shard: where its room begins in this rank's matrices; how many of `count` are its, and where they begin. */
+/* Rows of a shard. offset: first row of its buffer in this rank's matrices; rows, first: its part of `count` rows. */
 typedef struct share {
     int64_t offset, rows, first;
 } share;
@@ -27,7 +27,7 @@ static share share_of(const mrc_temporary_centers *self, int shard, int64_t coun
 {
     const mrc_centers *centers = self->centers;
     int64_t room, first;
-    mrc_share(self->most, centers->all_shards, 0, &first, &room); /* the largest */
+    mrc_share(self->most, centers->all_shards, 0, &first, &room); /* shard 0 has the largest share */
     int64_t unit = room >= MRC_LARGE_SHARD ? MRC_ALIGNED_ROWS : ROWS_TOGETHER;
     share out = {.offset = shard * mrc_round_up(room, unit)};
     mrc_share(count, centers->all_shards, centers->first_shard + shard, &out.first, &out.rows);
@@ -65,7 +65,7 @@ mercer_status mrc_temporary_centers_append(mrc_temporary_centers *self, const me
     for (int i = 0; i < self->centers->shards; i++) {
         share before = share_of(self, i, self->count), after = share_of(self, i, count);
         int64_t from = after.first - before.first, rows = after.rows - before.rows;
-        if (rows == 0) continue; /* a batch of fewer rows than shards */
+        if (rows == 0) continue; /* the batch has fewer rows than there are shards */
         mercer_matrix points = mrc_rows(&self->points, before.offset + before.rows, rows),
                       weights = mrc_rows(&self->weights, before.offset + before.rows, rows),
                       own_x = mrc_rows(x, from, rows), own_g = mrc_rows(g, from, rows);

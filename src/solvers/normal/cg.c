@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preconditioned conjugate gradients on the normal equations A alpha = b (normal.c), every output on its own.
+ * Preconditioned conjugate gradients on the normal equations A alpha = b (normal.c), for every output separately.
  *
  *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c), fields: every rank has its rows
  *   a = d'r / d'Ad;   alpha += a d;   r -= a A d                            one product with A: one pass over the data
  *   z = M^-1 r;       beta = -z'Ad / d'Ad;   d = z + beta d                 a, beta: one number for each output
  *   J falls by a d'r
  *
- * The step length minimises J along d and beta makes the new direction conjugate to the last, whatever rounding did
- * before; in exact arithmetic they are the usual ones. Now and then the pass also carries alpha (d and alpha side by
- * side, the kernel values are shared) and replaces r and J by their true values: after 4 steps, 8, then every 16.
- * If the true residual is more than twice the recurrence's, that was too late: back to half the distance, with d = z.
+ * The step length minimizes J along d, and beta makes the new direction conjugate to the last one, regardless of
+ * earlier rounding; in exact arithmetic both are the usual ones. After 4 steps, then 8, then every 16, the pass also
+ * multiplies alpha (d and alpha side by side share the kernel values) and replaces r and J by their true values: a
+ * refresh. If the true residual is more than twice the recurrence's, the refresh came too late: the interval is halved
+ * and the direction restarts with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_exact_cg_cost.
  *
  * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself
  * and of FALL (J(0) - min J): r' M^-1 r estimates r' A^-1 r = J - min J, b' M^-1 b estimates J(0) - min J; steps; the
- * monitor; rounding (GIVE_UP times in a row the residual had drifted and J had not fallen). The best alpha seen is
- * returned. A column whose curvature d'Ad is not positive and finite is frozen where it is. A column of b that is 0 has
- * the solution 0, which it gets.
+ * monitor; rounding (GIVE_UP consecutive refreshes showed drift of the residual and no decrease of J). The best alpha
+ * seen is returned. A column whose curvature d'Ad is not positive and finite is frozen at its current value. A column
+ * of b that is 0 gets its solution, 0.
  *
  * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
- * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.
+ * residuals below about 1e-5 (Laplace) then cannot be reached; J is not affected beyond float precision.
  */
 #include "solvers/normal/normal.h"
 #include "solvers/operators/spd.h"
@@ -35,10 +36,11 @@
 
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
-static const double DOUBTFUL = 1e-3; /* share of J left, from which on the recurrence in float is not believed */
-static const double NO_GAIN = 1e-6;  /* relative change of J that does not count as progress */
-/* Share of the fall of J from weights of 0 that counts as much as J itself. Where noise is most of J, a hundredth of J
-   is much of what can be learned: without this, AUC of adult, bank and credit fell by .0005 to .004. */
+static const double DOUBTFUL = 1e-3; /* remaining share of J below which a recurrence in float is not trusted */
+static const double NO_GAIN = 1e-6;  /* relative decrease of J that does not count as progress */
+/* Share of the decrease of J from weights of 0 to which slack applies, if that is less than J itself. Where most of J
+   is noise, a hundredth of J is much of what can be learned: without this, AUC of adult, bank and credit fell by .0005
+   to .004. */
 static const double FALL = 0.1;
 
 typedef struct cg_state {
@@ -52,9 +54,9 @@ typedef struct cg_state {
     double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
     double *ridge, *active;                 /* (c) penalties; 1 or 0 */
     double best_loss;                       /* true J of `best`, all columns */
-    int64_t period, since;                  /* steps between refreshes, and since the last */
-    int64_t poor;                           /* refreshes in a row that showed drift and no gain */
-    int64_t turns;                          /* passes done, steps or not */
+    int64_t period, since;                  /* steps between refreshes; steps since the last one */
+    int64_t poor;                           /* consecutive refreshes that showed drift and no gain */
+    int64_t turns;                          /* passes done, with or without a step */
     bool begun, progress, broken;
 } cg_state;
 
@@ -88,7 +90,7 @@ static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_m
     return mrc_centers_column_dots(self->exact->centers, x, y, out);
 }
 
-/* y_j += sign factor_j x_j for the active columns. */
+/* Compute y_j += sign factor_j x_j for the active columns. */
 static mercer_status add_columns(cg_state *self, double sign, const mercer_matrix *x, const mercer_matrix *y)
 {
     for (int64_t j = 0; j < self->exact->c; j++) {
@@ -111,7 +113,7 @@ static bool any_active(const cg_state *self)
     return total(self, self->active) > 0;
 }
 
-/* The largest sqrt(r'z / size) over active columns, z = M^-1 r; freezes those that have arrived. */
+/* Find the largest sqrt(r'z / size) over active columns, z = M^-1 r; with `freeze`, freeze the converged columns. */
 static mercer_status check_columns(cg_state *self, bool freeze, double *largest)
 {
     MRC_TRY(dots(self, &self->r, &self->z, self->mixed));
@@ -127,14 +129,14 @@ static mercer_status check_columns(cg_state *self, bool freeze, double *largest)
     return MERCER_OK;
 }
 
-/* The same, with z found first. */
+/* Compute z = M^-1 r, then check the columns. */
 static mercer_status measure(cg_state *self, bool freeze, double *largest)
 {
     MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
     return check_columns(self, freeze, largest);
 }
 
-/* J = fit + penalty, when loss holds the fit. */
+/* Add the penalty to loss, which holds the fit, so that it becomes J. */
 static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
 {
     MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, work));
@@ -144,7 +146,7 @@ static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
 
 /* ---- Steps --------------------------------------------------------------------------------------------------- */
 
-/* A column with b = 0 gets alpha = 0 and rests. */
+/* Set alpha = 0 in a column with b = 0 and freeze it. */
 static mercer_status clear_column(cg_state *self, int64_t j)
 {
     mercer_matrix alpha = mrc_columns(&self->alpha, j, 1), b = mrc_columns(&self->q, j, 1);
@@ -152,7 +154,7 @@ static mercer_status clear_column(cg_state *self, int64_t j)
     return self->backend->ops->axpby(self->backend, 1, &b, 0, &alpha); /* b is 0 */
 }
 
-/* r, d, the size of b (in q) and the loss at the start. */
+/* Compute the initial r, d and loss, b (in q) and its size. */
 static mercer_status start(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
@@ -180,7 +182,8 @@ static mercer_status start(cg_state *self)
     return backend->ops->copy(backend, &self->d, &self->z);
 }
 
-/* r and the loss are exact again: has the recurrence drifted away from them, and do further steps still pay? */
+/* After a refresh, when r and the loss are exact: check whether the recurrence has drifted away from them, and whether
+   further steps can still gain. */
 static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
@@ -200,7 +203,7 @@ static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
     return MERCER_OK;
 }
 
-/* Step lengths; columns without positive curvature are frozen. */
+/* Compute the step lengths; freeze columns without positive curvature. */
 static void choose_lengths(cg_state *self)
 {
     for (int64_t j = 0; j < self->exact->c; j++) {
@@ -216,7 +219,7 @@ static void choose_lengths(cg_state *self)
     }
 }
 
-/* d = z + beta d, and d and z change places: z is free afterwards. */
+/* Compute d = z + beta d and swap the memory of d and z: z is free afterwards. */
 static mercer_status turn(cg_state *self)
 {
     MRC_TRY(dots(self, &self->z, &self->q, self->mixed));
@@ -227,16 +230,16 @@ static mercer_status turn(cg_state *self)
     return MERCER_OK;
 }
 
-/* One pass and, unless it shows that the direction is worth nothing, a step. */
+/* Make one pass and, unless it shows that the direction is useless, a step. */
 static mercer_status one_step(cg_state *self, bool *stop)
 {
     bool refresh = self->since == self->period, drifted = false;
-    /* The fit goes to a place of its own: a pass that is stopped midway must leave the state as it was. */
+    /* The fit goes to slope and not to loss: a pass that is stopped midway must leave the state unchanged. */
     MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, refresh ? &self->alpha : NULL, &self->r, self->slope,
                              &self->z));
     if (refresh) {
         for (int64_t j = 0; j < self->exact->c; j++)
-            self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j]; /* 0: as clear_column counts it */
+            self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j]; /* 0: as set by clear_column */
         MRC_TRY(add_penalty(self, &self->z));
         MRC_TRY(check_truth(self, &drifted, stop));
         if (*stop) return MERCER_OK;
@@ -255,7 +258,7 @@ static mercer_status one_step(cg_state *self, bool *stop)
     return *stop ? MERCER_OK : turn(self);
 }
 
-/* alpha is finite, and so it is when rounded: the rows of this rank. */
+/* Check that this rank's rows of alpha are finite, also after rounding. */
 static mercer_status check_own(cg_state *self)
 {
     mrc_centers *centers = self->exact->centers;
@@ -267,7 +270,7 @@ static mercer_status check_own(cg_state *self)
     return MERCER_OK;
 }
 
-/* alpha to the caller's field, on all ranks or on none. */
+/* Copy alpha to the caller's field, on all ranks or on none. */
 static mercer_status publish(cg_state *self)
 {
     mrc_centers *centers = self->exact->centers;
@@ -281,7 +284,7 @@ static mercer_status publish(cg_state *self)
     return self->backend->ops->copy(self->backend, self->out, &self->alpha);
 }
 
-/* The fit without penalties, in the units of the targets as they were given: squares of output j count scale_j^2. */
+/* Return the fit without penalties, in the original units of the targets: squares of output j count scale_j^2. */
 static double shown_loss(const cg_state *self)
 {
     const mrc_units *units = self->exact->units;
@@ -292,7 +295,7 @@ static double shown_loss(const cg_state *self)
     return loss;
 }
 
-/* J without penalties, as far as known; ridge gets those. z is overwritten. */
+/* Compute J without penalties, as far as known, and the penalties in ridge. z is overwritten. */
 static mercer_status find_fit(cg_state *self, double *fit)
 {
     MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
@@ -300,7 +303,7 @@ static mercer_status find_fit(cg_state *self, double *fit)
     return MERCER_OK;
 }
 
-/* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
+/* Show alpha to the monitor; *stop becomes true if the monitor stops. z is overwritten. */
 static mercer_status report(cg_state *self, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
@@ -315,7 +318,7 @@ static mercer_status report(cg_state *self, bool *stop)
     return MERCER_OK;
 }
 
-/* ---- Keeping and going on ------------------------------------------------------------------------------------ */
+/* ---- Saving and resuming ------------------------------------------------------------------------------------- */
 
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
 {
@@ -352,7 +355,7 @@ static mercer_status keep(cg_state *self, bool now)
     return self->exact->keep ? self->exact->keep(self->exact->keep_user, now) : MERCER_OK;
 }
 
-/* From the beginning, or from where a kept state was: the factors are made again, the vectors are read. */
+/* Start, or resume from a saved state: the factors are computed again, the vectors are restored. */
 static mercer_status begin_or_resume(cg_state *self)
 {
     if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user));
@@ -366,7 +369,7 @@ static mercer_status begin_or_resume(cg_state *self)
     return MERCER_OK;
 }
 
-/* J of alpha is computed once more. If the steps since it was known have gained nothing, they were none. */
+/* Compute J of alpha again. If the steps since the last refresh have gained nothing, they do not count as progress. */
 static mercer_status verify(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
@@ -379,13 +382,14 @@ static mercer_status verify(cg_state *self)
     return MERCER_OK;
 }
 
-/* The best alpha. A recurrence in float by which hardly anything of J is left, or less, is not believed. */
+/* Choose the best alpha. If a recurrence in float leaves almost nothing of J, or a negative value, it is verified
+   first. */
 static mercer_status settle(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
     double fit;
     exact->loss = 0;
-    if (self->normal.mass <= 0) return MERCER_OK; /* nothing was there to be fitted */
+    if (self->normal.mass <= 0) return MERCER_OK; /* the total weight is 0: nothing to fit */
     MRC_TRY(find_fit(self, &fit));
     if (exact->centers->real == MERCER_F32 && self->since > 0 && fit < DOUBTFUL * self->best_loss) {
         mercer_status status = exact->stream->stopped ? MERCER_OK : verify(self);
@@ -395,7 +399,7 @@ static mercer_status settle(cg_state *self)
     if (!(total(self, self->loss) <= self->best_loss)) {
         double best = self->best_loss, now = total(self, self->loss);
         MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
-        for (int64_t j = 0; j < exact->c; j++) /* divided among the columns as it is now */
+        for (int64_t j = 0; j < exact->c; j++) /* keeps the current proportions of the columns */
             self->loss[j] = isfinite(now) ? self->loss[j] / now * best : best / (double)exact->c;
     }
     MRC_TRY(find_fit(self, &fit));
@@ -420,8 +424,9 @@ static mercer_status iterate(cg_state *self)
         stop = stop || enough;
         if (status == MERCER_OK && stepped) status = keep(self, enough);
     }
-    if (status != MERCER_OK && exact->stream->stopped) status = keep(self, true); /* midway: as before the pass */
-    if (!begun) return status; /* there may be no preconditioner to settle with: the weights stay as they were */
+    if (status != MERCER_OK && exact->stream->stopped)
+        status = keep(self, true); /* stopped midway: the state is that before the pass */
+    if (!begun) return status;     /* there may be no preconditioner for settle: the weights stay unchanged */
     MRC_TRY(status);
     MRC_TRY(settle(self));
     if (self->broken && !self->progress)

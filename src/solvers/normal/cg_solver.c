@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conjugate gradients as a solver: the preconditioner that suits the size, what a step costs, and a training by steps;
- * and polishing, which is a few steps from where the iteration ended.
+ * Conjugate gradients as a solver: the choice of the preconditioner, the cost of a step, and training; and polishing,
+ * which is a few steps from the result of the iteration.
  *
  *   with a factor    1 or 2 p^2 doubles;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops
  *   polynomial       p^2 halves or floats and 2 p q, all of it divided among ranks;
@@ -16,17 +16,17 @@
 #include <math.h>
 
 enum {
-    STEPS = 30,         /* at most: they stop by themselves */
-    SHARED_SAMPLES = 4, /* p / s from which on shards do without the exact factor: below it is small */
+    STEPS = 30,         /* maximum; tolerance and slack usually stop earlier */
+    SHARED_SAMPLES = 4, /* p / s above which several shards do not use the exact factor; below it is small */
     FEWEST_SAMPLE = 500,
-    LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
+    LARGEST_SAMPLE = 3000, /* maximum number of centers that define a coarse space */
     FEWEST_READ_ROWS = 256,
     READ_BLOCK_BYTES = 24 << 20,
-    HALF_CACHE_BYTES = 256 << 20 /* what is kept of K(X,Z) is in half precision from here on */
+    HALF_CACHE_BYTES = 256 << 20 /* a cache of K(X,Z) above this size is in half precision */
 };
 
-/* Roughness from which on half precision and a polynomial serve as well as float and a factor do: small eigenvalues of
-   K(Z,Z) are not so small that half precision would lose them, or a polynomial not reach them. */
+/* Roughness above which half precision and a polynomial are as good as float and a factor: the small eigenvalues of
+   K(Z,Z) are large enough not to be lost in half precision, and for a polynomial to reach. */
 #define ROUGH 0.25
 /* Ratio of estimated seconds up to which the exact preconditioner is used: it takes fewer steps. On MNIST with 10,000
    centers its set-up takes longer than those steps. */
@@ -40,8 +40,8 @@ enum {
 
 /* ---- Plan and cost ------------------------------------------------------------------------------------------- */
 
-/* Rows that are read at a time: in host memory so few that their block stays in the processor's cache between the two
-   products with it. */
+/* Return the rows to read at a time: in host memory few enough for their block to stay in the processor's cache between
+   its two products. */
 static int64_t read_rows(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;
@@ -59,7 +59,7 @@ static double expected_steps(const mercer_plan *plan, double samples)
     return fmin((double)plan->epochs, fmax(steps, 2));
 }
 
-/* Bytes with a preconditioner, and the seconds that it takes: to make it, and in all steps. */
+/* Return the bytes with a preconditioner, and the seconds to create it and to apply it in all steps. */
 static double preconditioner_bytes(const mrc_planner *planner, const mrc_preconditioner_sizes *sizes, double *seconds)
 {
     mrc_cost once, each;
@@ -70,9 +70,9 @@ static double preconditioner_bytes(const mrc_planner *planner, const mrc_precond
     return bytes;
 }
 
-/* By the exact factor while it fits and is not much slower, and unless the centers are in shards for ranks, each of
-   which would need the whole of it (that alone decides: the number of ranks must not). Half precision where nothing but
-   the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
+/* Choose the exact factor if it fits and is not much slower. With several shards it is avoided if it is large, because
+   every rank would need all of it (the number of shards decides, since the number of ranks must not). The polynomial
+   uses half precision only if K(Z,Z) serves nothing else: a ridge multiplies with K(Z,Z) too. */
 static void choose_preconditioner(mrc_planner *planner)
 {
     const mrc_plan_request *request = planner->request;
@@ -87,7 +87,7 @@ static void choose_preconditioner(mrc_planner *planner)
     double other = preconditioner_bytes(planner, &polynomial, &polynomial_seconds);
     bool slow = rough && request->p > 2 * s && factor_seconds > PREFER_EXACT * polynomial_seconds;
     bool shared = rough && request->p > SHARED_SAMPLES * s && request->shards > 1;
-    /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
+    /* Half the budget: the other half is for the cache of K(X,Z), which every step reads. */
     bool large = exact > (double)planner->plan->budget / 2 && other < exact;
     if (slow || shared || large) planner->plan->preconditioner_sizes = polynomial;
 }
@@ -103,7 +103,8 @@ static mercer_status choose(mrc_planner *planner)
     plan->nystrom = sizes->sample, plan->eigenpairs = sizes->basis;
     plan->cache_centers = sizes->stored == MERCER_F16 ? MRC_CACHE_HALF : 1;
     int64_t block = plan->batch * request->p * planner->problem.real_size;
-    /* Large caches are read at the speed of memory: half the bytes, half the time (see normal.c for what they cost). */
+    /* Large caches are limited by memory bandwidth: half the bytes take half the time (for the loss of accuracy see
+       spd.h). */
     planner->caching = (mrc_caching){.block = block,
                                      .beside = block,
                                      .again = true,
@@ -136,13 +137,14 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     double m = (double)problem->n / out->batches;
     mrc_exact_cg_cost(problem, sizes->batch, sizes->lambda, &plan->preconditioner_sizes, &out->set_up,
                       &out->projection);
-    out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
-    out->set_up.state = 4 * 8 * p * c;        /* alpha, the best, residual, direction */
+    out->set_up.held.shared += 3 * p * c * e; /* weights, best weights, and a copy in transit to the model */
+    out->set_up.state = 4 * 8 * p * c;        /* alpha, best alpha, residual, direction */
     out->batch.flops = 2 * m * p * ((sizes->cache_data ? 0 : mrc_problem_features(problem)) + 2 * c);
     if (sizes->cache_data)
         out->batch.read = m * p * mrc_problem_reads(problem, sizes->cache_data == MRC_CACHE_HALF ? 2 : e, 2);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
-    mrc_cost_flags(&out->projection, problem, 4); /* weights are finite; what the trainer agrees on after a step */
+    mrc_cost_flags(&out->projection, problem,
+                   4); /* whether weights are finite, and the trainer's agreements after a step */
 }
 
 /* ---- Training ------------------------------------------------------------------------------------------------ */
@@ -221,7 +223,7 @@ mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
 
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
 {
-    /* The iteration's blocks are made for small batches; reading wants large ones. */
+    /* The iteration's blocks are made for small batches; reading is faster with large ones. */
     MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
     int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
@@ -229,7 +231,7 @@ mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
                                      job->plan.public_plan.cache_data ? job->n : 0, job->centers.real));
     mrc_exact_solver exact = mrc_exact_of(job, &kernel_blocks);
     exact.steps = job->options.polish, exact.tolerance = TOLERANCE;
-    job->announces = true; /* once more: the preconditioner */
+    job->announces = true; /* reports the set-up of the preconditioner */
     MRC_TRY(mrc_exact_run(job, &exact, alpha, mrc_exact_cg));
     job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
     return MERCER_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel least squares by dense factorisation, in double.
+ * Kernel least squares by dense factorization, in double.
  *
- *   minimise  sum_i w_i |K(x_i, Z) alpha - y_i|^2 + lambda alpha' K(Z,Z) alpha + rho |alpha|^2
+ *   minimize  sum_i w_i |K(x_i, Z) alpha - y_i|^2 + lambda alpha' K(Z,Z) alpha + rho |alpha|^2
  *
  *   K(Z,Z) = L L'                                            (p, p)
  *   alpha  = L^-T beta                                       the RKHS metric: |f|_H^2 = |beta|^2
@@ -10,10 +10,10 @@
  *   G      = sum_b B_b B_b',   R = sum_b B_b W_b^1/2 Y_b     (p, p), (p, c)
  *   (G + lambda I) beta = R                                  Cholesky, one step of refinement
  *
- * rho is mrc_rounding_penalty: 0 in double; in float it acts like p more samples with kernel rows sqrt(rho) e_j and
- * label 0, and is added that way; what is known to be 0 of L^-1 e_j is left out.
+ * rho is mrc_rounding_penalty: 0 in double. In float it acts like p more samples with kernel rows sqrt(rho) e_j and
+ * label 0, and is added in that form; the known zeros of L^-1 e_j are skipped.
  *
- * Of G only blocks on and below the diagonal are summed, the others are theirs transposed.
+ * Only blocks on and below the diagonal of G are summed; the others are their transposes.
  *
  * Cost: n p (2 d + 2 p + 2 c) + 2/3 p^3 flops (in float 2/3 p^3 more), one pass over the data. Bytes: 16 p^2 for L and
  * G, then the larger of a batch's block 8 p b and a copy of G; and 24 p c.
@@ -35,15 +35,15 @@
 #include <math.h>
 
 enum {
-    MOST_ROWS = 1024, /* of a batch: enough for the products to run at full speed */
-    BLOCK = 512       /* of G, which is summed by columns of blocks */
+    MOST_ROWS = 1024, /* maximum rows per batch: enough for the products to run at full speed */
+    BLOCK = 512       /* block size of G, which is summed by block columns */
 };
 
 typedef struct direct_state {
     mrc_exact_solver *exact;
     mrc_centers *centers;
     mrc_backend *backend;
-    int64_t rows;        /* most in a batch */
+    int64_t rows;        /* maximum rows per batch */
     mercer_matrix z;     /* (p, d) all centers */
     mercer_matrix l, g;  /* (p, p) */
     mercer_matrix right; /* R (p, c) */
@@ -59,8 +59,8 @@ mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch)
 {
     double p = (double)problem->p, c = (double)problem->c, rows = (double)mrc_min(batch, MOST_ROWS);
     double doubles = p * (2 * p + 2 * c + 1);       /* L, G; R, beta; zeros */
-    double block = fmax(rows * (p + c + 1), p * p); /* a batch's, or the factor of G */
-    double scratch = p * fmax(c, 2), points = 0;    /* of the factorisation or of the refinement; all centers */
+    double block = fmax(rows * (p + c + 1), p * p); /* block of a batch, or the factor of G */
+    double scratch = p * fmax(c, 2), points = 0;    /* scratch of factorization or refinement; all centers */
     if (problem->ranks > 1) points = p * (double)(problem->d * problem->point_size);
     return (mrc_bytes){.whole = 8 * (doubles + block + scratch) + points + 64 * 12};
 }
@@ -101,7 +101,7 @@ static mercer_status prepare(direct_state *self, mrc_scope *scope)
     return mrc_spd_factor(self->centers, &job, &self->l, &self->exact->jitter, &self->mean);
 }
 
-/* Columns of B and rows of Y times the roots of the weights. */
+/* Multiply columns of B and rows of Y by the square roots of the weights. */
 static mercer_status multiply_weights(direct_state *self, const mercer_matrix *b, const mercer_matrix *y,
                                       const double *weights)
 {
@@ -115,7 +115,7 @@ static mercer_status multiply_weights(direct_state *self, const mercer_matrix *b
     return ops->scale_rows(self->backend, y, self->root);
 }
 
-/* G += B B' for rows from `first` on, where B (p - first, m) begins: blocks on and below the diagonal. */
+/* Add B B' to G from row `first` on, where B (p - first, m) begins: only blocks on and below the diagonal. */
 static mercer_status add_products(direct_state *self, const mercer_matrix *b, int64_t first)
 {
     for (int64_t at = 0; at < b->rows; at += BLOCK) {
@@ -127,7 +127,7 @@ static mercer_status add_products(direct_state *self, const mercer_matrix *b, in
     return MERCER_OK;
 }
 
-/* The blocks above the diagonal, which are 0 so far. */
+/* Fill the blocks above the diagonal, which are still 0. */
 static mercer_status complete(direct_state *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
@@ -136,7 +136,7 @@ static mercer_status complete(direct_state *self)
         mercer_matrix block = mrc_block(&self->g, at, at, count, count);
         MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
     }
-    MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* now half of each block is everywhere */
+    MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
     return ops->axpby(self->backend, 2, &self->g, 0, &self->g);
 }
 
@@ -171,7 +171,7 @@ static mercer_status read_samples(direct_state *self)
     }
 }
 
-/* G += rho L^-1 L^-T: columns sqrt(rho) e_j at a time, of which L^-1 keeps the zeros above row j. */
+/* Add rho L^-1 L^-T to G, several columns sqrt(rho) e_j at a time; L^-1 e_j is 0 above row j. */
 static mercer_status add_rounding(direct_state *self)
 {
     mrc_backend *backend = self->backend;
@@ -193,7 +193,7 @@ static mercer_status add_rounding(direct_state *self)
     return MERCER_OK;
 }
 
-/* G and R. A batch's room is gone before G is factored. */
+/* Compute G and R. The buffers of a batch are freed before G is factored. */
 static mercer_status sum_samples(direct_state *self)
 {
     mrc_backend *backend = self->backend;
@@ -210,7 +210,8 @@ static mercer_status sum_samples(direct_state *self)
     return MERCER_OK;
 }
 
-/* beta += (G + lambda I)^-1 (R - (G + lambda I) beta): takes back what a jitter did, as far as it can be. */
+/* Refine beta += (G + lambda I)^-1 (R - (G + lambda I) beta), which removes the effect of a jitter as far as
+   possible. */
 static mercer_status refine(direct_state *self, const mercer_matrix *factor)
 {
     mrc_backend *backend = self->backend;
@@ -224,7 +225,7 @@ static mercer_status refine(direct_state *self, const mercer_matrix *factor)
     return backend->ops->axpby(backend, 1, &step, 1, &self->beta);
 }
 
-/* beta, and then alpha in its place. */
+/* Compute beta, then alpha in its place. */
 static mercer_status solve(direct_state *self)
 {
     mrc_backend *backend = self->backend;
@@ -279,16 +280,17 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
-    double rounded = problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* rho: as many columns again */
+    double rounded =
+        problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* rho: as many columns again as for the factor */
     out->epochs = 1;
     out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
     double m = (double)problem->n / out->batches;
     out->set_up.held = mrc_exact_direct_bytes(problem, plan->public_plan.batch);
-    out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
+    out->set_up.held.shared += 3 * p * c * e; /* weights, best weights, and a copy in transit to the model */
     out->set_up.doubles = out->set_up.alike = rounded * 2 * p * p * p / 3;
     double pair = mrc_problem_features(problem);
     out->batch.doubles = out->batch.alike = 2 * m * p * pair + 2 * m * p * p;
-    out->batch.flops = 2 * m * p * (pair + c); /* the loss */
+    out->batch.flops = 2 * m * p * (pair + c); /* for the training loss */
     mrc_cost_rows(&out->set_up, problem, p * d * (double)problem->point_size, 1);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The weights of an exact solver, its run, and what those that read the samples once have in common. */
+/* The weights of an exact solver, its run, and the code that solvers with a single pass share. */
 #include "solvers/normal/exact_job.h"
 
 #include "core/clock.h"
@@ -81,8 +81,8 @@ void mrc_exact_settle_once(mrc_planner *planner)
     mrc_plan_say(planner->public_plan, "reads batches of %lld\n", (long long)planner->public_plan->batch);
 }
 
-/* Who solves equations never sees a prediction: unless it knows the loss of the weights as they are returned, one more
-   pass shows it. */
+/* Report the training loss. Solving equations computes no predictions: unless the solver knows the loss of the returned
+   weights, one more pass computes it. */
 static mercer_status measure_fit(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha)
 {
     double since = mrc_seconds(), fit = exact->fit;
@@ -98,11 +98,11 @@ mercer_status mrc_exact_run_once(mrc_job *job,
 {
     const mercer_matrix *alpha = mrc_exact_weights(job);
     mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
-    /* That it has begun is kept: it starts again from there. */
+    /* Save that training has begun; a resumed training starts again. */
     MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, alpha, MRC_KEEP_NOW));
     mercer_status status = mrc_exact_run(job, &exact, alpha, call);
     job->report.epochs = 1;
-    if (job->stream.stopped) { /* half an answer is none: the weights are as they were */
+    if (job->stream.stopped) { /* there is no partial solution: the weights are unchanged */
         job->report.stopped = MERCER_STOP_CALLBACK;
         return MERCER_OK;
     }

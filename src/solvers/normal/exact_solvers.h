@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers/normal: the solvers that go to the end of the problem, by its normal equations:
+ * solvers/normal: the solvers that reach the minimum of the problem, by its normal equations:
  *
- *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
+ *   minimize  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
  *
  *   krr     (K + lambda I) alpha = y where the centers are the samples
  *   direct  the dense normal equations in the RKHS metric, in double
@@ -18,11 +18,12 @@
 #include "solvers/sample_stream.h"
 #include "solvers/state.h"
 
-/* Called after each CG step with alpha as it is; true stops. loss: J(alpha) / n without penalties, as far as known. */
+/* Callback after each CG step, when alpha is up to date; true stops. loss: J(alpha) without penalties, divided by the
+   sum of the sample weights, as far as known. */
 typedef bool (*mrc_exact_monitor)(void *user, int64_t step, double relative_gradient, double loss);
 
-/* Seconds by phase, as a report has them: factors and preconditioners; kernel values and predictions; what is summed
-   over the samples from them; solves with what was summed or factored. */
+/* Seconds by phase, as in a report: factors and preconditioners; kernel values and predictions; sums over the samples;
+   solves with these sums or factors. */
 typedef struct mrc_exact_times {
     double setup, forward, gradient, solve;
 } mrc_exact_times;
@@ -30,61 +31,63 @@ typedef struct mrc_exact_times {
 typedef struct mrc_exact_solver {
     mrc_centers *centers;
     mrc_sample_stream *stream;
-    mrc_kernel_blocks *kernel_blocks; /* its rows per batch are used for reading */
+    mrc_kernel_blocks *kernel_blocks; /* also sets the number of rows per batch when reading */
     int64_t n, c;
-    const mrc_units *units; /* of the targets that the stream hands out: for the loss that is shown; NULL: none */
+    const mrc_units *units; /* units of the targets from the stream, for the reported loss; NULL: none */
     double lambda;
-    int64_t steps;    /* cg: most steps */
-    double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */
-    double slack; /* cg: a column has arrived, too, when J can fall by no more than that share of itself; 0: never */
-    mrc_preconditioner_sizes
-        preconditioner_sizes; /* cg: how it is preconditioned; basis 0: by the exact factor of K(Z,Z) */
+    int64_t steps; /* cg: maximum number of steps */
+    double
+        tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below it in every column */
+    double slack;  /* cg: a column also converges when J can fall by at most this share of itself; 0: never */
+    mrc_preconditioner_sizes preconditioner_sizes; /* cg: preconditioner; basis 0: exact factor of K(Z,Z) */
     mrc_exact_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
-    /* cg: saves its state, if it is time or `now`; and restores what was saved. NULL: neither. */
+    /* cg: saves the state if it is due or `now` is set; and restores the saved state. NULL: not supported. */
     mercer_status (*keep)(void *user, bool now);
     mercer_status (*recall)(void *user);
     void *keep_user;
-    void *running; /* cg: its state while it runs, for mrc_exact_cg_list */
+    void *running; /* cg: state of the current run, for mrc_exact_cg_list */
     /* results */
     int64_t steps_done;
     double relative_gradient;
     double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
     double mass;   /* direct, krr: sum of the sample weights */
-    double fit;    /* krr: sum_i w_i |f(x_i) - y_i|^2 of alpha, in the units of the targets as given; NAN: not known */
-    double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
-    bool stalled;  /* cg: stopped because rounding left nothing to gain */
+    double fit;    /* krr: sum_i w_i |f(x_i) - y_i|^2 of alpha, in the original units of the targets; NAN: unknown */
+    double jitter; /* shift that had to be added to a diagonal, relative to its mean; 0: none */
+    bool stalled;  /* cg: stopped because rounding errors left nothing to gain */
     mrc_exact_times times;
 } mrc_exact_solver;
 
-/* alpha: field (rows, c) of type real. direct ignores its content; cg starts from it. Untouched on
-   failure, but for what cg has shown to the monitor. */
+/* Compute alpha, a field (rows, c) of type real. direct and krr ignore its content; cg starts from it. alpha is
+   unchanged on failure, except that cg leaves the weights last passed to the monitor. */
 mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha);
 mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha);
 mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha); /* as direct */
 
-/* Lists what steps of cg change. */
+/* List the state that steps of cg change. */
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
 
-/* Bytes they hold at the peak, beyond kernel blocks and the backend's own scratch, for batches of so many rows; work
-   and messages of set-up, and of a step of cg beside those of its batches. Vectors count as double. */
+/* Compute the bytes held at the peak, beyond kernel blocks and the backend's own scratch, for batches of `batch` rows;
+   for cg also the work and messages of set-up (once), and of a step without those of its batches (each). Vectors count
+   as double. */
 mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch);
 mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem);
 void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
                        mrc_cost *once, mrc_cost *each);
-/* The problem that an exact solver is given, as its cost is asked for. */
+/* Return the problem sizes of an exact solver, as its cost functions take them. */
 mrc_problem mrc_exact_problem(const mrc_exact_solver *exact);
 
-/* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the exact solver may hold. */
+/* Fail with MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the exact solver may hold. */
 mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, mrc_bytes needed);
 
-/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term
-   alpha' K(Z,Z) alpha, by one pass each. */
+/* Compute J(alpha) without ridge, sum_i w_i |f(x_i) - y_i|^2 in the original units of the targets, and the ridge term
+   alpha' K(Z,Z) alpha, by one pass each. Either pointer may be NULL. */
 mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge);
 
-/* The share of K(z, z) that a sample of 500 centers does not explain, mean over other centers: near 0 if eigenvalues of
-   K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z: this rank's share of the p centers. */
+/* Compute the share of K(z, z) that a sample of 500 centers does not explain, mean over other centers: near 0 if
+   eigenvalues of K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z: this rank's share of the p
+   centers. */
 mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel, const mercer_matrix *z,
                             int64_t p, const double *origin, double *out);
 

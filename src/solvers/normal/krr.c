@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel ridge regression: the centers are the samples, so that the normal equations have a root.
+ * Kernel ridge regression: the centers are the samples, so that K factors out of the normal equations.
  *
- *   minimise  sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K alpha,   f(x_i) = (K alpha)_i,   K = K(Z, Z) (p, p), Z = X
+ *   minimize  sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K alpha,   f(x_i) = (K alpha)_i,   K = K(Z, Z) (p, p), Z = X
  *
  *   A alpha = Y,   A = K + diag(mu_i),   mu_i = max(lambda / w_i, floor)           p equations for each output
  *
- *   K               lower triangle, in double, kept beside a factor in float                     once
+ *   K               lower triangle, in double, stored with a factor in float                     once
  *   L L' ~ A        Cholesky, in float where the backend has that, else in double                once
  *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
  *
- * The floor is what weights that are rounded cannot resolve: 4 u k sqrt(p) in float (u = 2^-24, k = mean K(z,z)), which
- * is what the penalty of spd.h amounts to here; 16 eps p k in double. Where a factor in float does not exist, a shift
- * is added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
- * double takes over, where the same is done until the steps run out.
+ * The floor is what rounded weights cannot resolve: 4 u k sqrt(p) in float (u = 2^-24, k = mean K(z,z)), which is the
+ * equivalent of the penalty of spd.h; 16 eps p k in double. If the factorization in float fails, a shift is added to
+ * the diagonal of the factor, never to A: this takes more steps for the same solution. If the shift would exceed
+ * SHIFT_STEPS times the smallest mu_i, the factor is computed in double, in the same way with shifts up to
+ * LARGEST_SHIFT.
  *
  * Predictions are sums in float where weights are, and large weights of opposite signs cancel there. The residual is
- * mu_i alpha_i, and the error of a sum is at most u k |alpha|_1, but usually a factor sqrt(p) less. So where that bound
- * is not small next to the residual, the loss is computed once more as predictions are. If it is more than LOST above
- * the loss of the equations, they are solved again with a floor of 10 u k p, for which the bound is a tenth of the
- * residual. The loss that is reported is that of predictions in either case.
+ * mu_i alpha_i, and the error of a sum is at most u k |alpha|_1, but usually a factor sqrt(p) less. So if that bound is
+ * not small compared with the residual, the loss is computed again from predictions. If it exceeds the loss of the
+ * equations by more than the share LOST, they are solved again with a floor of 10 u k p, for which the bound is a tenth
+ * of the residual. In both cases the loss of predictions is reported.
  *
  * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
- * factor in double has taken K's place: each step then evaluates it anew, 2 p^2 (d + c). The normal equations of
+ * factor in double takes K's place: each step then evaluates K again, 2 p^2 (d + c). The normal equations of
  * direct.c take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
  *
- * Caveat: a sample of weight 0 has no equation here: then the centers are not the samples.
+ * Caveat: a sample of weight 0 has no equation here: the plan then takes the centers to differ from the samples.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -40,11 +41,11 @@
 
 enum { READ = 1024, BLOCK = 256, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
 
-static const double SHIFT_STEPS = 1000,         /* how far a shift of the factor may be above the smallest mu */
-    LARGEST_SHIFT = 1e-4,                       /* of the mean diagonal */
-    ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* of |Y|: a residual that is small enough, */
-    USELESS = 1e-3,                             /* and one from which on the answer is none */
-    DOUBTFUL = 0.25, LOST = 0.05;               /* bound of rounding errors, and loss through them: see above */
+static const double SHIFT_STEPS = 1000,         /* largest shift of the factor, relative to the smallest mu */
+    LARGEST_SHIFT = 1e-4,                       /* largest shift, relative to the mean diagonal */
+    ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* residuals, relative to |Y|, that are small enough */
+    USELESS = 1e-3,                             /* residual, relative to |Y|, above which the solver fails */
+    DOUBTFUL = 0.25, LOST = 0.05;               /* limits of rounding errors, and of the loss they cause: see above */
 
 typedef struct krr_state {
     mrc_exact_solver *exact;
@@ -52,16 +53,16 @@ typedef struct krr_state {
     mrc_backend *backend;
     mercer_matrix z;                    /* (p, d) all centers */
     mercer_matrix factor;               /* (p, p) f32 or f64 */
-    mercer_matrix kept;                 /* K's lower triangle in f64, by blocks of rows (kept_rows); or empty */
-    bool evaluated;                     /* it is there */
+    mercer_matrix kept;                 /* lower triangle of K in f64, by blocks of rows (kept_rows); or empty */
+    bool evaluated;                     /* `kept` has been computed */
     mercer_matrix y, alpha, r;          /* (p, c) f64: targets, later products with A; weights; residuals */
     mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
-    mercer_matrix rough;                /* (p, c) f32: the same while they are made by a factor in float */
-    double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum and more */
-    double *weights;                    /* (p) of samples */
-    double *rs, *norms, *some;          /* (c) r's, |y|^2, what a step is about to use */
+    mercer_matrix rough;                /* (p, c) f32: scratch for preconditioned residuals with a factor in float */
+    double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum plus a shift */
+    double *weights;                    /* (p) sample weights */
+    double *rs, *norms, *some;          /* (c) r's, |y|^2, scratch of a step */
     double mean, least;                 /* mean K(z, z); smallest mu_i */
-    double floor;                       /* of mu_i, over mean */
+    double floor;                       /* floor of mu_i, divided by mean */
 } krr_state;
 
 mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
@@ -93,7 +94,7 @@ static mercer_status prepare(krr_state *self, mrc_scope *scope)
     return MERCER_OK;
 }
 
-/* Targets by center, and mu_i. */
+/* Store the targets, weights and mu_i of a batch by center. */
 static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
 {
     mrc_exact_solver *exact = self->exact;
@@ -123,20 +124,20 @@ static mercer_status read_samples(krr_state *self)
     }
 }
 
-/* Elements of the blocks of rows before `first`, each with the columns up to its diagonal. */
+/* Return the number of elements in the blocks of rows before `first`, each with the columns up to its diagonal. */
 static int64_t kept_before(int64_t first)
 {
     int64_t blocks = first / BLOCK;
     return (int64_t)BLOCK * BLOCK * (blocks * (blocks + 1) / 2) + (first - blocks * BLOCK) * first;
 }
 
-/* The (count, first + count) of K that begin with that row, a multiple of BLOCK. */
+/* Return the stored rows of K from `first` on, (count, first + count). first: a multiple of BLOCK. */
 static mercer_matrix kept_rows(const krr_state *self, int64_t first, int64_t count)
 {
     return mrc_view((double *)self->kept.data + kept_before(first), count, first + count, MERCER_F64);
 }
 
-/* K's rows from `first` on, up to the diagonal, into the factor; where K is kept, from there. */
+/* Write rows of K from `first` on, up to the diagonal, to the factor; through the stored K if there is one. */
 static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
 {
     mercer_matrix rows = mrc_rows(&self->z, first, count), until = mrc_rows(&self->z, 0, first + count),
@@ -147,7 +148,7 @@ static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
     return self->backend->ops->copy(self->backend, &block, &kept);
 }
 
-/* The lower triangle of A, its diagonal raised by `shift`. */
+/* Form the lower triangle of A, its diagonal raised by `shift`, in the factor. */
 static mercer_status form(krr_state *self, double shift)
 {
     mrc_backend *backend = self->backend;
@@ -163,7 +164,7 @@ static mercer_status form(krr_state *self, double shift)
     return backend->ops->copy(backend, &diagonal, &raised);
 }
 
-/* L L' = A, or A with a larger diagonal if it must be. *found: there is one with a shift of at most `most`. */
+/* Factor L L' = A, with a shift of its diagonal if necessary. *found: whether a shift of at most `most` was enough. */
 static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype dtype, double most, bool *found)
 {
     mrc_backend *backend = self->backend;
@@ -180,7 +181,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
         self->exact->jitter = shift / self->mean;
         if (status != MERCER_ERROR_NUMERIC) return status;
         double next = fmax(10 * shift, least);
-        if (!(next > shift)) break; /* the diagonal is 0, as with a linear kernel of zeros: so is every shift */
+        if (!(next > shift)) break; /* the diagonal is 0 (a linear kernel, points at 0), and so is every shift */
         shift = next;
     }
     return MERCER_OK;
@@ -188,7 +189,8 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
 
 /* ---- Conjugate gradients --------------------------------------------------------------------------------------- */
 
-/* out = K v by the triangle: its rows times v, and turned, without the diagonal blocks, times v of those rows. */
+/* Compute out = K v from the lower triangle: its rows times v, and the transposes of these rows, without the diagonal
+   blocks, times v. */
 static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
 {
     for (int64_t first = 0, p = self->z.rows; first < p; first += BLOCK) {
@@ -202,7 +204,7 @@ static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, cons
     return MERCER_OK;
 }
 
-/* out = K v + mu u */
+/* Compute out = K v + mu u. */
 static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mercer_matrix *u, const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
@@ -213,7 +215,7 @@ static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mer
     return backend->ops->axpby(backend, 1, &self->scaled, 1, out);
 }
 
-/* s = (L L')^-1 r */
+/* Compute s = (L L')^-1 r. */
 static mercer_status precondition(krr_state *self)
 {
     mrc_backend *backend = self->backend;
@@ -223,7 +225,7 @@ static mercer_status precondition(krr_state *self)
     return at == &self->s ? MERCER_OK : backend->ops->copy(backend, &self->s, at);
 }
 
-/* y_j += sign factors_j x_j */
+/* Compute y_j += sign factors_j x_j. */
 static mercer_status add_columns(krr_state *self, double sign, const double *factors, const mercer_matrix *x,
                                  const mercer_matrix *y)
 {
@@ -234,7 +236,7 @@ static mercer_status add_columns(krr_state *self, double sign, const double *fac
     return MERCER_OK;
 }
 
-/* The largest |r_j| / |y_j|. */
+/* Find the largest |r_j| / |y_j|. */
 static mercer_status measure(krr_state *self, double *largest)
 {
     double *squares = self->some;
@@ -250,21 +252,22 @@ static mercer_status step(krr_state *self)
     const mrc_backend_ops *ops = self->backend->ops;
     int64_t c = self->exact->c;
     double *some = self->some;
-    mercer_matrix *product = &self->y; /* the targets are in r by now */
+    mercer_matrix *product = &self->y; /* y is free: the targets were copied to r */
     MRC_TRY(multiply(self, &self->direction, &self->direction, product));
     MRC_TRY(ops->column_dots(self->backend, &self->direction, product, some));
-    for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* lengths */
+    for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* step lengths */
     MRC_TRY(add_columns(self, 1, some, &self->direction, &self->alpha));
     MRC_TRY(add_columns(self, -1, some, product, &self->r));
     MRC_TRY(precondition(self));
     for (int64_t j = 0; j < c; j++) some[j] = self->rs[j];
     MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
-    for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* of the direction before */
+    for (int64_t j = 0; j < c; j++)
+        some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* factors of the previous direction */
     MRC_TRY(ops->scale_columns(self->backend, &self->direction, some));
     return ops->axpby(self->backend, 1, &self->s, 1, &self->direction);
 }
 
-/* alpha, from 0 on. Ends when the residual is small enough, or when steps no longer make it smaller. */
+/* Solve for alpha, starting from 0. Ends when the residual is small enough, or when steps no longer reduce it. */
 static mercer_status solve(krr_state *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
@@ -294,7 +297,8 @@ static mercer_status solve(krr_state *self)
 /* ---- As a solver ----------------------------------------------------------------------------------------------- */
 
 /*
- * sum_i w_i |f(x_i) - y_i|^2 of weights a that are alpha rounded, without a pass over the samples where K is kept:
+ * If K is stored, compute sum_i w_i |f(x_i) - y_i|^2 without a pass over the samples, for the weights a that are alpha
+ * rounded:
  *
  *   y - K a = r + mu alpha + K (alpha - a),   r = y - A alpha
  */
@@ -322,7 +326,7 @@ static mercer_status measure_fit(krr_state *self)
     return MERCER_OK;
 }
 
-/* *found: with a factor of this type, its diagonal raised by at most `most`, there is an answer. */
+/* Solve with a factor of this type. *found: whether a shift of its diagonal of at most `most` was enough. */
 static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double most, bool *found)
 {
     double since = mrc_seconds();
@@ -355,8 +359,8 @@ static mercer_status answer(krr_state *self)
                     LARGEST_SHIFT);
 }
 
-/* The loss of the equations, sum_i w_i |mu_i alpha_i|^2 in the units of the targets, and whether sums in float may have
-   another. */
+/* Compute the loss of the equations, sum_i w_i |mu_i alpha_i|^2 in the original units of the targets, and whether the
+   loss of sums in float may differ. */
 static mercer_status expect_fit(krr_state *self, double *fit, bool *doubtful)
 {
     const mrc_units *units = self->exact->units;
@@ -379,7 +383,7 @@ static mercer_status expect_fit(krr_state *self, double *fit, bool *doubtful)
     return MERCER_OK;
 }
 
-/* Solves the equations and rounds the weights. */
+/* Solve the equations and round the weights. */
 static mercer_status find_weights(krr_state *self, const mercer_matrix *alpha)
 {
     double since = mrc_seconds();
@@ -391,7 +395,7 @@ static mercer_status find_weights(krr_state *self, const mercer_matrix *alpha)
     return self->backend->ops->copy(self->backend, alpha, &own);
 }
 
-/* Weights in float, whose loss is that of predictions. */
+/* Compute weights in float, and repeat with a higher floor if the loss of predictions is much higher than expected. */
 static mercer_status find_float_weights(krr_state *self, const mercer_matrix *alpha)
 {
     double expected, p = (double)self->centers->p;
@@ -432,17 +436,17 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     out->epochs = 1;
     out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
     set_up->held = mrc_exact_krr_bytes(problem);
-    set_up->held.shared += 3 * p * c * (double)problem->real_size; /* weights, the best, those of the model */
+    set_up->held.shared += 3 * p * c * (double)problem->real_size; /* weights, best weights, the model's weights */
     set_up->flops = p * p * p / 3;
     if (problem->float_factors) {
         set_up->doubles = p * p * pair;
         set_up->waiting = STEPS * 8 * p * p * c;
-        set_up->read = STEPS * 16 * p * p; /* K and the factor, both twice in a step */
+        set_up->read = STEPS * 16 * p * p; /* K and the factor are both read twice per step */
     } else {
         set_up->flops += p * p * pair;
         set_up->doubles = STEPS * 2 * p * p * (pair + c);
         set_up->read = STEPS * 8 * p * p;
-        out->batch.flops = 2 * (double)problem->n / out->batches * p * (pair + c); /* the loss */
+        out->batch.flops = 2 * (double)problem->n / out->batches * p * (pair + c); /* for the training loss */
     }
     set_up->alike = set_up->flops + set_up->doubles + set_up->waiting;
 }

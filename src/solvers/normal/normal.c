@@ -7,9 +7,9 @@
  *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
  *
  * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
- * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ
- * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
- * approximated (normal_preconditioner.c, which has both).
+ * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ v
+ * is formed as lambda (L (L' v) - delta v), so nothing else of size p^2 is stored. Without a factor M^-1 is
+ * approximated instead; both versions are in normal_preconditioner.c.
  *
  * Factors are in float if products are and the backend has such factors: half the time and memory, and the jitter delta
  * is far above their rounding. K_ZZ v is then formed with K_ZZ itself, because L L' - delta I would be off by eps times
@@ -19,23 +19,22 @@
  * direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger delta costs steps: with
  * 8 p eps kin40k (p = 6,000) takes 30 steps to a loss of .00240, with p eps 20 to .00236.
  *
- * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
- * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (lambda > 0: 16 p^2),
- * in float 4 p^2 (12 p^2); four matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a
- * batch.
+ * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n
+ * p c with a cache of K(X,Z)) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (lambda > 0: 16 p^2), in float 4
+ * p^2 (12 p^2); four matrices p x 2c, wide enough to multiply alpha in the same pass; 4 b c of a batch.
  *
- * Vectors and sums are divided among ranks as the centers are; nothing but the factors' own products needs them
- * whole.
+ * Vectors and sums are divided among ranks as the centers are; only products with the factors need them whole.
  *
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.
  *
- * t >= 0 models what the centers do not show of small eigenvalues (normal_preconditioner.c): 0 for Laplace kernels, not
- * for smooth ones. If lambda = 0 there is one factor only, and (K_d + t/2 I)^2 serves instead: nearly the same where it
- * counts, for half the memory.
+ * t >= 0 models the part of small eigenvalues that the centers do not show (normal_preconditioner.c): 0 for Laplace
+ * kernels, not for smooth ones. If lambda = 0 there is only one factor, and (K_d + t/2 I)^2 is used instead: nearly the
+ * same for the eigenvalues that matter, for half the memory.
  *
  * Steps to 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 / 51 / 82, because
- * those are no sample of the data. With 2 p samples beside the centers in M it is 5 to 10 steps fewer, for 4 p^3 flops.
+ * those are not a sample of the data. With 2 p samples in M in addition to the centers it takes 5 to 10 steps fewer,
+ * for 4 p^3 flops.
  */
 #include "solvers/normal/normal.h"
 
@@ -100,7 +99,7 @@ typedef enum pass_kind {
     PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
 } pass_kind;
 
-/* fit[j] += column j of x times column j of y, unless fit is NULL. */
+/* Add column j of x times column j of y to fit[j], unless fit is NULL. */
 static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *y, double *fit)
 {
     MRC_TRY(self->backend->ops->column_dots(self->backend, x, y, self->sums));
@@ -108,7 +107,7 @@ static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mer
     return MERCER_OK;
 }
 
-/* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
+/* Compute g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
 static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
                                double *fit)
 {
@@ -132,7 +131,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     return add_fit(self, &y, &right, fit);
 }
 
-/* sum += h, or sum = h, in double; both serves as scratch. */
+/* Compute sum += h, or sum = h for the first batch, in double; self->both is scratch. */
 static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
 {
     mrc_backend *backend = self->backend;
@@ -143,7 +142,7 @@ static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const 
     return backend->ops->axpby(backend, 1, &wide, 1, sum);
 }
 
-/* sum (rows, columns of g) = K_ZX g over all samples, g as its kind says; fit is cleared first. */
+/* Compute sum (rows, columns of g) = K_ZX g over all samples, with g according to the kind; fit is cleared first. */
 static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_exact_solver *exact = self->exact;
@@ -181,7 +180,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 
 /* ---- Penalties ----------------------------------------------------------------------------------------------- */
 
-/* y += sign (lambda K(Z,Z) + rho I) x */
+/* Compute y += sign (lambda K(Z,Z) + rho I) x. */
 static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_matrix *x, const mercer_matrix *y,
                                  const mercer_matrix *work)
 {
@@ -248,7 +247,7 @@ mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, 
     return MERCER_OK;
 }
 
-/* v = d with its columns scaled to about unit length, in the first half or alone; alpha as it is in the second. */
+/* Set v = d with its columns scaled to about unit length; with alpha, v = [d | alpha], alpha unscaled. */
 static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
 {
     mrc_backend *backend = self->backend;

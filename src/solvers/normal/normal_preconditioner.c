@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The preconditioner of the normal equations, M in normal.c: by Cholesky factors of K_d and K_d + (tau + t) I, or
- * without one of size p (polynomial_preconditioner.c), as its options say. And products with K(Z,Z), from what the
- * preconditioner has of it. The factors are the same on every rank, for p that fit one; of the other every rank has a
- * share.
+ * without a factor of size p (polynomial_preconditioner.c), as its options say. Also products with K(Z,Z), from what
+ * the preconditioner stores of it. Every rank has the same complete factors, so p must fit one rank; the polynomial
+ * preconditioner is divided among the ranks.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 4 or 8 p^2 bytes
  *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
- * The second wants a spectrum that falls slowly behind its first q values, as those of Laplace kernels do: MNIST, p =
+ * The second needs a spectrum that falls slowly after its first q values, as those of Laplace kernels do: MNIST, p =
  * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; polynomial with s =
  * 666, q = 199 and the degree that polynomial_preconditioner.c chooses, 4: 96.3 97.3 97.7 97.8 97.8; s = 1000, q = 300
  * and degree 1: 96.4 97.0 97.3 97.6 97.6. A Gaussian of bandwidth 10, roughness 0.09, after 4 and 30 steps: exact 98.0
- * 98.2, polynomial 97.3 97.7. Others that were tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top
+ * 98.2, polynomial 97.3 97.7. Alternatives tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top
  * eigenvectors, P = U w^-1 U' + (I - UU') B^-1 (I - UU'), has 96.7 after 5 steps; an incomplete factor, 1000 centers
  * exact and the rest in 4 blocks, 95.2; a coarse space of 2000 centers as they are with degree 3 97.7 after 3, for
  * p s^2 flops in double.
@@ -30,15 +30,15 @@
 
 enum { TYPICAL_ROWS = 128, SHIFT_SAMPLES = 128, PROBES = 32 }; /* fewer probes than samples: they share a block */
 
-/* What a polynomial takes as a rule: products with K(Z,Z) in each of its two applications. */
+/* Typical number of products with K(Z,Z) in each of the polynomial's two applications, for the cost. */
 enum { TYPICAL_DEGREE = 3 };
 
 /* ---- The shift ----------------------------------------------------------------------------------------------- */
 
 /*
- * How much the preconditioner must be shifted: t in M = (w/p) K_d (K_d + (tau + t) I), see normal.c.
+ * The shift of the preconditioner: t in M = (w/p) K_d (K_d + (tau + t) I), see normal.c.
  *
- * For an eigenvector v of K_d (p, p) with eigenvalue l, let a = E_x (v' K_Zx)^2 be what samples see of it. M is right
+ * For an eigenvector v of K_d (p, p) with eigenvalue l, let a = E_x (v' K_Zx)^2 be its part in the samples. M is right
  * where p a = l (l + t). The mean of both sides over all v, divided by l^2, is
  *
  *   E_x |K_d^-1 K_Zx|^2 = 1 + t tr(K_d^-1) / p     so     t = (E_x |K_d^-1 K_Zx|^2 - 1) p / tr(K_d^-1)
@@ -46,19 +46,20 @@ enum { TYPICAL_DEGREE = 3 };
  * The left side is measured on SHIFT_SAMPLES rows of the data, the trace with PROBES vectors g of random signs:
  * tr(K_d^-1) = E |L^-1 g|^2. 1/l^2 puts the weight on small l, which decide the number of steps.
  *
- * Cost: p^2 (2 SHIFT_SAMPLES + PROBES) flops and 8 p (SHIFT_SAMPLES + 1) bytes; if t > 0, another factorisation in the
+ * Cost: p^2 (2 SHIFT_SAMPLES + PROBES) flops and 8 p (SHIFT_SAMPLES + 1) bytes; if t > 0, another factorization in the
  * same memory.
  *
- * What it gives: for Laplace kernels t < 0 (a center is its own neighbour, a sample is not), and shifts below 0 gain
- * nothing because -t often exceeds min l, so t = 0. For smooth kernels, whose K(Z,Z) has eigenvalues down to rounding,
- * t > 0 and matters: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000: J after 40 steps is 1.05 with t = 0 and 0.098
- * with t = 5e-4 as estimated (the least is about 0.089). Steps to 1e-6, Laplace, random centers, p = 1000,
- * d = 3 / 20 / 100: t = 0 34 / 28 / 19; t = 0.3 96 / 35 / 22; t = -min l / 2 34 / 25 / 21.
+ * Results: for Laplace kernels t < 0 (a center is its own neighbor, a sample is not), and shifts below 0 gain nothing
+ * because -t often exceeds min l, so t = 0. For smooth kernels, whose K(Z,Z) has eigenvalues down to rounding, t > 0
+ * and matters: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000: J after 40 steps is 1.05 with t = 0 and 0.098 with t
+ * = 5e-4 as estimated (the minimum is about 0.089). Steps to 1e-6, Laplace, random centers, p = 1000, d = 3 / 20 / 100:
+ * t = 0 34 / 28 / 19; t = 0.3 96 / 35 / 22; t = -min l / 2 34 / 25 / 21.
  *
- * Caveat: the rows are the first of pass 0. Where those happen to be the centers themselves, t comes out as 0.
+ * Caveat: the rows are the first of pass 0. If those happen to be the centers themselves, t comes out as 0.
  */
 
-/* The mean over rows x of |K_d^-1 K_Zx|^2; 0 rows if the stream has too few. block: room for (p, SHIFT_SAMPLES). */
+/* Compute the mean of |K_d^-1 K_Zx|^2 over rows x of the stream, at most SHIFT_SAMPLES; 0 without rows. block: scratch
+   (p, SHIFT_SAMPLES). */
 static mercer_status measure_samples(mrc_normal *self, const mercer_matrix *z, const mercer_matrix *block, double *sums,
                                      double *mean)
 {
@@ -76,7 +77,7 @@ static mercer_status measure_samples(mrc_normal *self, const mercer_matrix *z, c
     return MERCER_OK;
 }
 
-/* tr(K_d^-1) / p. signs: room for p. */
+/* Estimate tr(K_d^-1) / p. block: scratch (p, PROBES); signs: scratch (p). */
 static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block, double *sums, double *signs,
                                    double *mean)
 {
@@ -113,7 +114,8 @@ static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double
 
 /* ---- Set-up -------------------------------------------------------------------------------------------------- */
 
-/* The preconditioner's second factor, or the first one again: see above. z: all centers; mean: of K(z, z). */
+/* Compute the preconditioner's second factor, or the first one again with a larger shift (see normal.c). z: all
+   centers; mean: mean of K(z, z). */
 static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, double relative, double mean)
 {
     double lambda = self->exact->lambda, t;
@@ -132,7 +134,7 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
     return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
 }
 
-/* The root of the mean of K(z, z')^2 over some centers, evenly spread. */
+/* Compute the root of the mean of K(z, z')^2 over some evenly spread centers. */
 static mercer_status typical_value(mrc_normal *self, double *out)
 {
     mrc_backend *backend = self->backend;
@@ -152,7 +154,8 @@ static mercer_status typical_value(mrc_normal *self, double *out)
     return MERCER_OK;
 }
 
-/* rho: see spd.h. The passes have kernel values in the type of the cache, if there is one. mean: of K(z, z). */
+/* Compute rho (spd.h) for the type of the kernel values in a pass, which is that of the cache if there is one. mean:
+   mean of K(z, z). */
 static mercer_status find_rounding(mrc_normal *self, double mean)
 {
     const mrc_kernel_blocks *kernel_blocks = self->exact->kernel_blocks;
@@ -163,7 +166,7 @@ static mercer_status find_rounding(mrc_normal *self, double mean)
     return MERCER_OK;
 }
 
-/* Without a factor of K(Z,Z): see polynomial_preconditioner.c. */
+/* Create the preconditioner without a factor of K(Z,Z): see polynomial_preconditioner.c. */
 static mercer_status make_preconditioner(mrc_normal *self)
 {
     double tau = self->exact->lambda * (double)self->p / self->mass;
@@ -214,7 +217,7 @@ mercer_status mrc_normal_factor(mrc_normal *self)
 
 /* ---- Use ----------------------------------------------------------------------------------------------------- */
 
-/* x rounded, its columns scaled to about unit length: float has its range too. */
+/* Round x, with columns scaled to about unit length because the range of float is limited. */
 static mercer_status round_field(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *work,
                                  const mercer_matrix *rounded)
 {
@@ -228,7 +231,7 @@ static mercer_status widen_field(mrc_normal *self, const mercer_matrix *rounded,
     return self->backend->ops->scale_columns(self->backend, out, self->scale);
 }
 
-/* Half 0 or 1 of the room for what all ranks have of a vector. */
+/* Return half 0 or 1 of the buffer for vectors of all ranks. */
 static mercer_matrix whole_vector(const mrc_normal *self, int half)
 {
     return mrc_rows(&self->all, half * self->p, self->p);
@@ -239,7 +242,8 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
     return mrc_rows(all, self->centers->first, self->centers->z.rows);
 }
 
-/* Applies a function of vectors (p, c) of all ranks to a field v; it works on `all` and leaves its result there. */
+/* Apply a function of vectors (p, c) of all ranks to a field v. The function works on `all` and sets it to the
+   result. */
 typedef mercer_status (*whole_function)(mrc_normal *self, mercer_matrix *all);
 static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole_function apply)
 {
@@ -255,7 +259,7 @@ static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole
     return self->backend->ops->copy(self->backend, v, &own);
 }
 
-/* The second factor: of K(Z,Z) + (tau + shift) I, or the first one again. */
+/* Return the second factor: of K(Z,Z) + (tau + shift) I, or the first one again. */
 static const mercer_matrix *second_factor(const mrc_normal *self)
 {
     return self->exact->lambda > 0 ? &self->ridged : &self->l;
@@ -267,7 +271,7 @@ static mercer_status solve_whole(mrc_normal *self, mercer_matrix *all)
     return mrc_spd_solve(self->centers, second_factor(self), all);
 }
 
-/* K is symmetric, and a product with K' reads it as it is stored. */
+/* Multiply by K. K is symmetric, and a product with K' reads it in storage order. */
 static mercer_status multiply_whole(mrc_normal *self, mercer_matrix *all)
 {
     bool ranks = self->centers->comm->ranks > 1;
@@ -377,6 +381,6 @@ void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, c
         polynomial_cost(problem, lambda, sizes, once, each);
     else
         factor_cost(problem, lambda, once, each);
-    once->held.shared += 8 * p * 8 * c; /* as if all were doubles */
+    once->held.shared += 8 * p * 8 * c; /* counted as if all were doubles */
     once->held.whole += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
 }

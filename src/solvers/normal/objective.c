@@ -19,7 +19,7 @@
 
 enum { CENTERS_AT_A_TIME = 1024 };
 
-/* A (m, c) and B (m, c) of type real, and room for one row of sums. */
+/* A (m, c) and B (m, c) of type real, and a buffer (c) for column sums. */
 typedef struct pair_of_blocks {
     mercer_matrix a, b;
     double *sums;
@@ -32,7 +32,7 @@ static mercer_status create(mrc_centers *centers, mrc_scope *scope, pair_of_bloc
     return mrc_scope_alloc(scope, &blocks->sums, c, sizeof *blocks->sums, "column sums");
 }
 
-/* *total += sum of A_ij B_ij, of what is in units in those of the targets as they were given */
+/* Add the sum of A_ij B_ij to *total; values in units are converted to the original units of the targets. */
 static mercer_status add_dots(mrc_centers *centers, pair_of_blocks *blocks, const mercer_matrix *a,
                               const mercer_matrix *b, const mrc_units *units, double *total)
 {
@@ -61,7 +61,8 @@ static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *a
     }
 }
 
-/* One block of centers, collected: K(Z_b, Z) alpha, times their own weights. points (rows, d). */
+/* Add the ridge term of one block of centers: K(Z_b, Z) alpha times the block's own weights. points (rows, d):
+   scratch. */
 static mercer_status add_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,
                                  const mercer_matrix *points, int64_t first, int64_t count, double *ridge)
 {

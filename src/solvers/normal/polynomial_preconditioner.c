@@ -7,19 +7,20 @@
  *   R = K - F F'                                             what the coarse space leaves of K: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
- * h_k: a polynomial of degree k that meets h in k + 1 points of the spectrum of R, in Newton's form.
+ * h_k: the polynomial of degree k that equals h in k + 1 points of the spectrum of R, in Newton's form.
  *
- * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing
- * else. With U exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how
- * exact U is, which a Nystrom extension from s << p centers is not. A singular K (equal centers) needs no care:
+ * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor choice of them only costs
+ * steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P insensitive to
+ * errors of U, and a Nystrom extension from s << p centers is not exact. A singular K (equal centers) needs no care:
  * nothing is divided by its eigenvalues below theta_q.
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
  * application: K is stored, p^2 values, in half precision where the caller says so. Memory: p^2 values and 2 p q.
  *
- * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are made strip by strip, STRIP centers and their rows of U at a
- * time, which every rank has for that moment; the strips, and so the bits, do not depend on the ranks. A product K V
- * needs all of V, (p, c): 4 c bytes of it stand against 2 p / R of a row of K. All else is a share of every rank.
+ * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are computed strip by strip: STRIP centers and their rows of U
+ * are on every rank for that time. The strips do not depend on the number of ranks, so results are bitwise identical. A
+ * product K V needs all of V, (p, c), on every rank: 4 c bytes per center, compared with 2 p / R bytes for a center's
+ * row of K. Everything else is divided among the ranks.
  */
 #include "solvers/normal/polynomial_preconditioner.h"
 
@@ -36,7 +37,7 @@ enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
 
 #define WORST_ERROR 0.33
 #define MARGIN      1.1
-#define WIDEST      1000.0 /* b / a: beyond, no polynomial of degree 8 is of use */
+#define WIDEST      1000.0 /* largest b / a: above it no polynomial of degree 8 is useful */
 
 void mrc_preconditioner_destroy(mrc_preconditioner *self)
 {
@@ -48,8 +49,8 @@ void mrc_preconditioner_destroy(mrc_preconditioner *self)
     memset(self, 0, sizeof *self);
 }
 
-/* Rows of the scratch of backends that cannot multiply what is stored. Those in host memory can, as a rule, and it is
-   p long on every rank. */
+/* Return the rows of the scratch space for backends that cannot multiply stored values directly. Backends in host
+   memory usually can, and the scratch has p columns on every rank, so it is small for them with several shards. */
 static int64_t room_rows(int64_t p, bool host, bool shared)
 {
     return mrc_min(host && shared ? SMALL_ROOM : ROOM, p);
@@ -64,12 +65,12 @@ mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, cons
     double q = (double)mrc_max(0, mrc_min(options->basis, rows - 1));
     mrc_coarse_cost(problem, options->sample, options->basis, &coarse);
     mrc_bytes before = {coarse.held.shared, coarse.held.whole + coarse.peak.whole};
-    /* K, vectors; G and F; rows of K, small things, and all of V on every one of several ranks */
+    /* K, vectors; G and F; rows of K, small matrices, and with several ranks all of V on each of them */
     mrc_bytes held = {p * p * (double)mrc_dtype_size(options->stored) + 3 * p * c * e + 2 * p * q * e,
                       (double)room_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
                           8 * (2.0 * MRC_LANCZOS + 1) * c};
     if (problem->ranks > 1) held.whole += 2 * p * c * e;
-    /* Beside F, once U is there: strips of Z and U, or a product of one of them; eigenvectors of U'F. */
+    /* In addition, once U exists: strips of Z and U, or a product of F or G; eigenvectors of U'F. */
     mrc_bytes strips = {0, fmin(STRIP, p) * ((double)(problem->d * problem->point_size) + q * e)};
     mrc_bytes turned = {p * q * e, q * q * (8.0 * 3 + e)};
     held = mrc_bytes_larger(before, mrc_bytes_add(held, shared ? mrc_bytes_larger(turned, strips) : turned));
@@ -96,7 +97,7 @@ mercer_status mrc_preconditioner_times(mrc_preconditioner *self, const mercer_ma
     return MERCER_OK;
 }
 
-/* x -= left (right' x); y: room for (q, c), which right' x is left in. */
+/* Compute x -= left (right' x). y: buffer (q, c), set to right' x. */
 static mercer_status take_out(mrc_preconditioner *self, const mercer_matrix *left, const mercer_matrix *right,
                               const mercer_matrix *x, const mercer_matrix *y)
 {
@@ -104,7 +105,7 @@ static mercer_status take_out(mrc_preconditioner *self, const mercer_matrix *lef
     return mrc_centers_multiply(self->centers, -1, left, y, 1, x);
 }
 
-/* n = R t */
+/* Compute n = R t. */
 static mercer_status times_rest(mrc_preconditioner *self)
 {
     MRC_TRY(mrc_preconditioner_times(self, &self->t, &self->n));
@@ -133,17 +134,17 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
 /* ---- The polynomial ------------------------------------------------------------------------------------------ */
 
 /*
- * The polynomial h_k, which meets h(l) = (l (l + tau))^-1/2 on the spectrum of R.
+ * The polynomial h_k, which approximates h(l) = (l (l + tau))^-1/2 on the spectrum of R.
  *
- * It does so in the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most
- * 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the spectrum of R as 8 steps of Lanczos from c random
- * vectors see it: b the largest Ritz value and a tenth more, a the mean of the smallest ones. k: the first for which
- * that error is 1/3 or less, at most 8. Eigenvalues below a count as if they were about a.
+ * It equals h in the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most 1 /
+ * T_{k+1}((b + a) / (b - a)), the smallest possible. [a, b] is the spectrum of R as estimated by 8 steps of Lanczos
+ * from c random vectors: b is the largest Ritz value times 1.1, a the mean of the smallest ones. k is the smallest
+ * degree for which that error is 1/3 or less, at most 8. Eigenvalues below a are treated as if they were about a.
  *
  * Cost: 8 products with R, p^2 c multiply-adds each.
  */
 
-/* t = c random vectors, without what they have in the span of G (G'G = Theta^-1), of length 1. */
+/* Set t to c random vectors of length 1, without their part in the span of G (G'G = Theta^-1). */
 static mercer_status draw_vectors(mrc_preconditioner *self, const double *theta, double *sums)
 {
     mrc_centers *centers = self->centers;
@@ -164,7 +165,7 @@ static mercer_status draw_vectors(mrc_preconditioner *self, const double *theta,
     return backend->ops->scale_columns(backend, &self->t, sums);
 }
 
-/* x_j = (x_j - factors_j y_j) for each column. */
+/* Compute x_j = x_j - factors_j y_j for each column. */
 static mercer_status subtract_columns(mrc_preconditioner *self, const mercer_matrix *x, const double *factors,
                                       const mercer_matrix *y)
 {
@@ -176,8 +177,8 @@ static mercer_status subtract_columns(mrc_preconditioner *self, const mercer_mat
     return MERCER_OK;
 }
 
-/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there, and
-   beta of the step before stands in front of it. */
+/* Take one step of Lanczos for every column: t are the vectors, o the previous ones. alpha, beta (c) receive the
+   entries of T; the beta of the previous step must precede beta in memory. */
 static mercer_status lanczos_step(mrc_preconditioner *self, bool first, double *alpha, double *beta, double *sums)
 {
     mrc_centers *centers = self->centers;
@@ -197,7 +198,7 @@ static mercer_status lanczos_step(mrc_preconditioner *self, bool first, double *
     return backend->ops->scale_columns(backend, &self->t, sums);
 }
 
-/* Smallest and largest eigenvalue of column j's T, which ends where its vectors did. */
+/* Compute the smallest and largest eigenvalue of column j's T, cut off where its Lanczos vectors vanish. */
 static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, const double *beta, int64_t j,
                                double *low, double *high)
 {
@@ -214,8 +215,8 @@ static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, co
     return MERCER_OK;
 }
 
-/* The ends of the spectrum of R as random vectors see it: the mean of the smallest Ritz values, the largest of all.
-   room: (2 MRC_LANCZOS + 1) c doubles. */
+/* Estimate the ends of the spectrum of R from random vectors: the mean of the smallest Ritz values, and the largest of
+   all. room: scratch of (2 MRC_LANCZOS + 1) c doubles. */
 static mercer_status find_ends(mrc_preconditioner *self, const double *theta, double *room, double *a, double *b)
 {
     int64_t c = self->t.cols;
@@ -232,13 +233,14 @@ static mercer_status find_ends(mrc_preconditioner *self, const double *theta, do
     return MERCER_OK;
 }
 
-/* The error of degree k on [a, b]: 1 / T_{k+1}. */
+/* Return the error of degree k on [a, b]: 1 / T_{k+1}. */
 static double error_of(int64_t k, double a, double b)
 {
     return b > a ? 1 / cosh((double)(k + 1) * acosh((b + a) / (b - a))) : 0;
 }
 
-/* Newton's form of what meets h in the Chebyshev nodes of [a, b], nodes from both ends inwards. */
+/* Compute Newton's form of the polynomial that equals h in the Chebyshev nodes of [a, b], ordered from both ends
+   inward. */
 static void interpolate(mrc_preconditioner *self, double a, double b, double tau)
 {
     int64_t count = self->degree + 1;
@@ -269,8 +271,8 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
     MRC_TRY(find_ends(self, theta, room, &a, &b));
     self->mean = trace / (double)centers->p;
-    /* What is left of K below the noise of its largest eigenvalue is noise: a polynomial for so little would
-       overflow. */
+    /* What remains of K below the noise level of its largest eigenvalue is noise, and a polynomial for such small
+       values would overflow. */
     double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
     b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean)); /* nothing left: any polynomial will do */
     if (!(b > 0)) b = 1;
@@ -286,8 +288,8 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
 
-/* Columns first .. of K to where they are stored, those of the centers z; and F = K U, or F += their part of it, from
-   their rows of U. */
+/* Compute and store the columns of K from `first` on, those of the centers z, and F = K U, or F += these columns' part
+   of it. u: the rows of U of these centers. */
 static mercer_status evaluate(mrc_preconditioner *self, int64_t first, const mercer_matrix *z, const mercer_matrix *u)
 {
     mrc_centers *centers = self->centers;
@@ -302,7 +304,7 @@ static mercer_status evaluate(mrc_preconditioner *self, int64_t first, const mer
     return MERCER_OK;
 }
 
-/* Strip by strip. points, rows: room for STRIP of Z and of U. */
+/* Evaluate K and F strip by strip. points, rows: buffers for STRIP rows of Z and of U. */
 static mercer_status evaluate_strips(mrc_preconditioner *self, const mercer_matrix *points, const mercer_matrix *rows)
 {
     mrc_centers *centers = self->centers;
@@ -330,7 +332,7 @@ static mercer_status evaluate_all(mrc_preconditioner *self)
     return evaluate_strips(self, &z, &u);
 }
 
-/* The columns of a field times v (q, k) f64. */
+/* Replace a field (rows, q) by its product with v (q, k) f64. */
 static mercer_status turn(mrc_preconditioner *self, mercer_matrix *field, const mercer_matrix *v)
 {
     mrc_centers *centers = self->centers;
@@ -346,7 +348,8 @@ static mercer_status turn(mrc_preconditioner *self, mercer_matrix *field, const 
     return status;
 }
 
-/* Theta and V Theta^-1/2 of U'F, in place of a (q, q) f64; *count: how many are above the noise. */
+/* Compute theta and v = V Theta^-1/2 of U'F; t and a (q, q) are scratch. *count: number of eigenvalues above the
+   noise. */
 static mercer_status rayleigh_ritz(mrc_preconditioner *self, const mercer_matrix *t, const mercer_matrix *a,
                                    const mercer_matrix *v, double *theta, int64_t *count)
 {

@@ -9,39 +9,39 @@
 
 enum {
     MRC_LARGEST_DEGREE = 8,
-    MRC_LANCZOS = 8 /* steps that the spectrum is looked at with */
+    MRC_LANCZOS = 8 /* Lanczos steps that estimate the spectrum */
 };
 
-/* What the planner chooses. basis 0: no such thing, a factor serves. */
+/* Sizes chosen by the planner. basis 0: an exact factor is used instead. */
 typedef struct mrc_preconditioner_sizes {
-    int64_t sample, basis; /* s centers that the coarse space is made of, q directions in it */
-    mercer_dtype stored;   /* of K(Z,Z): f16, or the type of the weights */
+    int64_t sample, basis; /* s centers that define the coarse space, q directions in it */
+    mercer_dtype stored;   /* type of K(Z,Z): f16, or the type of the weights */
 } mrc_preconditioner_sizes;
 
 typedef struct mrc_preconditioner {
     mrc_centers *centers;
     mercer_matrix k;                             /* field (rows, p): K(Z here, Z) */
-    mercer_matrix room;                          /* (ROOM, p) real: rows of K on their way */
+    mercer_matrix room;                          /* (at most ROOM, p) real: scratch for rows of K */
     mercer_matrix g, f;                          /* fields (rows, q) real: G, F = K G, G'F = I */
     mercer_matrix t, n, o;                       /* fields (rows, c) real */
     mercer_matrix all;                           /* (p, c) real: V of a product K V; empty with one rank */
     mercer_matrix y, y2;                         /* (q, c) real */
     double *scale;                               /* (q) theta h(theta) */
     int64_t q, degree;                           /* columns of G; products with K in a polynomial */
-    double nodes[MRC_LARGEST_DEGREE + 1];        /* where the polynomial meets h */
-    double coefficients[MRC_LARGEST_DEGREE + 1]; /* Newton's */
-    double mean;                                 /* of the diagonal of K */
+    double nodes[MRC_LARGEST_DEGREE + 1];        /* interpolation nodes: the polynomial equals h there */
+    double coefficients[MRC_LARGEST_DEGREE + 1]; /* coefficients of Newton's form */
+    double mean;                                 /* mean of the diagonal of K */
 } mrc_preconditioner;
 
-/* c: columns that it will be applied to. To be destroyed even if it fails. */
+/* Create a preconditioner for fields of c columns. To be destroyed even if it fails. */
 mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *centers, int64_t c,
                                         const mrc_preconditioner_sizes *options, double tau);
 void mrc_preconditioner_destroy(mrc_preconditioner *self);
-/* X becomes P X; a field (rows, c) real. */
+/* Replace X, a field (rows, c) real, by P X. */
 mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_matrix *x);
-/* Out = K(Z,Z) V for fields (rows, c). */
+/* Compute out = K(Z,Z) V for fields (rows, c). */
 mercer_status mrc_preconditioner_times(mrc_preconditioner *self, const mercer_matrix *v, const mercer_matrix *out);
-/* Bytes at the peak of create and apply. */
+/* Return the bytes at the peak of create and apply. */
 mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, const mrc_problem *problem);
 
 #endif

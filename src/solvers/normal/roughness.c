@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of a center the others do not tell: what decides whether small eigenvalues of K(Z,Z) matter and how small
- * they are.
+ * Roughness: the share of a center's kernel function that other centers do not explain. It decides whether small
+ * eigenvalues of K(Z,Z) matter and how small they are.
  *
  *   roughness = mean over centers z of  (K(z,z) - K(z,S) K(S,S)^-1 K(S,z)) / K(z,z),
  *   S: 500 random centers, z: 500 others
  *
- * It is the share of the trace that is left to the eigenvalues behind the first few hundred. MNIST, centers at random:
- * Laplace of bandwidth 5, 10, 30: 0.73, 0.46, 0.18; Gaussian of bandwidth 3, 5, 7, 10: 0.89, 0.51, 0.24, 0.09;
- * matern32 of bandwidth 10: 0.25.
+ * It is the share of the trace that belongs to the eigenvalues after the first few hundred. MNIST, centers at random:
+ * Laplace of bandwidth 5, 10, 30: 0.73, 0.46, 0.18; Gaussian of bandwidth 3, 5, 7, 10: 0.89, 0.51, 0.24, 0.09; matern32
+ * of bandwidth 10: 0.25.
  *
- * Cost: s^2 (d + s) multiply-adds, s = 500. Smaller sets are halved: some see the others.
+ * Cost: s^2 (d + s) multiply-adds, s = 500. With fewer than 1000 centers, half of them are S and the others z.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -25,7 +25,8 @@ enum { SAMPLE = 500, SEED = 11 };
 
 #define JITTER 1e-8
 
-/* k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of those; sums (t). */
+/* Compute the roughness. k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of the others; sums (t):
+   scratch. */
 static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const mercer_matrix *own, double *sums,
                              double *out)
 {
@@ -33,7 +34,7 @@ static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const
     mercer_matrix corner = mrc_columns(k, 0, s), rest = mrc_columns(k, s, t);
     for (int64_t i = 0; i < s; i++) mrc_store(k, i, i, mrc_load(k, i, i) * (1 + JITTER));
     mercer_status status = backend->ops->cholesky(backend, &corner);
-    if (status == MERCER_ERROR_NUMERIC) return MERCER_OK; /* singular: as smooth as can be */
+    if (status == MERCER_ERROR_NUMERIC) return MERCER_OK; /* singular: as smooth as possible, roughness 0 */
     MRC_TRY(status);
     MRC_TRY(backend->ops->triangular_solve(backend, &corner, false, &rest));
     MRC_TRY(backend->ops->column_dots(backend, &rest, &rest, sums));
@@ -56,7 +57,7 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     mrc_comm_rows(comm, p, comm->rank, &centers.first, &rows);
     *out = 0;
     if (s == 0) return MERCER_OK;
-    char error[MRC_ERROR_CHARS]; /* that a matrix is singular is no failure of the call */
+    char error[MRC_ERROR_CHARS]; /* restored at the end: a singular matrix is not an error of this call */
     const char *field = context->error_field;
     memcpy(error, context->error, sizeof error);
     void *bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products with the kernel matrix of shared-out centers, and the few global sums, over shards. A shard's part of a
-   result lives in scratch made for the call, so nothing here grows with the number of batches. */
+/* Products with the kernel matrix of centers that are distributed over ranks, and the few global sums, over shards. A
+   shard's part of a result is in scratch space allocated for the call, so nothing here grows with the number of
+   batches. */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"
@@ -128,7 +129,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
         pair.short_weights = short_weights;
-        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
+        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* number of columns to evaluate again */
         mrc_count_product(centers, x->rows, z.rows, g->cols);
         mrc_count_product(centers, x->rows, again, x->cols);
         MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
@@ -171,7 +172,7 @@ mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mer
     return MERCER_OK;
 }
 
-/* ---- The shards' parts, then their sum ------------------------------------------------------------------------ */
+/* ---- Sums of the shards' parts -------------------------------------------------------------------------------- */
 
 mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of fields, or of the centers, that live on other ranks: collected by their numbers, or as a range; and rows that
- * every rank has, added where they belong.
+ * Rows of fields, or of the centers, that other ranks own: collected by index or as a range; and rows that every rank
+ * has, added to the rows of their owners.
  *
- * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements a rank.
- * They go from where they lie to where they are wanted without the host where the ranks' GPUs exchange directly.
+ * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements per rank.
+ * If the ranks' GPUs exchange directly, they go from source to destination without the host.
  *
- * And products Y = K(Z,Z) V, p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several shards Z and V are
+ * Also products Y = K(Z,Z) V, p^2 (d + k) multiply-adds, or p^2 k with a stored K(Z,Z). With several shards Z and V are
  * collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory stays O(4096 (d + k)).
  */
 #include "solvers/operators/center_shards.h"
@@ -14,11 +14,11 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { LEAST_COLLECTED = 256 }; /* every block is a round of messages */
+enum { LEAST_COLLECTED = 256 }; /* minimum rows per block, because every block is a round of messages */
 
-/* ---- By number ----------------------------------------------------------------------------------------------- */
+/* ---- By index ------------------------------------------------------------------------------------------------ */
 
-/* The rank that owns a center: shares are ranges, in the order of the ranks. */
+/* Return the rank that owns a center: shares are ranges, in the order of the ranks. */
 static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
 {
     int low = 0, high = centers->comm->ranks - 1;
@@ -32,13 +32,13 @@ static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
     return low;
 }
 
-/* What collecting needs: which rows are whose. */
+/* Work space of a collection: the wanted rows and their owners. */
 typedef struct collection {
-    int64_t *ends;        /* (ranks) of their shares */
-    int64_t *starts;      /* (ranks + 1) of their rows in the packed list */
-    int64_t *local;       /* (own rows of the list) as rows of the field */
-    int64_t *place;       /* (count) of each wanted row in the packed list */
-    mercer_matrix packed; /* (count, k) rows by owner, where messages lie */
+    int64_t *ends;        /* (ranks) end of each rank's share of the centers */
+    int64_t *starts;      /* (ranks + 1) first row of each rank in the packed list */
+    int64_t *local;       /* (own rows of the list) their rows in the field */
+    int64_t *place;       /* (count) row of each wanted row in the packed list */
+    mercer_matrix packed; /* (count, k) rows by owner, in memory that messages can use */
 } collection;
 
 static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, const mercer_matrix *field,
@@ -59,7 +59,7 @@ static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, con
     }
     for (int64_t i = 0; i < count; i++) {
         int owner = owner_of(centers, ids[i], out->ends);
-        out->place[i] = out->starts[owner + 1]++; /* among the owner's */
+        out->place[i] = out->starts[owner + 1]++; /* index among the owner's rows */
         if (owner == rank) out->local[own++] = ids[i] - centers->first;
     }
     for (int r = 0; r < ranks; r++) out->starts[r + 1] += out->starts[r];
@@ -67,7 +67,7 @@ static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Every rank's rows of the list, packed one rank after the other, on all of them. */
+/* Exchange the rows of the list: afterwards all ranks have those of every rank, packed in the order of the ranks. */
 static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field, const collection *list)
 {
     mrc_comm *comm = centers->comm;
@@ -96,7 +96,8 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
     return count > 0 ? backend->ops->gather_rows(backend, out, &list.packed, list.place) : MERCER_OK;
 }
 
-/* Those of the wanted rows that live here: which they are in the list, and which rows of the field. */
+/* List the wanted rows that this rank owns: `which` are their positions in the list, `rows` their rows in the field.
+   Returns their number. */
 static int64_t list_local(const mrc_centers *centers, const int64_t *ids, int64_t count, int64_t *which, int64_t *rows)
 {
     int64_t found = 0;
@@ -127,14 +128,16 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
 
 /* ---- Ranges -------------------------------------------------------------------------------------------------- */
 
-/* The rows of a range that lie in another. */
+/* Return the rows of `matrix`, whose first row is number `begins`, that are in the range of count rows from `first`
+   on. */
 static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_t first, int64_t count)
 {
     int64_t begin = mrc_max(begins, first), end = mrc_min(begins + matrix->rows, first + count);
     return end > begin ? mrc_rows(matrix, begin - begins, end - begin) : mrc_rows(matrix, 0, 0);
 }
 
-/* Every rank has put its rows where they belong; now the others' as well. out: where messages can lie. */
+/* All-gather: each rank has written its own rows to `out`; receive the others'. `out` must be memory that messages can
+   use. */
 static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
@@ -171,7 +174,8 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all)
 {
     *all = centers->z;
-    if (centers->comm->ranks == 1) return MERCER_OK; /* not: has all rows, which one of several may have */
+    if (centers->comm->ranks == 1)
+        return MERCER_OK; /* do not test z.rows == p instead: one of several ranks may have all rows */
     MRC_TRY(mrc_scope_points(scope, centers, all, centers->p, "all centers"));
     return mrc_centers_range(centers, NULL, 0, centers->p, all);
 }
@@ -184,14 +188,15 @@ int64_t mrc_collect_rows(int64_t p, int shards)
     return mrc_min(p, mrc_min(MRC_COLLECT_BLOCK, mrc_max(LEAST_COLLECTED, shard)));
 }
 
-/* One shard: nothing needs to be collected. (With more, blocks of centers are added in the same order on any number of
-   ranks.) */
+/* Return whether there is one shard, so that nothing needs to be collected. (With more, blocks of centers are added in
+   the same order for any number of ranks.) */
 static bool is_alone(const mrc_centers *centers)
 {
     return centers->all_shards == 1;
 }
 
-/* Out = K(Z, Z_b) V_b, or += it, for a block of consecutive centers. points, rows: room for them and for their rows. */
+/* Compute out = K(Z, Z_b) V_b, or out += it, for a block of consecutive centers. points, rows: buffers for the block's
+   centers and their rows of V. */
 static mercer_status add_block(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
                                const mercer_matrix *points, const mercer_matrix *rows, int64_t first,
                                const mercer_matrix *out)
@@ -223,7 +228,7 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
     return MERCER_OK;
 }
 
-/* K(Z here, Z) block by block. */
+/* Compute K(Z here, Z) block by block. */
 static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
 {
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);

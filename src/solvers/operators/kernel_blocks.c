@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of a batch with K(X_m, Z), and what is kept of the kernel matrix.
+ * Products of a batch with K(X_m, Z), and the cached parts of the kernel matrix.
  *
- *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache
- *                             (2 m p c)
- *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
+ *   forward    F = K W        evaluated (2 m p (d + c) flops) and stored as far as the buffer allows, or read from the
+ *                             cache (2 m p c)
+ *   transpose  H = K' G       from what was stored (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by and multiplied as it lies: m p reads instead
- * of m p d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then move by at
- * most 2^-12 (2^-11 of themselves).
+ * Cache: K(X, Z_s) (n, rows_s) for each shard, filled batch by batch and multiplied in place: m p reads instead of m p
+ * d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then change by at most
+ * 2^-12 (2^-11 relative).
  */
 #include "solvers/operators/kernel_blocks.h"
 
@@ -22,7 +22,7 @@ static int64_t block_bytes(const mrc_kernel_blocks *self, int shard, int64_t row
     return rows * self->centers->shard[shard].rows * mrc_dtype_size(self->centers->real);
 }
 
-/* The largest room that is of use: products may keep whole tiles. */
+/* Return the largest useful buffer size: products may store whole tiles. */
 static int64_t most_room(const mrc_kernel_blocks *self, int shard)
 {
     return mrc_round_up(self->centers->shard[shard].rows, 256) * mrc_round_up(self->most_rows, 16) *
@@ -33,7 +33,7 @@ static mercer_status create_room(mrc_kernel_blocks *self, int64_t keep_bytes)
 {
     mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
-        /* Of all centers: what is kept must not depend on the number of ranks. */
+        /* Share of all centers, not of this rank's: the size must not depend on the number of ranks. */
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
         int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)keep_bytes * share));
         if (bytes <= 0) continue;
@@ -83,7 +83,7 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int 
     *out = (mrc_cost){.held.shared = (double)keep_bytes};
     if (!cache_data) return;
     out->held.shared += values * (cache_data == MRC_CACHE_HALF ? 2 : (double)problem->real_size);
-    out->held.whole = (double)problem->n; /* which rows are there */
+    out->held.whole = (double)problem->n; /* flags of cached rows */
     out->flops = 2 * values * mrc_problem_features(problem);
 }
 
@@ -97,7 +97,7 @@ static bool all_cached(const mrc_kernel_blocks *self, const mercer_batch *batch)
     return true;
 }
 
-/* The block of a batch as it lies in the kept room of a shard. */
+/* Return the buffer of a shard as the block of a batch. */
 static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_t rows)
 {
     mrc_backend *backend = self->centers->backend;
@@ -114,7 +114,8 @@ static bool has_room(const mrc_kernel_blocks *self, int64_t rows)
     return true;
 }
 
-/* The rows of a batch in a shard's cache. room: its view of the kept room, which must live as long. */
+/* Return the rows of a batch in a shard's cache. room: set to a view of the shard's buffer; must live as long as the
+   result. */
 static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const mercer_batch *batch, mercer_matrix *room)
 {
     *room = kept_block(self, shard, batch->X.rows);
@@ -122,7 +123,7 @@ static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const me
         .k = &self->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = self->again};
 }
 
-/* K(X_m, Z) of a batch into the cache. */
+/* Compute K(X_m, Z) of a batch into the cache. */
 static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
     mrc_centers *centers = self->centers;
@@ -152,7 +153,7 @@ typedef struct predict_job {
     const mrc_temporary_centers *temporary; /* NULL: none */
 } predict_job;
 
-/* K(X_m, Z_s) W_s from the cache. */
+/* Compute K(X_m, Z_s) W_s from the cache. */
 static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, const predict_job *job)
 {
     mercer_matrix room, w = mrc_centers_part(centers, job->w, shard);
@@ -174,8 +175,8 @@ static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_
 mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_batch *batch, const mercer_matrix *w,
                                         const mrc_temporary_centers *temporary, const mercer_matrix *f)
 {
-    /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was
-       seen before, since a training that goes on from a checkpoint begins with an empty one. */
+    /* With a cache, predictions always come from it: a row's prediction must not depend on whether the row was seen
+       before, because a training resumed from a checkpoint begins with an empty cache. */
     MRC_TRY(mrc_kernel_blocks_load(self, batch));
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));

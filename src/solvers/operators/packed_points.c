@@ -2,9 +2,9 @@
 /*
  * Pairs of points for the fused products, and the packed forms of points that many products use.
  *
- * A packed form is found by address: a view whose rows lie inside a packed matrix uses it. That keeps it out of every
- * signature between here and the loop that knows which points come again; the price is that this loop must say when
- * they change. Cost: one pass over the points for each packing; the backend's form takes 1 or 2 bytes for a coordinate.
+ * A packed form is found by address: a view whose rows are inside a packed matrix uses it. So no signature between here
+ * and the loop that knows which points recur needs it; in return this loop must report when they change. Cost: one pass
+ * over the points for each packing; the backend's form takes 1 or 2 bytes per coordinate.
  */
 #include "solvers/operators/center_shards.h"
 
@@ -15,7 +15,7 @@ static int64_t row_bytes(const mercer_matrix *matrix)
     return matrix->ld * mrc_dtype_size(matrix->dtype);
 }
 
-/* The packed form that holds all rows of a view, and from which row on. */
+/* Return the packed form that contains all rows of a view, or NULL; *first: the first of these rows in it. */
 static const mrc_packed *find(const mrc_centers *centers, const mercer_matrix *view, int64_t *first)
 {
     for (int i = 0; i < MRC_MOST_PACKED; i++) {
@@ -38,7 +38,7 @@ mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, con
     return pair;
 }
 
-/* Its place in the list: where it is, or a free one. */
+/* Return the slot of the points with this address, else a free slot, or NULL. */
 static mrc_packed_points *place_of(mrc_centers *centers, const void *data)
 {
     mrc_packed_points *free_one = NULL;
@@ -54,7 +54,7 @@ mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, 
     mrc_backend *backend = centers->backend;
     if (!whole->data || whole->cols == 0) return MERCER_OK;
     mrc_packed_points *place = place_of(centers, whole->data);
-    if (!place) return MERCER_OK; /* the list is full: used as it is */
+    if (!place) return MERCER_OK; /* the list is full: the points are used unpacked */
     if (!place->packed)
         MRC_TRY(backend->ops->pack_create(backend, &place->packed, centers->kernel, centers->origin, whole));
     if (!place->packed) return MERCER_OK;

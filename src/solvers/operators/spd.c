@@ -6,17 +6,17 @@
  *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4; in float up to 1
  *   or (L L')^-1 in its place, of several matrices at once where none of them needs a jitter
  *
- * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each try; p^2 numbers, which the caller gives.
+ * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each attempt; p^2 numbers, in memory of the caller.
  *
- * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal, so an eigenvalue below that may come
- * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p is
- * taken for a failed one too (a squared pivot is never smaller than the least eigenvalue). Coinciding centers make
- * K(Z,Z) singular and need it; the jitter then shares their weight out among them.
+ * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal. So an eigenvalue below that may come
+ * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p counts
+ * as failed too (a squared pivot is never smaller than the smallest eigenvalue). Coinciding centers make K(Z,Z)
+ * singular and need the jitter, which then divides their weight among them.
  *
- * When is a solution fit to be stored? x = (K + mu I)^-1 b is found in double and rounded to type real (unit roundoff
- * u), which changes K x by at most u |x| |K|_2 <= u |x| trace K. Where K is nearly singular |x| is huge and the rounded
- * x useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the damage below |b|/10 whatever K is: relative
- * to the mean of the diagonal that is 10 u b. It is applied only where |x| shows that it is needed, since it makes the
+ * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u),
+ * which changes K x by at most u |x| |K|_2 <= u |x| trace K. Where K is nearly singular |x| is huge and the rounded x
+ * useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the damage below |b|/10 whatever K is: relative to
+ * the mean of the diagonal that is 10 u b. It is applied only where |x| shows that it is needed, since it makes the
  * solve inexact by mu x.
  */
 #include "solvers/operators/spd.h"
@@ -28,7 +28,7 @@
 #include <math.h>
 
 static const double LARGEST_JITTER = 1e-4, ROUNDING_HARM = 0.1;
-/* Factors in float serve preconditioners, which may be far off. */
+/* Factors in float are only used in preconditioners, which may be inaccurate. */
 static const double LARGEST_FLOAT_JITTER = 1;
 
 static mercer_matrix diagonal_of(const mercer_matrix *a)
@@ -38,13 +38,14 @@ static mercer_matrix diagonal_of(const mercer_matrix *a)
     return diagonal;
 }
 
-/* True if a squared pivot is well above rounding. */
+/* Return true if a squared pivot is well above rounding errors. */
 static bool is_sound(double squared, int64_t p, double mean)
 {
     return squared > 0 && squared >= 4 * DBL_EPSILON * (double)p * mean;
 }
 
-/* L becomes its factor, or its inverse; *least: the smallest squared pivot, 0 if there is no factor. pivots (p). */
+/* Replace L by its factor, or its inverse; *least: the smallest squared pivot, 0 if the factorization fails. pivots
+   (p). */
 static mercer_status factorise(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *pivots,
                                double *least)
 {
@@ -149,7 +150,7 @@ mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t column
     return view;
 }
 
-/* ---- Solutions that are rounded ------------------------------------------------------------------------------ */
+/* ---- Rounded solutions --------------------------------------------------------------------------------------- */
 
 double mrc_unit_roundoff(mercer_dtype real)
 {
@@ -191,7 +192,8 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
     return MERCER_OK;
 }
 
-/* K(B,B) = 0 (a linear kernel, points at 0) has no scale to shift by; any will do, since nothing fits. */
+/* Set up the factorization of K(B,B). K(B,B) = 0 (a linear kernel, points at 0) has no scale for a shift; any shift
+   will do, since nothing can be fitted. */
 static mercer_status describe(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor, mrc_spd *job)
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));

@@ -4,21 +4,21 @@
  *
  *   Z = [Z_1; Z_2; ...]       a random order of the p centers, cut into blocks of b; each shard's own rows in that
  *                             order
- *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, kept
- *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
+ *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, stored
+ *                             in type real: 7/3 b^3 once, then 2 b^2 c per solve, one product on a GPU
  *
- * Where inverses are kept they are made several at a time, by one call of the backend; one that needs a shift is made
- * again alone.
+ * If inverses are stored, several are computed at a time, by one call of the backend; one that needs a shift is
+ * computed again on its own.
  *
- * Memory: a sorted copy of the centers, p d; 8 b^2, while inverses are made twice for each of those that are made
- * together; inverses p b. On R ranks each has
- * its part of the sorted copy and every R-th inverse, and the rank that has the inverse of a block sends X (b, c) to
- * the others. All of them make all inverses: the shift that one block needs is the least of the next.
+ * Memory: a sorted copy of the centers, p d; 8 b^2, or 16 b^2 for each of the inverses that are computed together;
+ * inverses p b. On R ranks each has its part of the sorted copy and every R-th inverse, and the rank that has the
+ * inverse of a block sends X (b, c) to the others. All ranks compute all inverses, because the shift that one block
+ * needs is the minimum for the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
- * 10 u b on the diagonal prevents it (spd.c). A factor is measured by each x. A kept inverse, which is
- * rounded itself, is measured by its norm: u |K^-1| trace K <= 1/10, the norm estimated by power iteration (from below,
- * by a few per cent: the rule has more room than that).
+ * 10 u b on the diagonal prevents it (spd.c). A factor is checked with each x. A stored inverse, which is itself
+ * rounded, is checked by its norm: u |K^-1| trace K <= 1/10, where the norm is estimated by power iteration (from
+ * below, by a few percent, which is less than the margin of the rule).
  */
 #include "solvers/projectors/blocks.h"
 
@@ -58,7 +58,7 @@ double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together
 
 /* ---- The order ----------------------------------------------------------------------------------------------- */
 
-/* Which local shard a row of a field belongs to. */
+/* Return the local shard that a row of a field belongs to. */
 static int shard_of(const mrc_centers *centers, int64_t row)
 {
     int shard = 0;
@@ -66,7 +66,7 @@ static int shard_of(const mrc_centers *centers, int64_t row)
     return shard;
 }
 
-/* Centers first .. first + count - 1 of the order. */
+/* Draw centers first .. first + count - 1 of the order. */
 static void draw_order(const mrc_blocks *self, int64_t first, int64_t count, int64_t *ids)
 {
     mrc_rng rng = {self->seed, MRC_RANDOM_PARTITION};
@@ -111,7 +111,8 @@ mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, c
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------ */
 
-/* The factor of a block with at least that relative shift, in self->factor, or with room (b, b) f64 its inverse. */
+/* Factor a block with at least the relative shift `least`, in self->factor; with room (b, b) f64, compute its inverse
+   instead. */
 static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *room,
                                   double least, mrc_factor *out)
 {
@@ -119,7 +120,7 @@ static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points,
     *out =
         (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows), .room = room, .relative = self->shift};
     MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
-    self->shift = out->relative; /* what one block needed the next will need */
+    self->shift = out->relative; /* the next block will need what this one needed */
     return MERCER_OK;
 }
 
@@ -131,12 +132,12 @@ static void say_shifted(mrc_blocks *self, double safe)
             mrc_dtype_name(centers->real), safe);
 }
 
-/* The largest eigenvalue of a symmetric positive definite matrix, from below. */
+/* Estimate the largest eigenvalue of a symmetric positive definite matrix, from below. */
 static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, double *out)
 {
     mrc_centers *centers = &self->sorted;
     mrc_backend *backend = centers->backend;
-    mercer_matrix pair, column = mrc_columns(a, 0, 1); /* nothing is orthogonal to it but by accident */
+    mercer_matrix pair, column = mrc_columns(a, 0, 1); /* start: orthogonal to the top eigenvector only by accident */
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &pair, a->rows, 2, centers->real, "a vector"));
     mercer_matrix x = mrc_columns(&pair, 0, 1), y = mrc_columns(&pair, 1, 1);
@@ -150,7 +151,7 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     }
 }
 
-/* Rounds an inverse to type real; *fits: whether that does no harm. */
+/* Round an inverse to type real; *fits: whether that does no harm. */
 static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;
@@ -158,7 +159,7 @@ static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, co
     double norm;
     mrc_count_product(&self->sorted, inverse->rows, inverse->rows, inverse->rows);
     MRC_TRY(backend->ops->copy(backend, inverse, &factor->l));
-    MRC_TRY(mrc_matrix_norm(backend, inverse, &norm)); /* no smaller than the norm that counts */
+    MRC_TRY(mrc_matrix_norm(backend, inverse, &norm)); /* Frobenius norm: an upper bound of the spectral norm */
     if (mrc_factor_too_rough(factor, real, norm, 1)) MRC_TRY(estimate_norm(self, inverse, &norm));
     *fits =
         !mrc_factor_too_rough(factor, real, norm, 1) || factor->relative >= mrc_factor_safe_shift(real, inverse->rows);
@@ -179,7 +180,7 @@ static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points,
     }
 }
 
-/* The inverses of blocks of the same size. */
+/* Compute the inverses of blocks of the same size. */
 static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer_matrix *points,
                                    mercer_matrix *const *inverses)
 {
@@ -194,7 +195,7 @@ static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer
     MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &room, sound));
     for (int64_t i = 0; i < count; i++)
         if (sound[i]) MRC_TRY(keep_inverse(self, &factors[i], inverses[i], &sound[i]));
-    for (int64_t i = 0; i < count; i++) /* these overwrite the others */
+    for (int64_t i = 0; i < count; i++) /* second loop: invert_block overwrites the shared buffers */
         if (!sound[i]) MRC_TRY(invert_block(self, &points[i], inverses[i]));
     return MERCER_OK;
 }
@@ -217,13 +218,13 @@ static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *poin
     }
 }
 
-/* Which rank keeps the inverse of a block. */
+/* Return the rank that stores the inverse of a block. */
 static int keeper_of(const mrc_blocks *self, int64_t block)
 {
     return (int)(block % self->centers->comm->ranks);
 }
 
-/* X = K(Z_b,Z_b)^-1 B where the inverse is, then everywhere. */
+/* Compute X = K(Z_b,Z_b)^-1 B on the rank that has the inverse, then send it to all. */
 static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mercer_matrix *b, const mercer_matrix *x)
 {
     mrc_comm *comm = self->centers->comm;
@@ -233,7 +234,7 @@ static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mer
     mercer_matrix host;
     if (keeper == comm->rank) MRC_TRY(mrc_split_gemm(&self->sorted, false, 1, &self->inverses[block], b, 0, x));
     if (comm->ranks == 1) return MERCER_OK;
-    if (mrc_comm_memory(comm, x->memory) == x->memory) { /* messages go from where it lies */
+    if (mrc_comm_memory(comm, x->memory) == x->memory) { /* the transport can use this memory directly */
         MRC_TRY(backend->ops->sync(backend));
         return mrc_comm_spread(comm, x->memory, keeper, x->data, bytes);
     }
@@ -252,8 +253,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-/* Up to `most` blocks from `first` on, of the same size; *done: how many. other: for inverses that another rank
-   keeps. */
+/* Store the inverses of up to `most` blocks from `first` on, of the same size; *done: their number. other: buffer for
+   inverses that another rank stores. */
 static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
                                mercer_matrix *other, int64_t *done)
 {
@@ -279,7 +280,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    /* Blocks of several shards are collected one at a time. */
+    /* With several shards, blocks are collected one at a time. */
     int64_t *ids, most = together && centers->all_shards == 1 ? mrc_min(MRC_BLOCKS_TOGETHER, self->count) : 1, done;
     mercer_matrix room, other = {0};
     mercer_status status = MERCER_OK;

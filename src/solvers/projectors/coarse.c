@@ -6,7 +6,7 @@
  *   Y = K(Z,Z_s) E (s Lambda)^-1/2                so that Y Y' is the Nystrom K(Z,Z)        (p, q), p s d
  *   Y'Y = V W V'                                  eigenvalues W of Y Y'                     (q, q), p q^2
  *   U = Y V W^-1/2                                its eigenvectors                          (p, q)
- *   U <- U C^-T with U'U = C C'                   once more, against rounding               (p, q), 2 p q^2
+ *   U <- U C^-T with U'U = C C'                   repeated against rounding                 (p, q), 2 p q^2
  *
  * U is not orthonormal after the fourth line where w_i is small: an error eps in Y'Y becomes eps w_1/w_i in U'U.
  * Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left out;
@@ -48,12 +48,12 @@ void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, i
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
 
-/* Small matrices that live while the basis is made. */
+/* Small matrices that exist while the basis is computed. */
 typedef struct basis {
     mrc_centers *centers;
     mrc_backend *backend;
     mrc_coarse *out;
-    mercer_matrix gram, t; /* (q, q) real: Y'Y, and what Y is multiplied by */
+    mercer_matrix gram, t; /* (q, q) real: Y'Y, and the factor that Y is multiplied by */
     mercer_matrix a, v;    /* (q, q) f64 */
     mercer_matrix strip;   /* (4096, q) real: rows of the product */
     double *scale;         /* (q) (s lambda)^-1/2 */
@@ -71,7 +71,7 @@ static mercer_status basis_create(basis *self, mrc_scope *scope)
     return mrc_scope_matrix(scope, backend, &self->strip, strip, q, real, "a strip of the coarse space");
 }
 
-/* A (k, k) f64 = U'U, exactly symmetric, row and column i times scale[i] if there is one. */
+/* Compute A (k, k) f64 = U'U, exactly symmetric, with row and column i times scale[i] unless scale is NULL. */
 static mercer_status gram_of(basis *self, const double *scale)
 {
     int64_t k = self->out->u.cols;
@@ -89,7 +89,7 @@ static mercer_status gram_of(basis *self, const double *scale)
     return mrc_host_close(self->backend, &self->a, &to, true, MERCER_OK);
 }
 
-/* to <- from t, in the same memory, some rows at a time. */
+/* Compute to <- from t, in the same memory, a strip of rows at a time. */
 static mercer_status transform_rows(basis *self, const mercer_matrix *from, const mercer_matrix *t,
                                     const mercer_matrix *to)
 {
@@ -103,7 +103,7 @@ static mercer_status transform_rows(basis *self, const mercer_matrix *from, cons
     return MERCER_OK;
 }
 
-/* U <- U V's leading (columns of U, k) part, in place. */
+/* Compute U <- U V for the leading (columns of U, k) part of V, in place. */
 static mercer_status transform(basis *self, int64_t k)
 {
     mercer_matrix *u = &self->out->u;
@@ -119,7 +119,7 @@ static mercer_status transform(basis *self, int64_t k)
     return MERCER_OK;
 }
 
-/* Y'Y = V W V', U = Y V W^-1/2. */
+/* Compute Y'Y = V W V' and U = Y V W^-1/2. */
 static mercer_status diagonalise(basis *self)
 {
     mrc_coarse *out = self->out;
@@ -136,7 +136,7 @@ static mercer_status diagonalise(basis *self)
     return transform(self, k);
 }
 
-/* U <- U C^-T, U'U = C C'. Where that is not positive definite the last columns go. */
+/* Compute U <- U C^-T, U'U = C C'. While U'U is not positive definite, the last columns are dropped. */
 static mercer_status straighten(basis *self)
 {
     int64_t k = self->out->q;
@@ -153,7 +153,8 @@ static mercer_status straighten(basis *self)
     mercer_matrix v;
     MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
     for (int64_t i = 0; i < self->out->q; i++)
-        for (int64_t j = 0; j < k; j++) mrc_store(&v, i, j, i == j ? 1 : 0); /* rows below k stay 0: left-out columns */
+        for (int64_t j = 0; j < k; j++)
+            mrc_store(&v, i, j, i == j ? 1 : 0); /* rows below k stay 0 for the dropped columns */
     MRC_TRY(mrc_host_close(self->backend, &self->v, &v, true, MERCER_OK));
     MRC_TRY(self->backend->ops->triangular_solve(self->backend, &c, true, &inverse));
     return transform(self, k);
@@ -168,7 +169,7 @@ static mercer_status orthonormalise(mrc_coarse *out, mrc_centers *centers, doubl
     return straighten(&self);
 }
 
-/* U = K(Z,Z_s) E, not scaled; *scale (q) becomes (s lambda)^-1/2. The eigensystem is gone afterwards. */
+/* Compute U = K(Z,Z_s) E, unscaled; scale (q) receives (s lambda)^-1/2. The eigensystem is freed at the end. */
 static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed, double *scale)
 {
     int64_t *ids;
@@ -220,8 +221,8 @@ void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost 
     out->alike = 40 * rows * rows * directions;
     out->flops = out->alike + 2 * p * rows * (mrc_problem_features(problem) + directions);
     mrc_sample_system_bytes(problem, s, q, &sample, &total);
-    /* While the sample's eigensystem is made there is no U yet; then both; then U with its small matrices, of which the
-       eigenvectors of A need one more, and some rows. */
+    /* While the sample's eigensystem is computed there is no U yet; then there are both; then U with its small matrices
+       (the eigenvectors of A need one more) and a strip of rows. */
     int64_t small =
         q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, problem->p) * q * real_size;
     double before = (double)(total + 8 * s + 16 * q) - mrc_bytes_sum(out->held);

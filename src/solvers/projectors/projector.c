@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The frame around the projectors: the list of them, their life, and what every projection has in common.
+ * Common code of the projectors: the list of them, their creation, and what every projection has in common.
  *
  *   K(Z,Z) theta = h,   r = h - K(Z,Z) theta,   reported: |r| / |h|                    h, theta, r fields (rows, c)
  *
- * The kinds keep r up to date; here its norm is taken, once more and for all of them alike, so that what is reported is
- * what is left in h. Cost: O(p c) beside that of the kind.
+ * Each kind keeps r up to date. Its norm is computed here in the same way for all of them, so that the reported
+ * residual is the one that remains in h. Cost: O(p c) in addition to that of the kind.
  */
 #include "solvers/projectors/projector.h"
 
@@ -16,7 +16,7 @@
 
 extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
 
-/* The planner takes the first that suits. */
+/* The planner uses the first one that suits. */
 static const mrc_projector_ops *const kinds[] = {
     &mrc_projector_exact,
     &mrc_projector_ep2,
@@ -53,7 +53,7 @@ void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem
 {
     *once = *each = (mrc_cost){0};
     ops->cost(problem, options, once, each);
-    mrc_cost_sums(each, problem, (double)(8 * problem->c), 2); /* |h| and what is left of it */
+    mrc_cost_sums(each, problem, (double)(8 * problem->c), 2); /* |h| and the norm of the residual */
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */

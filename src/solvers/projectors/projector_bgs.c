@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Block Gauss-Seidel with a coarse space, every pair of centers evaluated once a pass.
+ * Block Gauss-Seidel with a coarse space; every pair of centers is evaluated once per pass.
  *
  *   U (p, q) approximate top eigenvectors of K(Z,Z) (coarse.c),  KU = K(Z,Z) U (p, q),  C C' = U' KU (q, q)
  *   once: p s d + p^2 d
  *   or, sampled: U = [E; 0], E (s, q) top eigenvectors of K(Z_s,Z_s) of the first s centers in the order of the blocks,
- *   which is random: KU = K(Z,Z_s) E is all there is to compute, once: p s d
+ *   which is random: only KU = K(Z,Z_s) E is computed, once: p s d
  *   theta = t + U y, r = h - K t - KU y; the centers in a random order, cut into blocks (blocks.c); for each block b:
  *       y    = (C C')^-1 (U' h - (KU)' t)                      coarse step: the best y for this t      b q c, q^2 c
- *       r_b  = h_b - K(Z_b, Z_<b) t_<b - KU_b y                forward product, its block of K is kept  p b d / 2
+ *       r_b  = h_b - K(Z_b, Z_<b) t_<b - KU_b y                forward product, caches its block of K   p b d / 2
  *       t_b  = K(Z_b,Z_b)^-1 r_b                               exact block step
- *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the kept block
+ *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the cached block
  *   and one coarse step at the end of a pass.
  *
  * The block step solves for the short waves, the coarse step for the long ones that no block sees. Row i meets block b
- * in the forward product of i's block if b comes before, in the transposed product of b if not: no entry of K(Z,Z) is
- * evaluated twice, and after the last block h - KU y is the residual, up to rounding. What the room for the kept block
- * does not hold is evaluated again for the transposed product: without any room a pass costs p^2 d as for one that
- * stores nothing. (KU)' t is followed by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
+ * in the forward product of i's block if b comes before it, otherwise in the transposed product of b: no entry of
+ * K(Z,Z) is evaluated twice, and after the last block h - KU y is the residual, up to rounding. What does not fit the
+ * cache for the block is evaluated again for the transposed product: without a cache, a pass costs p^2 d, as if nothing
+ * were stored. (KU)' t is updated by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
  *
  * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
  *
  * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If it is
- * not positive definite even so, the last columns of U go.
+ * still not positive definite, the last columns of U are dropped.
  *
- * Why sampled: the functions K(.,Z) U are one application of K smoother than K(.,Z_s) E, and that is worth little to a
- * correction that the next block's overrides. Residuals after a pass, p = 4,000, s = 1,000, q = 100, blocks of 500,
- * Laplace, smooth right-hand sides: 6.1e-3 and 8.0e-3 (128 features), 8.4e-3 and 9.5e-3 (16 features), 1.4e-2 without
- * any; random ones 0.354, 0.361, 0.435. Over a million centers K(Z,Z) U takes as long as a whole epoch.
+ * Why sampled: the functions K(.,Z) U are one application of K smoother than K(.,Z_s) E, but that gains little for a
+ * correction that the next block's correction overrides. Residuals after a pass, p = 4,000, s = 1,000, q = 100, blocks
+ * of 500, Laplace, smooth right-hand sides: 6.1e-3 and 8.0e-3 (128 features), 8.4e-3 and 9.5e-3 (16 features), 1.4e-2
+ * without a coarse space; random ones 0.354, 0.361, 0.435. Over a million centers K(Z,Z) U takes as long as a whole
+ * epoch.
  *
  * Stops after a pass at the tolerance, or if the residual grew.
  */
@@ -44,26 +45,26 @@
 typedef struct bgs {
     mrc_blocks blocks;
     int64_t q;
-    mercer_matrix u;      /* sorted field (rows, q); sampled: (rows of Z_s here, q), each shard's where its begin */
+    mercer_matrix u;      /* sorted field (rows, q); sampled: (rows of Z_s here, q), the shards' rows in their order */
     mercer_matrix ku;     /* sorted field (rows, q) */
-    mrc_shard *part;      /* (shards) what U has of each shard: its first rows. */
+    mrc_shard *part;      /* (shards) rows of U that belong to each shard: its first rows */
     mercer_matrix factor; /* C (q, q) f64 */
 } bgs;
 
 typedef struct work {
     bgs *self;
-    mrc_kept *room;                     /* (shards) of the projector's caller, or none */
+    mrc_kept *room;                     /* (shards) buffers of the projector's caller, or NULL */
     int64_t *ids;                       /* (b) */
     mercer_matrix points;               /* (b, d) with several shards */
     mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
-    mercer_matrix own;                  /* (b, c) real: those rows of it that a shard has */
+    mercer_matrix own;                  /* (b, c) real: the rows of `part` that a shard has */
     mercer_matrix step;                 /* (b, c) real: t_b */
     mercer_matrix wide;                 /* (b, c) f64 */
     mercer_matrix h, t, change;         /* sorted fields (rows, c) real */
     mercer_matrix first, seen, more, y; /* (q, c) real: U'h, (KU)'t, KU_b't_b, y */
     mercer_matrix y64;                  /* (q, c) */
-    int64_t block;                      /* under way, */
-    mercer_matrix block_points;         /* and its points */
+    int64_t block;                      /* index of the current block */
+    mercer_matrix block_points;         /* points of the current block */
 } work;
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
@@ -80,7 +81,7 @@ static void destroy(mrc_projector *projector)
     mrc_free(projector->centers->context, self);
 }
 
-/* The upper triangle of a, mirrored: see above. */
+/* Write the upper triangle of a, mirrored, to `to`: see above. */
 static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
 {
     mercer_matrix from, host;
@@ -93,7 +94,7 @@ static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const 
     return mrc_host_close(backend, to, &host, true, MERCER_OK);
 }
 
-/* a (q, q) f64 and its factor in self->factor, whose leading part is used; fewer columns if it must be. */
+/* Factor a (q, q) into the leading part of self->factor (f64); q is reduced if necessary. */
 static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
 {
     mrc_backend *backend = centers->backend;
@@ -114,7 +115,7 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
     return MERCER_OK;
 }
 
-/* U from the order of the fields to that of the blocks. */
+/* Reorder the rows of U from the order of the fields to that of the blocks. */
 static mercer_status sort_coarse(bgs *self, mrc_centers *centers, const mrc_coarse *coarse)
 {
     self->q = coarse->q;
@@ -123,7 +124,7 @@ static mercer_status sort_coarse(bgs *self, mrc_centers *centers, const mrc_coar
     return centers->backend->ops->gather_rows(centers->backend, &self->u, &coarse->u, self->blocks.order);
 }
 
-/* All of each shard's rows. */
+/* Create the coarse space by Nystrom extension to all rows of each shard. */
 static mercer_status make_extended(bgs *self, mrc_centers *centers, const mrc_projector_options *options)
 {
     mrc_coarse coarse;
@@ -137,7 +138,8 @@ static mercer_status make_extended(bgs *self, mrc_centers *centers, const mrc_pr
     return mrc_centers_times(&self->blocks.sorted, NULL, &self->u, &self->ku);
 }
 
-/* Which rows of E belong to this rank, shard by shard: center i of the order is row i of E. from (s). */
+/* Find the rows of E that belong to this rank, shard by shard: center i of the order is row i of E. from (s): receives
+   their indices. Returns their number. */
 static int64_t find_sampled(bgs *self, mrc_centers *centers, int64_t s, int64_t *from)
 {
     const mrc_blocks *blocks = &self->blocks;
@@ -148,7 +150,7 @@ static int64_t find_sampled(bgs *self, mrc_centers *centers, int64_t s, int64_t 
         for (int64_t block = 0; block < blocks->count; block++)
             for (int64_t at = before[block]; at < before[block + 1]; at++) {
                 int64_t i = block * blocks->size + blocks->place[centers->shard[shard].offset + at];
-                if (i < s) from[count++] = i; /* places rise within a block */
+                if (i < s) from[count++] = i; /* places are ascending within a block */
             }
         self->part[shard].rows = count - self->part[shard].offset;
     }
@@ -193,7 +195,7 @@ typedef struct inner_job {
     bool exact;
 } inner_job;
 
-/* A shard's share of U' V for a sorted field V. */
+/* Compute a shard's share of U' V for a sorted field V. */
 static mercer_status inner_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
 {
     const inner_job *job = argument;
@@ -210,7 +212,7 @@ static mercer_status inner(bgs *self, const mercer_matrix *field, bool exact, co
     return mrc_centers_sum(&self->blocks.sorted, out, inner_part, &job);
 }
 
-/* T += U y for a sorted field T. */
+/* Compute T += U y for a sorted field T. */
 static mercer_status add_coarse(bgs *self, const mercer_matrix *y, const mercer_matrix *t)
 {
     mrc_centers *sorted = &self->blocks.sorted;
@@ -236,7 +238,7 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     return factor_coarse(self, centers, &a);
 }
 
-/* What the sorted centers have counted belongs to those they were made of. */
+/* Add the flops counted by the sorted centers to those of the original centers. */
 static mercer_status count_flops(bgs *self, mercer_status status)
 {
     self->blocks.centers->flops += self->blocks.sorted.flops;
@@ -274,7 +276,7 @@ static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, 
 
 /* ---- The two steps ------------------------------------------------------------------------------------------- */
 
-/* y = (C C')^-1 (U'h - (KU)'t) */
+/* Compute y = (C C')^-1 (U'h - (KU)'t). */
 static mercer_status coarse_step(work *w)
 {
     bgs *self = w->self;
@@ -287,10 +289,10 @@ static mercer_status coarse_step(work *w)
     return backend->ops->copy(backend, &w->y, &w->y64);
 }
 
-/* A shard's rows in the blocks so far, and of them those of the block under way: numbers of sorted rows. */
+/* Sorted rows of a shard: those in the blocks so far, and those of the current block. */
 typedef struct range {
-    int64_t offset; /* of the shard's rows */
-    int64_t upto;   /* rows up to and with this block */
+    int64_t offset; /* first sorted row of the shard */
+    int64_t upto;   /* number of its rows up to and including this block */
     int64_t first, rows;
 } range;
 
@@ -302,8 +304,8 @@ static range range_of(const work *w, int shard)
     return (range){offset, before[1], offset + before[0], before[1] - before[0]};
 }
 
-/* A shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is
-   0. */
+/* Compute a shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Caches K(Z_b, Z_<=b),
+   which gives the same result because t_b is still 0. */
 static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
 {
     work *w = argument;
@@ -325,7 +327,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     return backend->ops->scatter_add_rows(backend, part, &own, w->self->blocks.place + r.first, 1);
 }
 
-/* A shard's share of KU_b' t_b. */
+/* Compute a shard's share of KU_b' t_b. */
 static mercer_status coarse_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
 {
     work *w = argument;
@@ -334,7 +336,7 @@ static mercer_status coarse_part(mrc_centers *sorted, int shard, const mercer_ma
     return mrc_split_gemm(sorted, true, 1, &ku, &t, 0, part);
 }
 
-/* t_b is known: h -= K(Z_<=b, Z_b) t_b for the rows of a shard, from what was kept. */
+/* Once t_b is known, compute h -= K(Z_<=b, Z_b) t_b for the rows of a shard, from the cached block. */
 static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard, const mercer_matrix *step)
 {
     mrc_backend *backend = sorted->backend;
@@ -349,7 +351,7 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
     return backend->ops->axpby(backend, -1, &change, 1, &h);
 }
 
-/* A shard's rows of h_b become h_b - K(Z_b, Z_<b) t_<b, which is r_b + KU_b y. */
+/* Set a shard's rows of h_b to h_b - K(Z_b, Z_<b) t_<b, which is r_b + KU_b y. */
 static mercer_status store_residual(work *w, mrc_centers *sorted, const range *r, const mercer_matrix *part)
 {
     mercer_matrix h = mrc_rows(&w->h, r->first, r->rows);
@@ -383,7 +385,7 @@ static mercer_status block_step(work *w)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-/* w->h becomes the residual; w->t gets what is to be added to theta. */
+/* Run one pass. w->h becomes the residual; w->t the change of theta. */
 static mercer_status run_pass(work *w)
 {
     bgs *self = w->self;
@@ -448,7 +450,8 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     double passes = (double)options->passes;
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
     double u = options->sampled ? fmin((double)options->nystrom, p) * q * e : wide;
-    /* While inverses are made there is neither U nor KU, while U is made no KU; then U is there twice for a moment. */
+    /* While inverses are computed there is neither U nor KU, while U is computed there is no KU; then U exists twice
+       for a short time. */
     mrc_bytes working = {3 * p * c * e, 3 * size * c * e + size * (8 * c + 8) + q * c * (4 * e + 8)};
     double inverses = options->store ? mrc_blocks_making(problem, options->block, options->sampled) : 0;
     double coarse = mrc_bytes_sum(once->held) + mrc_bytes_sum(once->peak);
@@ -456,7 +459,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     once->peak = mrc_bytes_larger(working, making);
     once->held = mrc_blocks_bytes(problem, options->block, options->store);
     once->held.shared += wide + u, once->held.whole += 8 * q * q;
-    each->flops = passes * p * p * (mrc_problem_features(problem) + 2 * c); /* every pair once */
+    each->flops = passes * p * p * (mrc_problem_features(problem) + 2 * c); /* every pair is evaluated once */
     each->doubles = each->alike = passes * p * (double)(options->block * options->block) / 3;
     mrc_cost_sums(each, problem, 8 * c, passes);
     mrc_cost_rows(each, problem, passes * p * d * (double)problem->point_size, passes * blocks);

@@ -4,18 +4,18 @@
  *
  *   E, Lambda, t, D: eigensystem of a sample Z_s of the centers          G = K(Z,Z_s) E (p, q), once: p s d
  *   theta = 0, r = h; for each batch b of m centers of a random order:    eta stands for eta/m of the step rule
- *       u = eta D G_b' r_b                          G_b' = E' K(Z_s,Z_b): rows of G, nothing to evaluate
+ *       u = eta D G_b' r_b                          G_b' = E' K(Z_s,Z_b): rows of G, no evaluation
  *       theta_b += eta r_b;   theta_s -= E u        the gradient of the batch is -r_b
  *       r -= K(Z,Z_b) (eta r_b) - G u               p m d; exact up to rounding
  *
- * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c a batch. m = the critical batch beta/t of the
+ * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c per batch. m = the critical batch beta/t of the
  * sample's eigensystem, beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z, but at most 8192: up to m* smaller
- * batches lose nothing, and memory stays bounded. By the printed rule beta = max_z K(z,z). Memory: p q for G, s q,
- * m (d + c + q) a batch.
+ * batches lose nothing, and memory stays bounded. By the printed rule beta = max_z K(z,z). Memory: p q for G, s q, m (d
+ * + c + q) for a batch.
  *
- * Stops after a pass at the tolerance. The step rule trusts the sample; where the spectrum falls so fast that a few
- * centers outside it dominate what is left, a pass may leave r above h. Then gamma is halved for good: r is known, so
- * what follows repairs it.
+ * Stops after a pass at the tolerance. The step rule relies on the sample; where the spectrum falls so fast that a few
+ * centers outside it dominate the remaining spectrum, a pass may leave r larger than h. Then gamma is halved
+ * permanently: r is known exactly, so later passes repair the damage.
  */
 #include "solvers/projectors/projector.h"
 
@@ -26,11 +26,11 @@
 
 enum { MOST_BATCH = 8192 };
 
-#define BETA_MARGIN 1.05 /* for rounding; nothing is estimated */
+#define BETA_MARGIN 1.05 /* margin for rounding only: beta is not an estimate */
 
 typedef struct ep2 {
     mrc_eigensystem system;
-    int64_t *ids;    /* (s) which centers the sample is */
+    int64_t *ids;    /* (s) indices of the centers in the sample */
     mercer_matrix g; /* field (rows, q) */
     mrc_step_rule rule;
     double beta, gamma;
@@ -39,7 +39,7 @@ typedef struct ep2 {
 
 typedef struct work {
     int64_t *ids;            /* (m) */
-    double *factors;         /* (max(m, q)) of rows */
+    double *factors;         /* (max(m, q)) row factors */
     mercer_matrix points;    /* (m, d) */
     mercer_matrix r, g;      /* (m, c), (m, q) rows of the batch */
     mercer_matrix u, sample; /* (q, c), (s, c) E u */
@@ -55,8 +55,8 @@ static void destroy(mrc_projector *projector)
     mrc_free(centers->context, self);
 }
 
-/* K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel; beta is the largest over all centers: G has
-   what it takes, and an estimate from some would let the step explode on an outlier. */
+/* Find beta, the maximum over all centers of K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel. G
+   makes this cheap, and an estimate from some centers would let the step explode on an outlier. */
 static mercer_status find_beta(ep2 *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
@@ -109,7 +109,7 @@ static mercer_status work_fill(work *w, const ep2 *self, mrc_centers *centers, m
     return mrc_scope_matrix(scope, backend, &w->sample, self->system.s, c, centers->real, "the correction of a batch");
 }
 
-/* u = eta D G_b' r_b;  theta_s -= E u;  r += G u. */
+/* Compute u = eta D G_b' r_b;  theta_s -= E u;  r += G u. */
 static mercer_status correct(ep2 *self, mrc_centers *centers, work *w, double eta, const mercer_matrix *r_batch,
                              const mercer_matrix *r, const mercer_matrix *theta)
 {
@@ -161,7 +161,7 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
         mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (ep2): pass %lld, residual %.3e", (long long)pass + 1,
                 left / projector->h_norm);
         if (left <= options->tolerance * projector->h_norm || !isfinite(left)) break;
-        if (left > fmax(before, projector->h_norm)) self->gamma /= 2; /* the sample promised more than it holds */
+        if (left > fmax(before, projector->h_norm)) self->gamma /= 2; /* the sample underestimated the spectrum */
         before = left;
     }
     return MERCER_OK;
@@ -183,7 +183,8 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double s = (double)rows, q = (double)mrc_max(0, mrc_min(options->eigenpairs, rows - 1)),
            passes = (double)options->passes;
-    double m = fmin(MOST_BATCH, p), points = d * (double)problem->point_size; /* m: or less, as the data decide */
+    double m = fmin(MOST_BATCH, p),
+           points = d * (double)problem->point_size; /* upper limit of m; the data may give less */
     once->held = (mrc_bytes){p * q * e, (double)held + 8 * s};
     once->peak.whole =
         fmax(fmax(m * (points + (c + q) * e + 16) + (q + s) * c * e, 8 * p), (double)(total - held) - p * q * e);

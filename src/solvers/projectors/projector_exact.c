@@ -4,13 +4,12 @@
  *
  *   L L' = K(Z,Z) + mu I                       (p, p) f64, once: p^2 d for K, p^3/3 for L; 8 p^2 bytes on every process
  *   theta = round((L L')^-1 h)                 (p, c), 2 p^2 c multiply-adds
- *   r = h - L (L' theta) + mu theta            = h - K(Z,Z) theta with theta as it is stored, in double: 2 p^2 c
+ *   r = h - L (L' theta) + mu theta            = h - K(Z,Z) theta with the stored, rounded theta, in double: 2 p^2 c
  *
- * mu = options.jitter, 0 unless asked for. It grows by itself where it must: if the factor fails (K(Z,Z) singular in
+ * mu = options.jitter, 0 by default. It is raised where necessary: if the factorization fails (K(Z,Z) singular in
  * double), and if theta is so large that rounding it to type real spoils K theta; then mu becomes 10 u p of the mean
- * diagonal, where rounding can do little harm (spd.c). With mu > 0 the solution is refined, theta += (L
- * L')^-1 r, as long as that halves r: the bias mu theta vanishes in all directions but those that rounding hides
- * anyway.
+ * diagonal, where rounding can do little harm (spd.c). With mu > 0 the solution is refined, theta += (L L')^-1 r, as
+ * long as that halves r: the bias mu theta vanishes in all directions except those that rounding hides anyway.
  *
  * With several ranks each solves the whole system and keeps its own rows: it is for p that fit one process.
  */
@@ -26,12 +25,12 @@
 enum { MOST_REFINEMENTS = 10 };
 
 typedef struct exact {
-    mrc_scope held;       /* both matrices */
+    mrc_scope held;       /* owns both matrices */
     mercer_matrix points; /* Z (p, d): needed again if the shift must rise */
     mrc_factor factor;
 } exact;
 
-/* The whole system on this process. */
+/* The whole system; every process has a copy. */
 typedef struct whole {
     mercer_matrix h, theta, trial; /* (p, c) real */
     mercer_matrix x, y, r;         /* (p, c) f64 */
@@ -59,7 +58,7 @@ static mercer_status create(mrc_projector *projector)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-/* r = h - K theta for a theta of type real; *left = |r|. */
+/* Compute r = h - K theta for a theta of type real; *left = |r|. */
 static mercer_status measure(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
                              double *left)
 {
@@ -73,7 +72,7 @@ static mercer_status measure(exact *self, mrc_centers *centers, const whole *sys
     return mrc_matrix_norm(backend, &system->r, left);
 }
 
-/* theta = (L L')^-1 h, with a factor that makes it fit to be rounded. */
+/* Compute theta = (L L')^-1 h. Raises the shift if theta could not be rounded otherwise. */
 static mercer_status solve(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;
@@ -95,7 +94,7 @@ static mercer_status solve(mrc_projector *projector, const whole *system)
     return backend->ops->copy(backend, &system->theta, &system->x);
 }
 
-/* theta += (L L')^-1 r while that halves r. */
+/* Refine theta += (L L')^-1 r while that halves r. */
 static mercer_status refine(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;
@@ -109,7 +108,8 @@ static mercer_status refine(mrc_projector *projector, const whole *system)
         MRC_TRY(backend->ops->axpby(backend, 1, &system->x, 1, &system->r));
         MRC_TRY(backend->ops->copy(backend, &system->trial, &system->r));
         MRC_TRY(measure(self, centers, system, &system->trial, &next));
-        if (!(next < left / 2)) return measure(self, centers, system, &system->theta, &left); /* as it was */
+        if (!(next < left / 2))
+            return measure(self, centers, system, &system->theta, &left); /* restore r of the last theta */
         MRC_TRY(backend->ops->copy(backend, &system->theta, &system->trial));
         left = next;
     }
@@ -137,7 +137,7 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return backend->ops->copy(backend, h, &left);
 }
 
-/* K(Z,Z) in double, and its factor in place. */
+/* Return a reason to use the projector if K(Z,Z) in double, with its factor in place, fits and pays off. */
 static const char *suits(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;
@@ -155,7 +155,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     once->held.whole = 8 * p * p;
     if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
     once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
-    /* Small factors are made at less than the nominal rate: as if a coarse space came with them. */
+    /* Small factors are slower than the nominal rate: count as if a coarse space were computed with them. */
     once->flops = coarse.flops + 2 * p * p * mrc_problem_features(problem);
     once->doubles = p * p * p / 3;
     once->alike = mrc_cost_flops(once);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preconditioned conjugate gradients on K(Z,Z) theta = h, every column of its own.
+ * Preconditioned conjugate gradients on K(Z,Z) theta = h, for every column separately.
  *
  *   P^-1 r = r - U U'r + U (w_q/W) U'r       U (p, q), W from the coarse space; deflates the top q directions to w_q
  *   z = P^-1 r,  d = z,  rz = r.z            fields (rows, c); scalars for each column, in double
  *   repeat:  a = rz / d.(K d);  theta += d a;  r -= (K d) a;  z = P^-1 r;  d = z + d (rz_new / rz_old)
  *
- * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is kept (real_size p^2 bytes), and 4 p q c.
+ * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is stored (real_size p^2 bytes), and 4 p q c.
  * Memory: p q for U, 3 p c for z, d, K d.
  *
- * Columns scaled by numbers of their own are products with a diagonal (c, c) matrix. A column that is solved, or that
- * breaks down in rounding (d.(K d) <= 0), gets a = 0 and stands still.
+ * Scaling each column by its own number is a product with a diagonal (c, c) matrix. A column that is solved, or that
+ * breaks down in rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
  *
- * Where a backend keeps kernel values in half precision (capabilities: kept_size), so does K(Z,Z): it is symmetric, and
- * what forward products keep for transposed ones serves. Half the bytes, and a pass takes the time of reading them.
- * Many columns of directions are then rounded to the 11 bits of a half, so that one product of halves is all of K d,
- * not two: steps are along what was multiplied, and r stays h - K theta. Directions are conjugate to about 2^-12.
+ * If a backend stores kernel values in half precision (capabilities: kept_size), so is K(Z,Z): it is symmetric, so the
+ * values that a forward product stores for transposed products can be used. This halves the bytes, and a pass takes the
+ * time to read them. Many columns of directions are then rounded to the 11 bits of a half, so that K d takes one
+ * product of halves instead of two: steps use the rounded direction, and r stays h - K theta. Directions are conjugate
+ * to about 2^-12.
  *
- * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| a step, u the
- * unit roundoff; steps beyond a relative residual of u are pointless and not made. w_q/w_i is floored at 32 u: below
+ * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| per step, u the
+ * unit roundoff; steps beyond a relative residual of u are useless and not taken. w_q/w_i is floored at 32 u: below
  * that I - U U' is negative in rounding.
  */
 #include "solvers/projectors/projector.h"
@@ -31,12 +32,12 @@
 #include <math.h>
 #include <string.h>
 
-#define LEAST_DEFLATION 32 /* units of roundoff */
+#define LEAST_DEFLATION 32 /* minimum of w_q/w_i, in units of roundoff */
 
 typedef struct pcg {
     mrc_coarse coarse;
     mercer_matrix kept; /* K(Z here, Z) (rows, p), or no data */
-    mrc_kept half;      /* or in the backend's own form, all columns */
+    mrc_kept half;      /* K(Z,Z) in the backend's own form, all columns; or no memory */
     double *shrink;     /* (q) w_q/w_i - 1 */
 } pcg;
 
@@ -58,7 +59,7 @@ static void destroy(mrc_projector *projector)
     mrc_free(centers->context, self);
 }
 
-/* Whether values that are kept are in half precision: asked with a few of them. */
+/* Find out whether the backend stores kernel values in half precision, by a product with a few of them. */
 static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, const mercer_matrix *f, bool *out)
 {
     enum { ROWS = 16, COLUMNS = 256 };
@@ -73,7 +74,7 @@ static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, co
     return status;
 }
 
-/* self->half becomes all of K(Z,Z), if that is what the backend keeps. */
+/* Store all of K(Z,Z) in self->half, if the backend stores values in half precision. */
 static mercer_status keep_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
@@ -133,7 +134,7 @@ static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, 
     return mrc_scope_matrix(scope, centers->backend, &w->diagonal, c, c, centers->real, "conjugate gradients");
 }
 
-/* Z = P^-1 R and rz = columns of R . Z. */
+/* Compute Z = P^-1 R and rz = columns of R . Z. */
 static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
 {
     mrc_backend *backend = centers->backend;
@@ -152,8 +153,8 @@ static double ratio_of(double a, double b)
     return isfinite(ratio) ? ratio : 0;
 }
 
-/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. On a device a product with a diagonal matrix would
-   cost as much as with any other. */
+/* Compute Y += sign X diag(a / b), where a / b is valid; other columns do not change. Devices scale columns directly,
+   because a product with a diagonal matrix would cost as much as with any other. */
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
@@ -169,7 +170,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
     return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
 }
 
-/* KD = K(Z,Z) D; D is rounded first where that saves time. */
+/* Compute KD = K(Z,Z) D. D is rounded first if that saves time. */
 static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
     if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
@@ -240,7 +241,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
            strips = ceil(p / (double)mrc_collect_rows(problem->p, (int)mrc_max(1, problem->shards)));
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
     once->held.shared += kept, once->held.whole += 8 * q;
-    /* K(Z,Z) is made after the coarse space. */
+    /* K(Z,Z) is computed after the coarse space. */
     mrc_bytes making = {0, once->peak.whole - kept}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
     once->peak = mrc_bytes_larger(making, working);
     if (options->store) once->flops += 2 * p * p * mrc_problem_features(problem);
