@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a model knows of its own errors: the temperature of its probabilities, and scores of rows held back.
+ * Calibration of a model: the temperature and shifts of its probabilities, and conformity scores of held-out rows.
  *
- * Split conformal prediction. With scores s_1 <= .. <= s_n of rows that the model was not trained on, a further row of
- * the same kind has a score of at most s_k with probability at least k / (n + 1). So an interval of level q takes
+ * Split conformal prediction. With scores s_1 <= .. <= s_n of rows that the model was not trained on, a further
+ * exchangeable row has a score of at most s_k with probability at least k / (n + 1). So an interval of level q uses
  *
  *     k = ceil(q (n + 1)),    in a list of m shares: entry ceil(q (1 + 1 / n) m)
  *
- * and none can be given if that is beyond the list: the rows are too few for the level. m < n only makes intervals
- * wider, by a share of at most 1 / m of the rows.
+ * and there is no interval if that is beyond the end of the list: the rows are too few for the level. Storing only m <
+ * n scores makes intervals wider, by a share of at most 1 / m of the rows.
  */
 #include "model/model.h"
 
@@ -19,9 +19,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Scores are about 0 and 1, temperatures at most 10, and weights of classes within 1e+-300. */
+/* Limit of class shifts, far above valid ones: scores are about 0 and 1, temperatures at most 10, class weights
+   within 1e+-300. */
 #define MOST_SHIFT 1e4
-#define ROUNDING   1e-6 /* by which a sum of probabilities may exceed 1 */
+#define ROUNDING   1e-6 /* rounding error by which a sum of probabilities may exceed 1 */
 
 mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
 {
@@ -109,7 +110,7 @@ mercer_status mrc_model_interval(const mercer_model *model, double *radius, doub
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");
-    const double rounding = 1e-9; /* 0.9 (1 + 1 / 9) 9 is 9, not 10 */
+    const double rounding = 1e-9; /* so that ceil(0.9 (1 + 1 / 9) 9) is 9, not 10 */
     const mrc_calibration *own = &model->calibration;
     if (!(level > 0 && level < 1))
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "level is %g, it must lie between 0 and 1", level);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A mean of models. Member 0 is the model of the caller. Names, schema and calibration are its own; units of the
+ * The mean of several models. Member 0 is the caller's model. It holds names, schema and calibration; the units of the
  * targets are the same for all members.
  *
- *   f(x) = (1 / k) sum_m f_m(x)         f_m in the units of the targets; gradients alike
+ *   f(x) = (1 / k) sum_m f_m(x)         f_m in the units of the targets; the same for gradients
  *
- * Sums are in double, in the order of the members. Members are computed one after the other on all rows: room is two
- * results in double, and the caller's is written when all are done.
+ * Sums are in double, in the order of the members. Members are evaluated one after the other on all rows. Scratch
+ * space: two results in double; the caller's result is written at the end.
  */
 #include "model/model.h"
 

@@ -75,7 +75,7 @@ int64_t mrc_model_features(const mercer_model *model)
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
 
-/* `what` names one of them in messages. */
+/* Checks that all names are UTF-8 texts. `what` is the word for one name in messages. */
 static mercer_status check_names(const mercer_model *model, const char *const *names, int64_t count, const char *what)
 {
     mercer_context *context = model->context;
@@ -89,7 +89,7 @@ static mercer_status check_names(const mercer_model *model, const char *const *n
     return MERCER_OK;
 }
 
-/* Predictions name a class by its label only. */
+/* Labels must be distinct, because predictions identify a class by its label only. */
 static mercer_status check_distinct(const mercer_model *model, const char *const *labels, int64_t count)
 {
     const char *repeated;
@@ -98,7 +98,8 @@ static mercer_status check_distinct(const mercer_model *model, const char *const
     return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels: '%s' occurs more than once", repeated);
 }
 
-/* Replaces a list of names by a copy of another, all of them `what`; nothing changes if that fails. */
+/* Replaces a list of names by a copy of another list; nothing changes on failure. `what` is the word for one name in
+   messages. */
 static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count,
                                    const char *what)
 {
@@ -147,7 +148,7 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     return MERCER_OK;
 }
 
-/* Replaces a text by a copy of another; nothing changes if that fails. */
+/* Replaces a text by a copy of another; nothing changes on failure. */
 static mercer_status replace_text(mercer_model *model, char **to, const char *text, const char *what)
 {
     void *memory = NULL;

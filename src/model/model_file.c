@@ -16,17 +16,17 @@ enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 14, P
 
 /* Names of the tensors and texts of one member, and its kernel. */
 typedef struct member_texts {
-    char prefix[MRC_MEMBER_CHARS]; /* "": the first */
+    char prefix[MRC_MEMBER_CHARS]; /* prefix of the tensor and text names; "" for the first member */
     char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
     char names[POINT_TENSORS][KEY_CHARS], keys[POINT_TEXTS][KEY_CHARS];
 } member_texts;
 
-/* What a model file consists of; texts that were made for it. */
+/* Contents of a model file, and the texts that were printed for it (owned). */
 typedef struct contents {
-    mrc_tensor *tensors; /* (OWN_TENSORS + members POINT_TENSORS + extras) */
+    mrc_tensor *tensors; /* (OWN_TENSORS + members * POINT_TENSORS + extras) */
     int64_t count;
     member_texts *members;  /* (member_count of the model) */
-    mrc_metadata *metadata; /* (OWN_TEXTS + members POINT_TEXTS) */
+    mrc_metadata *metadata; /* (OWN_TEXTS + members * POINT_TEXTS) */
     int64_t entries;
     char member_digits[24];
     char *labels, *features, *targets; /* JSON, or NULL */
@@ -45,7 +45,7 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     if (mrc_kernel_is_callback(&model->kernel))
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "a kernel given by a callback cannot be stored in a model file; use one that has a name");
-    /* A model whose kernel values overflow predicts NaN, whatever its weights. */
+    /* A model whose kernel values overflow would predict NaN for any weights. */
     mercer_dtype centers = options->centers ? options->centers : model->centers.dtype,
                  weights = options->weights ? options->weights : model->weights.dtype;
     mercer_dtype real = centers == MERCER_F64 || weights == MERCER_F64 ? MERCER_F64 : MERCER_F32;
@@ -59,8 +59,8 @@ static bool is_centers(const mercer_model *model, const void *data)
     return false;
 }
 
-/* The last gate: whatever made the numbers, or changed them since, a file never holds NaN or infinity. State of
-   a training is looked at when it is read (training/checkpoint.c), centers were for the kernel's range. */
+/* Final check, independent of where the numbers come from: a file never holds NaN or infinity. The state of a
+   training is checked when it is read (training/checkpoint.c); centers have been checked for the kernel's range. */
 static mercer_status check_numbers(const mercer_model *model, const contents *of)
 {
     for (int64_t i = 0; i < of->count; i++)
@@ -117,7 +117,7 @@ static void add_vector(contents *out, const char *name, double *values, int64_t 
 
 enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, RANK_WEIGHT, METRIC };
 
-/* Names of what a member has of its own, and the first of it. */
+/* Sets the names of a member's tensors, and adds its centers, weights and origin. */
 static void collect_points(const mercer_model *model, const mercer_save_options *options, member_texts *texts,
                            contents *out)
 {
@@ -140,7 +140,7 @@ static void collect_points(const mercer_model *model, const mercer_save_options 
     add_vector(out, names[ORIGIN], model->origin, model->centers.cols);
 }
 
-/* The rest of it. */
+/* Adds a member's preprocessing and metric. */
 static void collect_preprocess(const mercer_model *model, const member_texts *texts, contents *out)
 {
     const mercer_preprocess *preprocess = model->preprocess;
@@ -162,7 +162,7 @@ static void collect_preprocess(const mercer_model *model, const member_texts *te
             (mrc_tensor){.name = names[METRIC], .value = mrc_view(map->values, map->features, map->width, MERCER_F64)};
 }
 
-/* What all members have together. */
+/* Adds the tensors that all members share. */
 static void collect_common(const mercer_model *model, contents *out)
 {
     const mrc_curve *curve = &model->units.curve;
@@ -194,7 +194,7 @@ static const char *format_version(const mercer_model *model)
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
 
-/* Kernel function and preprocessing of a member. */
+/* Adds the texts for kernel function and preprocessing of a member. */
 static mercer_status describe_member(const mercer_model *model, member_texts *texts, contents *out)
 {
     static const char *const own[POINT_TEXTS] = {"kernel", "preprocess", "preprocess_folded",
@@ -296,7 +296,9 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     if (!options) options = &as_it_is;
     contents of = {.count = 0};
     mercer_status status = collect(model, options, extra, extras, &of);
-    if (model->comm) status = mrc_comm_together(model->comm, status, "the model"); /* all write it, or none does */
+    if (model->comm)
+        status = mrc_comm_together(model->comm, status, "the model"); /* either all ranks write the
+                                                                                      file, or none does */
     if (status == MERCER_OK) status = write_contents(model, path, &of);
     MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors, of.metadata, of.members);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading model files: the tensor file has been checked as such; here it must make a model. */
+/* Reading model files. The tensor file itself has been checked; this file checks that it contains a valid model. */
 #include "model/model_file.h"
 
 #include "core/matrix.h"
@@ -18,7 +18,7 @@ typedef struct model_reader {
     const char *path;
     mrc_tensor_file *file;
     mercer_model *model;
-    char prefix[MRC_MEMBER_CHARS]; /* of what a member has of its own; "": the first */
+    char prefix[MRC_MEMBER_CHARS]; /* prefix of a member's tensor and text names; "" for the first member */
 } model_reader;
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
@@ -28,7 +28,8 @@ static mercer_status wrong(const model_reader *self, const char *what)
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; make the file again with Mercer", self->path, what);
 }
 
-/* Says in which file and which part of it something failed. The message may quote the file: it stays one line. */
+/* Prefixes the last error with the file and the part of it that failed. The message may quote the file, so control
+   characters are replaced to keep it on one line. */
 static mercer_status inside(const model_reader *self, const char *part, mercer_status status)
 {
     char text[MRC_ERROR_CHARS];
@@ -42,13 +43,13 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
-/* The versions that there are, in their order. */
+/* All format versions, in order. */
 enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
                                        MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
                                        MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT};
 
-/* The number of the file's version in that list, or -1. */
+/* Returns the index of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
 {
     const char *found = mrc_tensor_file_metadata(self->file, "format_version");
@@ -71,7 +72,7 @@ static mercer_status check_format(const model_reader *self)
                     version, mercer_version(), versions[VERSIONS - 1]);
 }
 
-/* A text or a tensor that every member has. */
+/* Find a text or a tensor of the member that is being read. */
 static const char *own_text(const model_reader *self, const char *key)
 {
     char name[MRC_TENSOR_NAME_CHARS];
@@ -93,7 +94,7 @@ static mercer_status read_kernel(const model_reader *self, const char *key, merc
     return inside(self, key, mrc_kernel_parse(self->context, out, text));
 }
 
-/* A tensor of the member with these sizes (-1: any), of one of the types `accept`, all finite. */
+/* Reads a tensor of the member. It must have these sizes (-1: any), one of the types `accept`, and finite values. */
 static mercer_status read_tensor(const model_reader *self, const char *name, int64_t rows, int64_t cols, int accept,
                                  mercer_matrix *out)
 {
@@ -120,7 +121,8 @@ static mercer_status read_tensors(const model_reader *self)
     return MERCER_OK;
 }
 
-/* A reader of version 1 would ignore them and predict in other units: in such a file they are an error. */
+/* Reads the units of the targets. In a version 1 file they are an error, because a reader of that version would
+   ignore them and predict in other units. */
 static mercer_status read_units(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -148,8 +150,8 @@ static mercer_status check_metric(const model_reader *self, const mercer_matrix 
     return MERCER_OK;
 }
 
-/* The map of a metric, or no data; *features: columns that samples have. A reader that does not know it would predict
-   something else: in a file of an older version it is an error. */
+/* Reads the map of a metric; no data: the model has none. *features: number of columns of samples. In a file of an
+   older version a metric is an error, because a reader of that version would ignore it. */
 static mercer_status find_metric(const model_reader *self, mercer_matrix *out, int64_t *features)
 {
     int64_t width = self->model->centers.cols;
@@ -164,7 +166,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
 }
 
-/* A function of the targets, alike. */
+/* Reads the transform of the targets; in a file of an older version it is an error, too. */
 static mercer_status read_curve(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -179,7 +181,7 @@ static mercer_status read_curve(const model_reader *self)
     return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
-/* Shifts are any numbers, factors inverses of widths: a constant feature has 0. */
+/* Checks that factors are not negative: they are inverse widths, 0 for a constant feature. Shifts may be any number. */
 static mercer_status check_factors(const model_reader *self, const mercer_matrix *factor)
 {
     for (int64_t j = 0; j < factor->cols; j++)
@@ -191,7 +193,7 @@ static mercer_status check_factors(const model_reader *self, const mercer_matrix
     return MERCER_OK;
 }
 
-/* Quantiles of a feature may be equal, where values of the samples repeat, but they never descend. */
+/* Checks that the quantiles of each feature do not decrease. They are equal where values of the samples repeat. */
 static mercer_status check_knots(const model_reader *self, const mercer_matrix *knots)
 {
     for (int64_t j = 0; j < knots->rows; j++)
@@ -220,7 +222,7 @@ static mercer_status read_rank_weight(const model_reader *self, mercer_preproces
     return mrc_preprocess_set_rank_weight(preprocess, weight.data, NULL, NULL);
 }
 
-/* Those whose numbers are tensors are made of them, the others of their text. */
+/* Creates the preprocessing: from its tensors if its kind stores numbers, else from its text. */
 static mercer_status make_preprocess(const model_reader *self, const char *spec, int64_t d)
 {
     mrc_preprocess_kind kind;
@@ -274,7 +276,7 @@ static mercer_status take_names(const model_reader *self, const char *key, const
     return inside(self, key, set(self->model, names, count));
 }
 
-/* A list of at most `most` names, which older files need not have. */
+/* Reads a list of at most `most` names; optional, older files do not have it. */
 static mercer_status read_names(const model_reader *self, const char *key, int64_t most, set_names set)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);
@@ -284,7 +286,9 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
                         self->path, key);
     json_error_t error = {0};
     json_auto_t *array = json_loads(text, 0, &error);
-    if (!array) array = json_loads(text, 0, &error); /* a failed allocation looks like a bad token: bad twice is bad */
+    if (!array)
+        array = json_loads(text, 0, &error); /* a failed allocation can look like a bad token, so parse a
+                                                        second time */
     if (!array && mrc_json_no_memory(&error))
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
     if (!json_is_array(array))
@@ -305,7 +309,7 @@ static mercer_status read_scalar(const model_reader *self, const char *key, doub
                            low, high));
 }
 
-/* What older files do not have, and predictions do not need. */
+/* Reads the calibration; optional, predictions do not depend on it. */
 static mercer_status read_calibration(const model_reader *self)
 {
     mercer_matrix scores;
@@ -329,7 +333,8 @@ static mercer_status read_calibration(const model_reader *self)
     return inside(self, "intervals", mrc_model_set_intervals(self->model, &scores, value, task));
 }
 
-/* A reader that does not know it would take cells for features: files that have it say so. */
+/* Reads the schema. In a file of an older version it is an error, because a reader of that version would read cells
+   as features. */
 static mercer_status read_schema(const model_reader *self)
 {
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");
@@ -355,7 +360,7 @@ static mercer_status read_member(mercer_model *first, const model_reader *of, in
     MRC_TRY(read_kernel(&self, "kernel", &member->kernel));
     MRC_TRY(read_tensors(&self));
     MRC_TRY(read_preprocess(&self));
-    self.prefix[0] = 0; /* units are those of all */
+    self.prefix[0] = 0; /* the units are shared by all members */
     if (member->weights.cols != first->weights.cols) return wrong(&self, "its members differ in their outputs");
     MRC_TRY(read_units(&self));
     MRC_TRY(read_curve(&self));
@@ -365,7 +370,8 @@ static mercer_status read_member(mercer_model *first, const model_reader *of, in
     return MERCER_OK;
 }
 
-/* A reader that does not know them would predict by the first alone: files that have them say so. */
+/* Reads the other members. In a file of an older version they are an error, because a reader of that version would
+   predict with the first member only. */
 static mercer_status read_members(const model_reader *self)
 {
     const char *text = mrc_tensor_file_metadata(self->file, "members");
@@ -399,7 +405,7 @@ static mercer_status read_parts(const model_reader *self)
     return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
 }
 
-/* The rows of this rank. */
+/* Reduces centers and weights to the rows of this rank. */
 static void take_share(mercer_model *model)
 {
     int64_t rows = model->total = model->centers.rows;
@@ -414,13 +420,13 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_co
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     *out = NULL;
-    /* Of ranks each needs its own rows alone. */
+    /* With ranks the file is mapped, not copied, because each rank needs its own rows only. */
     MRC_TRY((comm ? mrc_tensor_file_open : mrc_tensor_file_read)(&file, context, path));
     MRC_TRY(mrc_model_open(&model, context));
     model->comm = comm;
     model_reader self = {.context = context, .path = path, .file = file, .model = model};
     mercer_status status = read_parts(&self);
-    model->map = mrc_tensor_file_take_mapping(file); /* what was read lies there, even if it was not all */
+    model->map = mrc_tensor_file_take_mapping(file); /* the model's tensors are views of it, even after a failure */
     MRC_TRY(status);
     take_share(model);
     *out = model, model = NULL;

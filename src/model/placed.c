@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The model on a device, between predictions: centers as they are and packed for its products, and the weights. A
- * caller may write the weights between calls, so each call looks by a hash whether they are those that were sent.
+ * The device copy of a model, which stays on the device between predictions: centers, plain and packed for products,
+ * and weights. A caller may write the weights between calls, so each call compares their hash with that of the copy.
  */
 #include "model/model.h"
 
@@ -11,7 +11,11 @@
 
 #include <xxhash.h>
 
-enum { PIECES = 64, FEWEST_BYTES = 64 << 10 }; /* of the weights, hashed by a thread each */
+enum {
+    PIECES = 64,
+    FEWEST_BYTES = 64 << 10
+}; /* largest number of pieces of the weights that threads hash; smallest
+                                                  piece */
 
 void mrc_model_unplace(mercer_model *model)
 {
@@ -50,7 +54,7 @@ static void hash_piece(void *argument, int64_t piece, int worker)
     task->hashes[piece] = XXH3_64bits_withSeed(task->bytes + first, (size_t)size, (uint64_t)piece);
 }
 
-/* Rows of weights lie one behind the other. */
+/* Hashes the weights, whose rows are contiguous. The pieces do not depend on the number of threads. */
 static uint64_t hash_weights(const mercer_model *model)
 {
     const mercer_matrix *w = &model->weights;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
- * its targets (0 and 1 if it has none).
+ * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of its
+ * targets (0 and 1 if it has none).
  *
- * X (m, d) passes block by block: scratch is a block, whatever m. The result of a row depends on that row only, so
- * it is the same for any size of blocks. P may overflow the range of float: each block is checked after its
- * preprocessing and before its product, so F is unchanged only if the first block fails.
+ * X (m, d) is processed in blocks: scratch space is one block for any m. The result of a row depends on that row only,
+ * so it is the same for any block size. P may overflow the range of float: each block is checked after its
+ * preprocessing and before its product. After an error F is unchanged only if the first block failed.
  *
- * Units are for the digits that float does not have: an F in double does not make the product double where the model
- * is in float, but keeps what offset and scale add to it.
+ * With units, an F in double does not make the product double if the model is in float: only offset and scale are
+ * applied in double, which preserves the digits that float does not have.
  */
 #include "model/model.h"
 
@@ -22,22 +22,22 @@
 
 enum {
     BLOCK_ROWS = 4096,
-    ROWS_A_THREAD = 512,    /* the backend's own blocks: fewer would leave threads idle */
-    BLOCK_BYTES = 64 << 20, /* of preprocessed rows, at most (but one row at least) */
-    PART_ROWS = 256,        /* preprocessed by a thread at a time */
-    DEVICE_ROWS = 32768,    /* of a block where a device computes: one is on its way while it computes another */
+    ROWS_A_THREAD = 512,    /* block size of the backend: smaller blocks would leave threads idle */
+    BLOCK_BYTES = 64 << 20, /* limit of a block of preprocessed rows (but at least one row) */
+    PART_ROWS = 256,        /* rows that a thread preprocesses at a time */
+    DEVICE_ROWS = 32768,    /* block size for a device: one block is transferred while another is computed */
     DEVICE_BYTES = 128 << 20,
 };
 
-/* Rows that pass together, and room for what becomes of them. */
+/* A block of rows that are processed together, and its scratch space. */
 typedef struct input_block {
-    mercer_dtype dtype; /* of the rows as the kernel sees them */
+    mercer_dtype dtype; /* type of the preprocessed rows */
     int64_t rows;
-    void *memory;          /* of the host, for rows that are preprocessed; NULL: they go as they are */
-    mercer_matrix given;   /* (rows, features) of the host, for rows of a device that are; otherwise no data */
-    mercer_matrix there;   /* (rows, d) of the device, for rows that are preprocessed there; otherwise no data */
-    mercer_matrix product; /* (rows, c) K(P(X), Z) W where F cannot hold it; otherwise no data */
-    mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
+    void *memory;          /* host memory for preprocessed rows; NULL: not needed */
+    mercer_matrix given;   /* (rows, features) host copy of device rows that the host preprocesses; else no data */
+    mercer_matrix there;   /* (rows, d) device memory for rows that the device preprocesses; else no data */
+    mercer_matrix product; /* (rows, c) K(P(X), Z) W, if F cannot hold it; else no data */
+    mrc_centers *centers;  /* centers of a model that ranks share; NULL: one process */
     mrc_centers shared;
     mrc_scope scope;
 } input_block;
@@ -54,7 +54,8 @@ static mrc_memory home_of(const mercer_model *model)
     return mrc_backend_memory(backend);
 }
 
-/* F: where predictions go, or NULL: to host memory in the type of the weights. */
+/* Allocates the scratch space of a block. F: destination of the predictions; NULL: host memory in the type of the
+   weights. */
 static mercer_status make_room(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     int64_t d = model->centers.cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
@@ -80,14 +81,16 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, cons
                             "predictions");
 }
 
-/* Where the product, centers and weights are float, doubles are rounded after the preprocessing: before, large numbers
-   that differ little would become equal; as double, all arithmetic would be. */
+/* Chooses type and size of blocks. If product, centers and weights are float, double samples are rounded after the
+   preprocessing. Rounding before it would make large numbers that differ little equal; no rounding would make all
+   arithmetic double. */
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     mercer_dtype result = F ? F->dtype : model->weights.dtype;
     out->dtype = mrc_preprocess_dtype(model->preprocess, X->dtype);
     bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
-    single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
+    single &= result != MERCER_F64 || mrc_units_given(&model->units); /* units are applied in double after the
+                                                                         product */
     if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
     if (home_of(model) != MRC_HOST) {
@@ -117,7 +120,7 @@ static void preprocess_part(void *argument, int64_t part, int worker)
     mrc_preprocess_rows(task->preprocess, &to, &from);
 }
 
-/* At most block->rows rows of X as the kernel sees them. */
+/* Preprocesses up to block->rows rows of X; *out becomes a view of the result. */
 static mercer_status preprocess(const mercer_model *model, const input_block *block, const mercer_matrix *X,
                                 mercer_matrix *out)
 {
@@ -143,19 +146,20 @@ static mercer_status preprocess(const mercer_model *model, const input_block *bl
 
 static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
 {
-    bool apart = mrc_units_given(&model->units); /* the product has a type of its own */
+    bool apart = mrc_units_given(&model->units); /* the product may have another type than F */
     mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, apart ? NULL : F);
     return mrc_matrix_check_range(model->context->backend, &model->kernel, name, x, real);
 }
 
-/* F: the predictions, or NULL if they are of the type of the weights. */
+/* Checks the values of X before preprocessing. F: the predictions; NULL: of the type of the weights. */
 static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
     if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
     return mrc_matrix_check_finite(model->context->backend, "X", X, NULL);
 }
 
-/* What is left after the ranges were checked: large weights, a user's function, a file that was tampered with. */
+/* Checks that predictions are finite. Ranges have been checked, so remaining causes are large weights, a user's
+   kernel function, or a manipulated file. */
 static mercer_status check_predictions(mercer_model *model, const mercer_matrix *f)
 {
     mercer_status status = mrc_matrix_check_finite(model->context->backend, "predictions", f, NULL);
@@ -167,16 +171,18 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
         mrc_dtype_name(f->dtype));
 }
 
-/* What is done with samples once everything is in its place. */
+/* A prediction: its model, samples and destinations. */
 typedef struct prediction prediction;
 struct prediction {
     mercer_model *model;
     const mercer_matrix *X;
-    const mercer_matrix *F; /* where predictions go; NULL: to `take`, block by block, in the type of the weights */
-    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* outputs f of rows first, ... */
+    const mercer_matrix *F; /* destination; NULL: each block is passed to `take` in the type of the weights */
+    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* gets outputs f of the rows from
+                                                                                    `first` on */
     int32_t *labels;                                                             /* for take_labels */
     const mercer_matrix *probabilities;                                          /* for take_probabilities */
-    double *row;                                                                 /* (c), room for it */
+    double *row;                                                                 /* (c) scratch space for
+                                                                                    take_probabilities */
 };
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
@@ -189,8 +195,8 @@ static mercer_status check_preprocessed(const prediction *self, const mercer_mat
     return check_range(self->model, name, x, self->F);
 }
 
-/* Preprocesses and checks the block that begins at row `first`, and brings it to where the product reads it. A device
-   may still be computing the block before. */
+/* Preprocesses and checks the block that begins at row `first`, and stages it for the product. A device may still be
+   computing the previous block. */
 static mercer_status make_ready(const prediction *self, const input_block *block, int64_t first, mercer_matrix *out)
 {
     mercer_model *model = self->model;
@@ -217,14 +223,14 @@ static mercer_status multiply(mercer_model *model, const input_block *block, con
     return backend->ops->kernel_matmul(backend, &pair, there ? &placed->w : &model->weights, product, false);
 }
 
-/* Where the product of some rows goes whose predictions are f. */
+/* Returns the destination of the product of the rows whose predictions are f. */
 static mercer_matrix product_of(const input_block *block, const mercer_matrix *f)
 {
     return block->product.data ? mrc_rows(&block->product, 0, f->rows) : *f;
 }
 
-/* Predictions from the product, in the units of the targets. A float as a double is the same number: what is copied
-   first has the bits of what is not. */
+/* Converts the product to predictions in the units of the targets. Converting float to double is exact, so copying
+   first does not change the result. */
 static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const mercer_matrix *product)
 {
     mrc_backend *backend = model->context->backend;
@@ -245,7 +251,7 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
-/* The predictions of all blocks, one after the other, into F or through `take`. */
+/* Computes the predictions of all blocks in order, into F or through `take`. */
 static mercer_status visit_blocks(const prediction *self, const input_block *block)
 {
     mercer_model *model = self->model;
@@ -275,7 +281,8 @@ static mercer_status run(const prediction *self)
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
     if (!block.centers) MRC_TRY(mrc_model_place(model));
-    bool whole = !block.memory && !block.there.data && !block.product.data; /* no block needs room */
+    bool whole = !block.memory && !block.there.data && !block.product.data; /* no scratch space is needed: one block
+                                                                               can take all rows */
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
@@ -291,7 +298,7 @@ mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, con
     return model->member_count > 1 ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
 }
 
-/* All outputs through `take`, of a mean of models in double. */
+/* Passes all outputs to `take`; those of an averaged model in double. */
 static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;
@@ -303,7 +310,7 @@ static mercer_status take_all(const prediction *self)
     return MERCER_OK;
 }
 
-/* The first of equals. */
+/* Returns the index of the largest output; the first one if several are equal. */
 static int32_t largest_output(const mercer_matrix *f, int64_t i)
 {
     int32_t best = 0;
@@ -347,7 +354,7 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /* ---- The origin ------------------------------------------------------------------------------------------------- */
 
-/* Column sums of a shard: rows times their mean. part: (1, d) f64. */
+/* Computes the column sums of a shard as rows times their mean. part: (1, d) f64. */
 static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     (void)argument;
@@ -359,7 +366,7 @@ static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_m
     return MERCER_OK;
 }
 
-/* What tells of flags in a shard of the model's centers, which are in host memory. part: (3, d) f64. */
+/* Collects the statistics that identify flags, for a shard of the model's centers, in host memory. part: (3, d) f64. */
 static mercer_status add_flags(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const mercer_model *model = argument;
@@ -373,7 +380,7 @@ mercer_status mrc_model_find_origin(mercer_model *model)
     mrc_backend *backend = model->context->backend;
     mrc_comm *comm = model->comm;
     int64_t d = model->centers.cols;
-    bool bytes = model->centers.dtype == MERCER_U8; /* whose products are exact whatever the origin */
+    bool bytes = model->centers.dtype == MERCER_U8; /* products of bytes are exact for any origin */
     mercer_matrix row = mrc_view(model->origin, 1, d, MERCER_F64), flags = mrc_view(NULL, 3, d, MERCER_F64);
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &flags.data, mrc_max(1, 3 * d), sizeof(double), "the origin"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading tensor files. The file is mapped, or read into memory; nothing in it is believed before it is checked, and
- * nothing is allocated by a size that it claims: a header that is parsed lies in the file with all its bytes.
+ * Reading tensor files. The file is mapped, or read into memory. Nothing in it is trusted before it is checked, and no
+ * allocation depends on a size that the file only claims: a header is parsed only if the file contains all of it.
  */
 #include "model/tensor_file.h"
 
@@ -17,22 +17,22 @@
 #include <xxhash.h>
 
 enum { COPIED = 256 << 20 };                    /* bytes of the largest file that is read instead of mapped */
-enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 }; /* of a header: far beyond any model's */
+enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 }; /* limits of a header, far above those of any model */
 
 typedef struct entry {
     const char *name;   /* borrowed from root */
-    int64_t begin, end; /* from the end of the header */
+    int64_t begin, end; /* byte offsets from the end of the header */
     mercer_matrix value;
 } entry;
 
 struct mrc_tensor_file {
     mercer_context *context;
-    char *path; /* in the same block */
+    char *path; /* part of this allocation */
     mrc_mapping map;
     int64_t header_bytes;
     json_t *root;
     const json_t *metadata; /* a part of root */
-    entry *entries;         /* (count), by begin */
+    entry *entries;         /* (count), ordered by begin */
     int64_t count;
 };
 
@@ -96,8 +96,9 @@ static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
     return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
 }
 
-/* The parser takes a failed allocation inside a string for a bad token. One that is bad is so a second time, at the
-   same place; memory fails at another, if at all. */
+/* Parses a second time to tell bad JSON from a lack of memory. The parser reports a failed allocation inside a
+   string as a bad token; a bad token fails again at the same position, an allocation at another position or not at
+   all. */
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
 {
     json_error_t error;
@@ -129,7 +130,7 @@ static mercer_status parse_header(mrc_tensor_file *self)
 
 /* ---- Tensors ------------------------------------------------------------------------------------------------- */
 
-/* Element `index` of an array of sizes; -1 if it is none. */
+/* Returns element `index` of an array of sizes; -1 if it is not a size. */
 static int64_t size_at(const json_t *array, size_t index)
 {
     const json_t *value = json_array_get(array, index);
@@ -175,7 +176,7 @@ static int compare_entries(const void *left, const void *right)
 {
     const entry *a = left, *b = right;
     if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
-    return (a->end > b->end) - (a->end < b->end); /* empty ones first */
+    return (a->end > b->end) - (a->end < b->end); /* empty tensors first */
 }
 
 static mercer_status read_tensors(mrc_tensor_file *self)
@@ -234,7 +235,7 @@ static mercer_status read_all(mrc_tensor_file *self, int64_t copied)
     MRC_TRY(read_tensors(self));
     MRC_TRY(check_header(self));
     mercer_status status = check_tensors(self);
-    MRC_TRY(mrc_mapping_check(&self->map)); /* why a checksum may be wrong */
+    MRC_TRY(mrc_mapping_check(&self->map)); /* an I/O error explains a wrong checksum, so it is reported instead */
     return status;
 }
 

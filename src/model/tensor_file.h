@@ -10,9 +10,10 @@
  *           NAME: {"dtype": "F64" | "F32" | "F16" | "U8", "shape": [rows, cols] or [cols], "data_offsets": [begin,
  *           end]}}
  *
- * H is 16 hexadecimal digits of XXH3-64: of a tensor's bytes, or of the header with the digits of its own entry, which
- * stands first, replaced by zeros. So a changed byte anywhere is noticed. Tensors are ordered by the size of their
- * elements, largest first: each begins at a multiple of it. The same contents give the same bytes.
+ * H is the 16 hexadecimal digits of an XXH3-64 checksum: of a tensor's bytes, or of the header with the digits of its
+ * own entry, which comes first, replaced by zeros. Any changed byte is therefore detected. Tensors are ordered by
+ * element size, largest first, so that each begins at a multiple of its element size. The same contents give the same
+ * bytes.
  */
 #ifndef MRC_MODEL_TENSOR_FILE_H
 #define MRC_MODEL_TENSOR_FILE_H
@@ -27,10 +28,11 @@ enum { MRC_TENSOR_NAME_CHARS = 64 };
 
 typedef struct mrc_tensor {
     const char *name;    /* letters, digits, '.', '_', '-'; shorter than MRC_TENSOR_NAME_CHARS */
-    mercer_matrix value; /* any ld; may have 0 rows or columns */
-    mercer_dtype stored; /* the type in the file; 0: that of value */
-    bool vector;         /* a single row that is stored with the shape [cols] */
-    int64_t total;       /* > 0: value has rows first .. of so many; other ranks have the rest */
+    mercer_matrix value; /* host matrix with any ld; may have 0 rows or columns */
+    mercer_dtype stored; /* type in the file; 0: the type of value */
+    bool vector;         /* stored with the shape [cols]; value has one row */
+    int64_t total;       /* > 0: number of rows of all ranks, of which value holds those from `first` on; 0: value is
+                            complete */
     int64_t first;
 } mrc_tensor;
 
@@ -38,44 +40,46 @@ typedef struct mrc_metadata {
     const char *key, *value; /* UTF-8; an entry with a value of NULL is left out */
 } mrc_metadata;
 
-/* The text is UTF-8, which JSON asks for; otherwise MERCER_ERROR_ARGUMENT with a message that begins with name. */
+/* Checks that the text is UTF-8, as JSON requires; MERCER_ERROR_ARGUMENT with a message that begins with name if
+   not. */
 mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text);
 
-/* Text outside of strings nests brackets at most `depth` deep and has at most `commas` commas: a bound on what a parser
-   will allocate for it. */
+/* Returns whether brackets outside of strings are nested at most `depth` deep with at most `commas` commas. This
+   bounds the memory that a parser allocates for the text. */
 bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t commas);
 
 /*
- * Writes a file atomically. Values are converted to the stored type, rounded to nearest; one that does not fit (beyond
- * the range of f16 or f32, or no whole number 0 .. 255 for u8) is refused with MERCER_ERROR_DATA before anything is
- * written.
+ * Writes a file atomically. Values are converted to the stored type, rounded to nearest. A value that does not fit
+ * (beyond the range of f16 or f32, or not an integer in 0 .. 255 for u8) is MERCER_ERROR_DATA; nothing is written then.
  */
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries);
 
-/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): no rank
-   needs a whole tensor. All ranks call it, with a path on a file system that they share. */
+/* Writes the same file, byte for byte, from all ranks: each rank writes its own rows, and rank 0 also writes tensors
+   that are not divided. No rank needs a complete tensor. All ranks must call it, with a path on a shared file
+   system. */
 mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
                                            const mrc_metadata *metadata, int64_t entries);
 
 /* A tensor file, mapped. */
 typedef struct mrc_tensor_file mrc_tensor_file;
 
-/* Checks everything: sizes, types, offsets, checksums. Messages begin with the path. */
+/* Maps a file and checks everything: sizes, types, offsets, checksums. Messages begin with the path. */
 mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path);
-/* The same for a file that is to be kept: up to 256 MiB it is copied, so that nothing that happens to it matters. */
+/* The same as mrc_tensor_file_open, for contents that outlive the call: a file of up to 256 MiB is copied into
+   memory, so that later changes to the file have no effect. */
 mercer_status mrc_tensor_file_read(mrc_tensor_file **out, mercer_context *context, const char *path);
 void mrc_tensor_file_close(mrc_tensor_file *file);
 MRC_RELEASE(mrc_release_tensor_file, mrc_tensor_file, mrc_tensor_file_close)
 
-/* A view of the tensor in the mapping, which may be written to without changing the file; a vector is one row. False if
-   there is none of that name. */
+/* Sets *out to a view of the tensor in the mapping, which may be written to without changing the file; a vector is
+   one row. Returns false if the file has no tensor of that name. */
 bool mrc_tensor_file_find(const mrc_tensor_file *file, const char *name, mercer_matrix *out);
-/* Borrowed; NULL if there is no such entry. */
+/* Returns a metadata entry, borrowed; NULL if it does not exist. */
 const char *mrc_tensor_file_metadata(const mrc_tensor_file *file, const char *key);
-/* The header without its padding, not zero-terminated; borrowed. */
+/* Returns the header without its padding, borrowed and not zero-terminated. */
 const char *mrc_tensor_file_header(const mrc_tensor_file *file, int64_t *length);
-/* Hands the mapping, and with it the views, to the caller, who unmaps it. */
+/* Transfers the mapping, which all views point into, to the caller, who must unmap it. */
 mrc_mapping mrc_tensor_file_take_mapping(mrc_tensor_file *file);
 
 #endif

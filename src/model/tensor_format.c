@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor files: names, types and checksums as they stand in a header. */
+/* Tensor files: names, types and checksums in the form that a header has. */
 #include "model/tensor_format.h"
 
 #include "core/spec.h"
@@ -34,7 +34,8 @@ mercer_dtype mrc_tensor_dtype(const char *name)
     return (mercer_dtype)0;
 }
 
-/* Names stand in messages: nothing that could break a line or a terminal. */
+/* Returns whether a name is valid. Names appear in messages, so they contain nothing that could break a line or a
+   terminal. */
 bool mrc_tensor_name_valid(const char *name)
 {
     static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -52,7 +53,7 @@ bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *ou
     const size_t start = sizeof MRC_TENSOR_HEADER_START - 1, rest = start + MRC_TENSOR_DIGITS;
     XXH3_state_t *state = XXH3_createState();
     if (!state) return false;
-    (void)XXH3_64bits_reset(state); /* these fail for NULL only */
+    (void)XXH3_64bits_reset(state); /* these fail only for NULL */
     (void)XXH3_64bits_update(state, header, start);
     (void)XXH3_64bits_update(state, "0000000000000000", MRC_TENSOR_DIGITS);
     (void)XXH3_64bits_update(state, header + rest, (size_t)length - rest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing tensor files. Checksums stand before the data, so every tensor is gone through twice: once for its checksum,
- * once to be written. Rows that have gaps or change their type are packed into a buffer of about a megabyte.
+ * Writing tensor files. Checksums come before the data, so every tensor is read twice: once for its checksum, once for
+ * writing. Rows that are not contiguous or change their type are packed into a buffer of about a megabyte.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -17,23 +17,23 @@
 
 enum { BUFFER_BYTES = 1 << 20 };
 
-/* A tensor in its place in the file. */
+/* A tensor and its position in the file. */
 typedef struct placed {
     const mrc_tensor *tensor;
     mercer_dtype stored;
-    int64_t begin, end;      /* in the data */
-    int64_t rows, row_bytes; /* in the file: all of them, those of other ranks too */
+    int64_t begin, end;      /* byte offsets in the data */
+    int64_t rows, row_bytes; /* rows in the file, of all ranks, and their size */
     char digits[MRC_TENSOR_DIGITS + 1];
 } placed;
 
 typedef struct tensor_writer {
     mercer_context *context;
-    placed *items; /* (count) in the order of the file */
+    placed *items; /* (count) in file order */
     int64_t count;
     char *buffer; /* (buffer_bytes) */
     int64_t buffer_bytes;
     json_t *root;
-    char *header; /* (header_bytes) padded */
+    char *header; /* (header_bytes), padded */
     int64_t header_bytes;
 } tensor_writer;
 
@@ -41,7 +41,7 @@ typedef mercer_status (*visitor)(void *user, const void *bytes, int64_t count);
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
-/* False if the type cannot hold the value. */
+/* Converts a value; returns false if the type cannot hold it. */
 static bool convert(double value, mercer_dtype dtype, void *out)
 {
     switch (dtype) {
@@ -82,7 +82,7 @@ static bool needs_packing(const placed *item)
     return item->stored != value->dtype || (value->ld != value->cols && value->rows > 1);
 }
 
-/* Hands the bytes of the rows that are here, as they are in the file, to a visitor, piece by piece. */
+/* Passes the bytes of this process's rows to a visitor, in file format, piece by piece. */
 static mercer_status writer_visit(const tensor_writer *self, const placed *item, visitor visit, void *user)
 {
     int64_t rows = item->tensor->value.rows, bytes = rows * item->row_bytes;
@@ -100,7 +100,7 @@ static mercer_status writer_visit(const tensor_writer *self, const placed *item,
 
 /* ---- Places and checksums ------------------------------------------------------------------------------------ */
 
-/* Orders the tensors by the size of their elements, so that each begins at a multiple of it. */
+/* Orders the tensors by element size, so that each begins at a multiple of its element size. */
 static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensors, int64_t count)
 {
     int64_t place = 0;
@@ -126,7 +126,7 @@ static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensor
 
 static mercer_status update(void *user, const void *bytes, int64_t count)
 {
-    (void)XXH3_64bits_update(user, bytes, (size_t)count); /* fails for NULL only */
+    (void)XXH3_64bits_update(user, bytes, (size_t)count); /* fails only for NULL */
     return MERCER_OK;
 }
 
@@ -146,7 +146,7 @@ static mercer_status sum_tensors(tensor_writer *self)
 
 /* ---- Header -------------------------------------------------------------------------------------------------- */
 
-/* The JSON calls fail only without memory: texts have been checked. */
+/* The texts have been checked, so the JSON calls fail only if out of memory. */
 static bool add_metadata(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     json_t *object = json_object();
@@ -177,11 +177,11 @@ static bool add_tensors(tensor_writer *self)
     return true;
 }
 
-/* The header with the digits that the items have now. */
+/* Prints the header with the current checksums of the items. */
 static mercer_status writer_header(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
-    json_decref(self->root); /* of an earlier call */
+    json_decref(self->root); /* from an earlier call */
     mrc_free(context, self->header);
     self->header = NULL;
     self->root = json_object();
@@ -225,7 +225,7 @@ static mercer_status write_file(const tensor_writer *self, const char *path)
     return mrc_writer_commit(&file);
 }
 
-/* Places the tensors. writer_end must follow, whatever happens. */
+/* Checks names and texts and places the tensors. The caller must call writer_end, also after a failure. */
 static mercer_status writer_begin(tensor_writer *self, const mrc_tensor *tensors, int64_t count,
                                   const mrc_metadata *metadata, int64_t entries)
 {
@@ -262,9 +262,9 @@ mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, c
 /*
  * Tensor files written by several ranks.
  *
- * Rank 0 makes the temporary file in its full size, every rank writes its rows to their places and makes them durable.
- * Then tensor i is read back and summed by rank i mod R, piece by piece, and rank 0 writes the header, which holds the
- * checksums, and gives the file its name. A rank that is lost at any moment leaves the old file as it was.
+ * Rank 0 creates the temporary file in its full size; every rank writes its rows to their positions and syncs them.
+ * Then rank i mod R reads tensor i back, piece by piece, and computes its checksum. Finally rank 0 writes the header,
+ * which contains the checksums, and renames the file. If a rank is lost at any time, the old file is unchanged.
  */
 enum { NAME_CHARS = 4096, PIECE = 8 << 20 };
 
@@ -273,7 +273,7 @@ typedef struct shared_file {
     tensor_writer writer;
     mrc_writer file;
     char temporary[NAME_CHARS];
-    int64_t at; /* where the next bytes go */
+    int64_t at; /* file position of the next bytes */
 } shared_file;
 
 static int64_t data_start(const shared_file *self)
@@ -299,7 +299,7 @@ static mercer_status make_file(shared_file *self, const char *path)
     return MERCER_OK;
 }
 
-/* The file in its size, under its temporary name, open on every rank. */
+/* Opens the file on every rank, in its full size and under its temporary name. */
 static mercer_status open_file(shared_file *self, const char *path)
 {
     mercer_status status = MERCER_OK;
@@ -339,7 +339,7 @@ static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_s
     mrc_tensor_digits(XXH3_64bits_digest(state), digits);
 }
 
-/* The checksums of this rank's tensors, into digits (count, MRC_TENSOR_DIGITS + 1). */
+/* Writes the checksums of the tensors that this rank sums to digits (count, MRC_TENSOR_DIGITS + 1). */
 static mercer_status sum_shared(shared_file *self, char *digits)
 {
     mercer_context *context = self->comm->context;
@@ -359,7 +359,7 @@ static mercer_status sum_shared(shared_file *self, char *digits)
     return MERCER_OK;
 }
 
-/* Each rank sums some tensors; all of them get to know all checksums. */
+/* Computes the checksums, each rank those of some tensors, and distributes them to all ranks. */
 static mercer_status share_sums(shared_file *self)
 {
     mrc_comm *comm = self->comm;
@@ -387,14 +387,14 @@ static mercer_status finish(shared_file *self, const mrc_metadata *metadata, int
     return mrc_writer_commit(&self->file);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------ */
+/* ---- The whole file ---------------------------------------------------------------------------------------------- */
 
 static mercer_status write_shared(shared_file *self, const char *path, const mrc_tensor *tensors, int64_t count,
                                   const mrc_metadata *metadata, int64_t entries)
 {
     mercer_status status = writer_begin(&self->writer, tensors, count, metadata, entries);
     for (int64_t i = 0; i < self->writer.count && status == MERCER_OK; i++)
-        mrc_tensor_digits(0, self->writer.items[i].digits); /* the header is as long with any digits */
+        mrc_tensor_digits(0, self->writer.items[i].digits); /* the length of the header does not depend on the digits */
     if (status == MERCER_OK) status = writer_header(&self->writer, metadata, entries);
     MRC_TRY(mrc_comm_together(self->comm, status, "writing"));
     MRC_TRY(open_file(self, path));
@@ -408,7 +408,7 @@ mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, con
 {
     shared_file self = {.comm = comm, .writer = {.context = comm->context}, .file = {.descriptor = -1}};
     mercer_status status = write_shared(&self, path, tensors, count, metadata, entries);
-    mrc_writer_cancel(&self.file); /* nothing is left to cancel after a commit */
+    mrc_writer_cancel(&self.file); /* has no effect after a commit */
     writer_end(&self.writer);
     return status;
 }
