@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A checkpoint is a model file with more tensors: state.numbers, state.plan (text as bytes) and
- * the matrices of the list that the trainer made. Its model has the weights that training would return now, and the
- * caller's text as its note.
+ * A checkpoint is a model file with additional tensors: state.numbers, state.plan (text as bytes) and the matrices of
+ * the trainer's state list. Its model has the weights that training would return at that moment, and the caller's text
+ * as its note.
  */
 #include "training/trainer.h"
 
@@ -15,9 +15,9 @@
 struct mrc_checkpoint {
     mercer_context *context;
     mercer_model *model;
-    char *path; /* to write to; NULL: nowhere */
+    char *path; /* file to write, owned; NULL: none */
     char *note;
-    mrc_tensor_file *file; /* that training is resumed from */
+    mrc_tensor_file *file; /* open file that training resumes from, or NULL */
 };
 
 static mercer_status copy_text(mercer_context *context, char **out, const char *text, const char *what)
@@ -28,7 +28,7 @@ static mercer_status copy_text(mercer_context *context, char **out, const char *
     return MERCER_OK;
 }
 
-/* The first row that this rank has of a matrix that is divided among ranks. */
+/* Returns the first row of this rank in a matrix that is divided among ranks. */
 static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *entry)
 {
     return entry->temporary ? entry->first : self->model->first;
@@ -54,9 +54,9 @@ static mercer_status save(void *user, const mrc_state *state, const mercer_matri
         tensors[count++] = (mrc_tensor){.name = entry->name,
                                         .value = entry->value,
                                         .total = shared ? entry->total : 0,
-                                        .first = first_row(self, entry)}; /* of divided ones */
+                                        .first = first_row(self, entry)}; /* used for divided matrices only */
     }
-    mercer_model public_plan = *self->model; /* the same model with the weights of now */
+    mercer_model public_plan = *self->model; /* the same model with the current weights */
     public_plan.weights = *weights;
     if (self->note) public_plan.note = self->note;
     return mrc_model_write(&public_plan, self->path, NULL, tensors, count);
@@ -111,12 +111,12 @@ static mercer_status load_matrices(void *user, mrc_state *state)
             memcpy(mrc_row(&entry->value, row), mrc_row(&found, row),
                    (size_t)(found.cols * mrc_dtype_size(found.dtype)));
     }
-    mrc_tensor_file_close(self->file); /* all has been read */
+    mrc_tensor_file_close(self->file); /* all tensors have been read */
     self->file = NULL;
     return MERCER_OK;
 }
 
-/* The checkpoint's centers and kernel are the model's. */
+/* Checks that the checkpoint has the same kernel and centers as the model. */
 static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *file, const char *path)
 {
     const mercer_matrix *z = &self->model->centers;
@@ -137,7 +137,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
                     "%s: its centers are not those of the model; load the model from the checkpoint", path);
 }
 
-/* ---- Life ---------------------------------------------------------------------------------------------------- */
+/* ---- Creation and release ---------------------------------------------------------------------------------------- */
 
 MRC_RELEASE(release_checkpoint, mrc_checkpoint, mrc_checkpoint_free)
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Augmentation and preprocessing of rows that lie on a device. Random numbers for a whole sample (where it is moved
- * to, whom it is mixed with) are drawn by the host, those for every feature on the device; both are functions of
- * (seed, pass, sample), so that batches have the bits of the host's (data/stream/dataset_stream.c), in whatever
- * pieces they come.
+ * Augmentation and preprocessing of rows in device memory. Random numbers per sample (its move, its mixing partner) are
+ * drawn by the host, those per feature on the device. Both are functions of (seed, pass, sample), so batches are
+ * bitwise identical to those of the host (data/stream/dataset_stream.c), for any batch size.
  *
- *   own     = parts before mixing (rows of the dataset)
- *   other   = the same parts (rows of those they are mixed with)
- *   x       = preprocessed (parts after it (l own + (1 - l) other))
+ *   own     = parts before mixing, applied to rows of the dataset
+ *   other   = the same parts, applied to the rows of their mixing partners
+ *   x       = preprocessing of (parts after mixing, applied to l own + (1 - l) other)
  *
- * Mixed samples cost twice the parts before, and need no more than their own batch.
+ * Mixing doubles the cost of the parts before it, and needs no samples outside of the batch and its partners.
  */
 #include "training/trainer.h"
 
@@ -57,7 +56,7 @@ mercer_status mrc_device_changes_make_room(mrc_device_changes *self, mrc_backend
 
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
-/* Draws of a part for samples of a pass: numbers[i], or first + i if numbers is NULL. */
+/* Random draws of one part for samples of a pass: sample numbers[i], or first + i if numbers is NULL. */
 typedef struct drawing {
     mrc_device_changes *self;
     int index;
@@ -80,7 +79,7 @@ static void draw_some(void *argument, int64_t piece, int worker)
     }
 }
 
-/* Parts begin .. end - 1, none of which mixes, of the first `rows` rows of x. */
+/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. */
 static mercer_status apply_parts(mrc_device_changes *self, int begin, int end, const mrc_stream_samples *samples,
                                  const int64_t *numbers, int64_t rows, mercer_matrix *x)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A source with batches on the device. Which samples come next is asked of the source it stands in for; the samples
- * themselves never pass through the host:
+ * A source with batches in device memory. The source that it replaces decides which samples come next; the samples
+ * themselves do not pass through the host:
  *
- *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Augmented samples are made of
- *             such rows, as they are read, and then preprocessed (device_changes.c). Targets are few bytes and come
+ *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Augmented samples come from
+ *             unpreprocessed rows and then preprocessed (device_changes.c). Targets are few bytes and come
  *             from the host.
- *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
+ *   teacher   x ~ N(0, I) is drawn (bitwise identical to the host), y = K(x, Z*) alpha* + noise is a device product.
  */
 #include "training/trainer.h"
 
@@ -23,26 +23,27 @@ typedef struct device_source {
     mrc_backend *backend;
     const mercer_source *from;
     mrc_stream_contents contents;
-    mrc_teacher teacher;  /* no centers: samples are stored */
+    mrc_teacher teacher;  /* teacher of drawn samples; no centers: samples are stored */
     mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
-    bool borrowed;        /* points are the caller's */
+    bool borrowed;        /* the caller owns points */
     mercer_matrix alpha;  /* (P, c) */
-    int64_t room;         /* rows of a batch */
+    int64_t room;         /* capacity of the batch buffers, in rows */
     mercer_matrix x, y, noise;
-    mercer_matrix partner_y;    /* targets of those that samples are mixed with */
-    mrc_device_changes changes; /* of augmented samples */
+    mercer_matrix partner_y;    /* targets of the mixing partners */
+    mrc_device_changes changes; /* buffers for augmented samples */
     mrc_stream_samples samples;
     int64_t *numbers;
     double *weights;
 } device_source;
 
-/* Samples are made of rows that change from batch to batch: what is stored was checked, what becomes of it was not. */
+/* Returns whether samples are augmented. Augmented samples differ between batches and must be checked again; only
+   the stored rows have been checked. */
 static bool is_augmented(const device_source *self)
 {
     return self->contents.augment;
 }
 
-/* ---- Room ---------------------------------------------------------------------------------------------------- */
+/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
 static void release_batch(device_source *self)
 {
@@ -72,7 +73,7 @@ static mercer_status make_targets(device_source *self, int64_t rows, mercer_matr
                      "a batch's targets");
 }
 
-/* What mixed samples need besides. */
+/* Allocates the additional buffers for mixed samples. */
 static mercer_status make_partners(device_source *self, int64_t rows)
 {
     mercer_context *context = self->backend->context;
@@ -109,7 +110,7 @@ static mercer_status make_room(device_source *self, int64_t rows)
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
 
-/* Targets of some rows of a batch, mixed if the samples are. */
+/* Reads the targets of some rows of a batch, and mixes them if the samples are mixed. */
 static void take_targets(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -142,7 +143,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
     for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->contents.data->synth_first + self->samples.rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
-    /* Targets are the same function whatever arithmetic the training is allowed. */
+    /* Always accurate: the targets must not depend on the arithmetic that training is allowed to use. */
     mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points, .accurate = true};
     MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false));
     if (teacher->noise == 0) return MERCER_OK;
@@ -196,9 +197,9 @@ static void release(void *user)
 }
 MRC_RELEASE(release_source, device_source, release)
 
-/* ---- Making -------------------------------------------------------------------------------------------------- */
+/* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* Samples as training sees them, a block after the other. */
+/* Preprocesses all samples on the host and copies them to the device, block by block. */
 static mercer_status bring_preprocessed(device_source *self)
 {
     enum { BLOCK_BYTES = 64 << 20 };
@@ -230,7 +231,7 @@ static mercer_status bring_points(device_source *self)
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->contents.data;
     if (self->contents.preprocess && !is_augmented(self)) return bring_preprocessed(self);
-    if (data->there.data) { /* they were checked when the dataset was made */
+    if (data->there.data) { /* checked when the dataset was created */
         self->points = data->there, self->borrowed = true;
         return MERCER_OK;
     }
@@ -256,7 +257,7 @@ static mercer_status bring_points(device_source *self)
     return backend->ops->copy(backend, &self->alpha, &alpha);
 }
 
-/* Whether its samples can be made on the device: *teacher, if they are drawn. */
+/* Returns whether the samples can be produced on the device; sets *teacher if they are drawn. */
 static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 {
     const mercer_dataset *data = contents->data;
@@ -266,7 +267,7 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
     return !contents->augment || mrc_device_changes_take(contents);
 }
 
-/* What stored samples take there: as training sees them or, if they are augmented, as they are read. */
+/* Returns whether the stored samples fit in `most` bytes: preprocessed or, if they are augmented, as read. */
 static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
@@ -306,9 +307,9 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 }
 
 /*
- * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again
- * stay there if they take at most a quarter of its memory. What they take is no longer there for training. They stay
- * from the plan to the end of the fit.
+ * Creates the device-resident source, if a device computes. Samples that the device can draw are not sent to it;
+ * samples that are read more than once are stored there if they take at most a quarter of its memory, which is then not
+ * available for training. They stay from the plan to the end of the fit.
  */
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
@@ -318,7 +319,9 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
-    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
+    if (budget > 0)
+        memory = mrc_min(memory, budget); /* the budget may be for several ranks, each of which stores
+                                                         all samples */
     bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
     mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;

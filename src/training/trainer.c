@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A training from plan to report. The plan is made once: set-up refines its sizes, and a solver that auto chose and
- * that breaks down is replaced by the one that needs least. On several ranks all follow the plan of rank 0's machine.
+ * A training from plan to report. The plan is made once; set-up refines its sizes. If a solver that `auto` chose breaks
+ * down, it is replaced by the fallback solver, which has the fewest requirements. Several ranks all follow the plan for
+ * rank 0's machine.
  */
 #include "training/trainer.h"
 
@@ -28,7 +29,7 @@ static const mrc_job_host host = {.refine = refine,
                                   .end_epoch = mrc_trainer_end_epoch,
                                   .validate = mrc_trainer_validate};
 
-/* ---- Life ---------------------------------------------------------------------------------------------------- */
+/* ---- Creation and release ---------------------------------------------------------------------------------------- */
 
 mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
                                  const mercer_train_options *options)
@@ -42,7 +43,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     job->options = *options;
     if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, job->context, 1));
     if (!comm) job->comm = self->own_comm;
-    /* The caller's texts may be gone by the time of fit. */
+    /* Copy the texts: the caller's may be freed before fit. */
     snprintf(self->solver, sizeof self->solver, "%s", options->solver ? options->solver : "auto");
     snprintf(self->projector_name, sizeof self->projector_name, "%s", options->projector ? options->projector : "auto");
     job->options.solver = self->solver;
@@ -52,7 +53,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     return MERCER_OK;
 }
 
-/* Where the context leaves it to plans, from here on. */
+/* Turns half precision on or off from here on, if the context leaves that choice to plans. */
 static void round_products(const mrc_job *job, bool rounds)
 {
     if (job->context->precision_by_plan) job->context->half_precision = rounds;
@@ -83,14 +84,14 @@ void mrc_trainer_free(mrc_trainer *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* The type that kernel values are computed in, whatever that of the samples. */
+/* Returns the type that kernel values are computed in, which does not depend on the type of the samples. */
 static mercer_dtype arithmetic(const mrc_job *job)
 {
     return mrc_value_dtype(job->target.z, job->target.weights, NULL, NULL);
 }
 
-/* Bandwidth over the median distance of some centers; 0 for kernel functions without one, and for centers that
-   coincide. */
+/* Computes the bandwidth over the median distance of some centers; 0 for kernels without a bandwidth and for
+   coinciding centers. */
 static mercer_status measure_spread(mrc_job *job, double *out)
 {
     const mercer_kernel *kernel = job->target.kernel;
@@ -98,7 +99,7 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     double median = 0;
     *out = 0;
     if (!mrc_kernel_is_stationary(kernel) || mrc_kernel_is_callback(kernel) || z->rows < 2) return MERCER_OK;
-    mercer_matrix some = *z; /* spread evenly: rows may be in some order */
+    mercer_matrix some = *z; /* evenly spaced rows, because the centers may be sorted */
     some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
     char error[MRC_ERROR_CHARS];
     const char *field = job->context->error_field;
@@ -111,7 +112,7 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     return MERCER_OK;
 }
 
-/* How the kernel matrix is told of in a plan, once. */
+/* Measures, once, the properties of K(Z,Z) that the planner needs. */
 static mercer_status look_at_kernel(mrc_trainer *self)
 {
     mrc_trainer_look_at_rounding(self);
@@ -120,7 +121,7 @@ static mercer_status look_at_kernel(mrc_trainer *self)
     return MERCER_OK;
 }
 
-/* Whether the choice of a solver, or its own plan, depends on the roughness, which is not known yet. */
+/* Returns whether the plan depends on the roughness and the roughness is still unknown. */
 static bool lacks_roughness(const mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -154,7 +155,7 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .threads = (int)self->planned_threads,
                               .budget = self->planned_budget,
                               .roughness = self->roughness,
-                              .spread = job->comm->rank == 0 ? self->spread : 0, /* one rank says it */
+                              .spread = job->comm->rank == 0 ? self->spread : 0, /* only rank 0 reports it */
                               .unevenness = self->unevenness,
                               .rows_known = rows_known,
                               .on_samples = self->on_samples && job->target.p == n,
@@ -185,7 +186,7 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_know
     mrc_plan *plan = &self->job.plan;
     if (mrc_make_plan(plan, &request, &reason) != MERCER_OK) return mrc_fail_with(self->job.context, &reason);
     warn_of_plan(self);
-    self->planned_budget = self->job.plan.budget; /* free memory changes; the plan must not */
+    self->planned_budget = self->job.plan.budget; /* free memory changes during training, but the plan must not */
     return MERCER_OK;
 }
 
@@ -198,7 +199,8 @@ static mercer_status refine(mrc_job *job, int64_t critical_batch, bool rows_know
                                                                        : mrc_fail_with(job->context, &reason);
 }
 
-/* Threads and memory decide about the plan, and all ranks must follow the same one: rank 0's. */
+/* Broadcasts rank 0's threads, memory and precision estimates: the plan depends on them, and all ranks must follow
+   the same plan. */
 static mercer_status share_machine(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -209,7 +211,7 @@ static mercer_status share_machine(mrc_trainer *self)
     int64_t each, all = job->options.memory;
     MRC_TRY(mrc_rank_room(job->backend, comm, &each));
     if (all == 0) all = each > 0 ? each * comm->ranks : job->backend->ops->free_memory(job->backend) / 2;
-    mrc_trainer_look_at_rounding(self); /* of rank 0's centers */
+    mrc_trainer_look_at_rounding(self); /* only rank 0's result, of its centers, is used */
     struct {
         int64_t threads, budget, gains_by_half;
         double coordinates, farthest;
@@ -222,7 +224,8 @@ static mercer_status share_machine(mrc_trainer *self)
     return MERCER_OK;
 }
 
-/* Different machines may round differently, and different plans would wait for each other for ever. */
+/* Checks that all ranks have the same plan. Different machines may round differently, and ranks with different plans
+   would deadlock. */
 static mercer_status agree_on_plan(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -234,7 +237,8 @@ static mercer_status agree_on_plan(mrc_trainer *self)
     return mrc_comm_agree(job->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
 }
 
-/* *same: center i is sample i, and counts, for all that live here and are among these. */
+/* Sets *same to whether center i is sample i, with a positive weight, for this rank's centers among the rows of the
+   batch. */
 static mercer_status compare_centers(const mrc_job *job, const mercer_batch *batch, bool *same)
 {
     const mercer_matrix *z = job->target.z;
@@ -252,7 +256,8 @@ static mercer_status compare_centers(const mrc_job *job, const mercer_batch *bat
     return MERCER_OK;
 }
 
-/* Where the centers are the samples, as many as can be factored, there is a shorter way than for other centers. */
+/* Sets on_samples if the centers are the samples and few enough to factor K(Z,Z): faster solvers exist for that
+   case. */
 static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *stream)
 {
     mrc_job *job = &self->job;
@@ -274,7 +279,7 @@ static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *strea
     return MERCER_OK;
 }
 
-/* Centers that can be computed with, and the machine that all ranks plan for. */
+/* Checks the range of the centers, and agrees on the machine that all ranks plan for. */
 static mercer_status prepare_plan(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -289,7 +294,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     mrc_job *job = &self->job;
     mrc_sample_stream stream;
     self->planned = self->streaming = false;
-    self->accurate[0] = 0; /* the samples may be others */
+    self->accurate[0] = 0; /* the samples may have changed */
     tear_down(self);
     MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
     stream.trusted = self->trusted_source, stream.new_points = self->new_points;
@@ -308,7 +313,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
 
 /* ---- Fit ----------------------------------------------------------------------------------------------------- */
 
-/* Writes weights into the model, unless they hold a value that is not finite. */
+/* Copies the weights to the model; fails if one of them is not finite. */
 static mercer_status publish(mrc_job *job)
 {
     const mercer_matrix *alpha = mrc_job_candidate(job);
@@ -322,7 +327,7 @@ static mercer_status publish(mrc_job *job)
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }
 
-/* No sample has been seen. */
+/* Resets counters and losses to the state before the first sample. */
 static void reset(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -339,7 +344,7 @@ static void reset(mrc_trainer *self)
     self->rounding = 0, self->rounding_rows = 0;
 }
 
-/* Everything that fit and the first step begin with. */
+/* Prepares for a training, by fit or by the first step. */
 static void begin(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -351,16 +356,16 @@ static void begin(mrc_trainer *self)
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = job->context->bytes_now;
-    job->context->bytes_high = job->context->bytes_now; /* the peak of this training */
+    job->context->bytes_high = job->context->bytes_now; /* restart the peak measurement for this training */
 }
 
-/* The centers, and what the solver makes of them and of the first samples (NULL: of the stream's). */
+/* Creates the centers and the solver's state, from the first samples (NULL: those of the stream). */
 static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first, int64_t n)
 {
     mrc_job *job = &self->job;
     const mrc_target *target = &job->target;
     job->n = n;
-    round_products(job, job->plan.half_precision); /* until tear_down */
+    round_products(job, job->plan.half_precision); /* stays until tear_down */
     mercer_status status = mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z,
                                               target->p, target->origin, target->weights->dtype);
     if (status != MERCER_OK) round_products(job, false);
@@ -390,8 +395,9 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
     return MERCER_OK;
 }
 
-/* A model that was read from a checkpoint has the weights of the training that went on, not those that it began with:
-   0, unless somebody had trained it before. They come back if this fails. */
+/* Runs a training from zero weights. A model that was read from a checkpoint has the weights of the interrupted
+   training, not its initial ones, which are 0 unless the model had been trained before. On failure the weights are
+   restored. */
 static mercer_status run_from_zero(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -408,7 +414,7 @@ static mercer_status run_from_zero(mrc_trainer *self)
     return status;
 }
 
-/* What the plan chose has broken down: another solver does without what broke, or (NULL) accurate products do. */
+/* Restarts training after a failure of what the plan chose: with solver `row`, or (NULL) with accurate products. */
 static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
 {
     mrc_job *job = &self->job;
@@ -419,7 +425,7 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
     tear_down(self);
     if (!row)
-        (void)job->backend->ops->sync(job->backend); /* what is under way may find more that does not fit a half */
+        (void)job->backend->ops->sync(job->backend); /* pending work may report further values that overflow a half */
     mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
     mrc_reason reason;
     mercer_status status = mrc_replace_plan(&job->plan, &request, row, why, &reason);
@@ -436,11 +442,13 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     return resumed && !row ? run_from_zero(self) : run(self);
 }
 
-/* What the plan chose of its own accord is given up one after the other: half precision, then the solver. */
+/* Returns whether training may be restarted. Automatic choices are given up one after the other: half precision
+   first, then the solver. */
 static bool may_begin_again(const mrc_trainer *self, mercer_status status, const mrc_solver **instead)
 {
     const mrc_job *job = &self->job;
-    /* One rank alone meets a coordinate that is too far away for a half; what a check finds, all do. */
+    /* A coordinate that overflows a half is detected by one rank only, so such a restart needs a single rank; the
+       precision check fails on all ranks. */
     bool rounding = status == MERCER_ERROR_NUMERIC || (status == MERCER_ERROR_DATA && job->comm->ranks == 1);
     *instead = NULL;
     if (rounding && job->plan.half_precision) return true;
@@ -488,7 +496,8 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
     mrc_job *job = &self->job;
     begin(self);
     self->planned = false, self->streaming = true;
-    if (mrc_name_is_auto(self->solver)) job->options.solver = mrc_solver_fallback()->name; /* until the next fit */
+    if (mrc_name_is_auto(self->solver))
+        job->options.solver = mrc_solver_fallback()->name; /* valid until the next fit */
     const mrc_solver *row = mrc_solver_find(job->options.solver);
     if (row && (!row->ops->step || row->traits & MRC_NEEDS_SAMPLES))
         return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half precision that nobody asked for: what the plan wants to know of the centers, and the check after each epoch
- * whether it may stay (plan_precision.c has the bounds).
+ * Automatic half precision: the properties of the centers that the plan needs, and the check after each epoch whether
+ * it is accurate enough (plan_precision.c has the bounds).
  *
- *   rows    spread evenly over the validation set; without one, of the samples, whose loss is smaller: the check is the
- *           stricter for it. n/256 of them, 64 to 1,024, so that their accurate products take little beside an epoch
- *   check   predictions of the weights that the model would get now, in both arithmetics
+ *   rows    evenly spaced in the validation set; without one, samples, whose loss is smaller, so that the check is
+ *           stricter. n/256 rows, 64 to 1,024, so that their accurate products take little time compared with an epoch
+ *   check   predictions with the current weights, in both arithmetics
  *
- * Weights that fail are not repaired. Training begins again in accurate arithmetic, and ends where it would have ended
- * if nobody had tried: an epoch is short where rounding pays.
+ * After a failed check training starts again in accurate arithmetic, and gives the same result as if half precision had
+ * not been tried. The lost time is small, because epochs are short where half precision pays.
  */
 #include "training/trainer.h"
 
@@ -19,9 +19,9 @@
 
 enum { LOOKED_AT = 1000, FEWEST_ROWS = 64, MOST_ROWS = 1024, SAMPLES_PER_ROW = 256 };
 
-/* ---- Before ---------------------------------------------------------------------------------------------------- */
+/* ---- Before training --------------------------------------------------------------------------------------------- */
 
-/* Of centers that are spread evenly: rows may be in some order. */
+/* Measures evenly spaced centers, because rows may be sorted. */
 void mrc_trainer_look_at_rounding(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -46,9 +46,9 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
     self->coordinates = sum / (double)rows;
 }
 
-/* ---- After ----------------------------------------------------------------------------------------------------- */
+/* ---- After an epoch ---------------------------------------------------------------------------------------------- */
 
-/* Rows and their targets in the stream's units. */
+/* Sets x and y to the rows of the check and their targets in the stream's units. */
 static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
 {
     int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));
@@ -67,7 +67,7 @@ static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
     return mrc_sample_stream_enter(&job->stream, y);
 }
 
-/* The loss in accurate arithmetic, and the squared difference of the two arithmetics' predictions. */
+/* Computes the loss in accurate arithmetic, and the squared difference of the predictions in both arithmetics. */
 static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_loss *loss, mrc_loss *difference)
 {
     mercer_matrix x, y, rounded, accurate;
@@ -94,7 +94,7 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
     MRC_TRY(compare(job, candidate, &loss, &difference));
     double limit = mrc_rounding_limit(job->n);
     double share = difference.squared_error > 0 ? difference.squared_error / loss.squared_error : 0;
-    bool refused = !(share <= limit); /* NaN, too */
+    bool refused = !(share <= limit); /* also true for NaN */
     MRC_TRY(mrc_comm_any(job->comm, refused, &refused));
     self->rounding = fmax(self->rounding, share), self->rounding_rows = loss.rows;
     mrc_log(job->context, MERCER_LOG_DEBUG, "arithmetic fast: %.2e of the loss on %lld rows, at most %.2e", share,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user sees of a training: validation, best weights and patience at the end of an epoch or CG step, and
-   progress then, between steps and during set-up. */
+/* Validation, best weights and patience at the end of an epoch or CG step; progress reports then, between steps and
+   during set-up. */
 #include "training/trainer.h"
 
 #include "core/clock.h"
@@ -40,7 +40,8 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
     return MERCER_OK;
 }
 
-/* Higher is better: accuracy for classification, minus the loss otherwise. */
+/* Saves the weights if their score is the best so far. Higher is better: accuracy for classification, minus the loss
+   otherwise. */
 static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candidate, double score)
 {
     mrc_job *job = &self->job;
@@ -57,7 +58,7 @@ static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candi
     return MERCER_OK;
 }
 
-/* What progress has at any moment. */
+/* Returns a progress report with the fields that are known at any time. */
 static mercer_progress progress_of(const mrc_trainer *self, double now)
 {
     const mrc_job *job = &self->job;
@@ -103,7 +104,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 
 /* ---- Progress between steps ---------------------------------------------------------------------------------- */
 
-/* Shows progress if it is time; true if the callback wants to stop. */
+/* Reports progress if a report is due; returns whether the callback requests a stop. */
 static bool show_progress(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -130,7 +131,7 @@ mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
     return mrc_comm_any(job->comm, enough, stop);
 }
 
-/* Set-up is not broken off: a callback that wants to stop is heeded at the first step. */
+/* Set-up is not interrupted: a stop that the callback requests takes effect at the first step. */
 void mrc_trainer_tell(void *user, const char *what, double share)
 {
     mrc_trainer *self = user;
@@ -141,7 +142,7 @@ void mrc_trainer_tell(void *user, const char *what, double share)
     if (!job->announces || !options->progress || !(options->progress_seconds > 0)) return;
     job->announces = !ready;
     if (same && now - self->last_shown < options->progress_seconds) return;
-    /* What a device still does belongs to the phase that ends. A failure of it shows in what follows. */
+    /* Wait for the device, whose pending work belongs to the ending phase. Later calls report its failures. */
     if (!same) (void)job->backend->ops->sync(job->backend);
     mercer_progress progress = progress_of(self, same ? now : mrc_seconds());
     progress.pass_samples = job->pass_rows;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeping the state of a training, and going on with it.
+ * Saving the state of a training, and resuming from it.
  *
- * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the place in
- * the samples, the watchdog. What is computed from the data at set-up (eigensystems, factors, the sample) is computed
- * again: it is a function of the data, the options and the plan, to the last bit. So the plan must be the same one, and
- * its text, with the threads and the budget it was made for, goes into the state.
+ * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the position
+ * in the samples, the watchdog. What set-up computes from the data (eigensystems, factors, the sample) is computed
+ * again: it is a deterministic function of data, options and plan. So the plan must be the same, and its text, with the
+ * threads and the budget that it was made for, is part of the state.
  */
 #include "training/trainer.h"
 
@@ -21,9 +21,9 @@
 #include <string.h>
 
 #define KEEP_SECONDS 600.0
-#define MOST_SECONDS 1e10 /* of a training: 300 years */
+#define MOST_SECONDS 1e10 /* limit of a training's seconds: 300 years */
 #define MOST_THREADS 1000000
-#define ROUNDED      " arithmetic fast" /* behind the plan, if it took half precision of its own accord */
+#define ROUNDED      " arithmetic fast" /* suffix of the plan's text if half precision was chosen automatically */
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
 
@@ -57,7 +57,7 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
     mrc_job *job = &self->job;
     mercer_report *report = &job->report;
     const double any = (double)INFINITY; /* losses may have overflowed before the steps were halved */
-    const double most = 1 + 1e-9;        /* of an accuracy, rounded */
+    const double most = 1 + 1e-9;        /* limit of an accuracy, with rounding error */
     const mrc_state_number numbers[] = {
         {"epoch", .whole = &job->epoch},
         {"pass_rows", .whole = &job->pass_rows},
@@ -89,7 +89,7 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
     mrc_trainer_describe(self, state->plan, sizeof state->plan);
 }
 
-/* The trainer's list, then the solver's. */
+/* Lists the trainer's state, then the solver's. */
 static void list_all(mrc_trainer *self, mrc_state *state)
 {
     memset(state, 0, sizeof *state);
@@ -97,12 +97,12 @@ static void list_all(mrc_trainer *self, mrc_state *state)
     if (self->job.plan.solver->ops->list) self->job.plan.solver->ops->list(&self->job, state);
 }
 
-/* Files know host memory only, and no room between rows. live: the matrices of the list where they live. */
+/* Makes host copies of all matrices, with contiguous rows as in a file. live: the original matrices. */
 static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
 {
     for (int i = 0; i < state->matrix_count; i++) {
         live[i] = state->matrices[i].value;
-        state->matrices[i].value.data = NULL; /* nothing to close, should this or an earlier one fail */
+        state->matrices[i].value.data = NULL; /* nothing to close if this or an earlier one fails */
     }
     for (int i = 0; i < state->matrix_count; i++) {
         MRC_TRY(mrc_host_open(self->job.backend, &live[i], &state->matrices[i].value));
@@ -135,8 +135,9 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-/* A checkpoint at the end of every epoch, as long as epochs last a second and writing takes less than a fifth of one.
-   Shorter ones are left out so that writing takes a twentieth of the time. */
+/* Returns whether a checkpoint is due. At the end of an epoch it is due if a second has passed since the last one
+   and writing takes at most a fifth of the time; within a second only if writing takes at most a twentieth of the
+   time. */
 static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 {
     double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
@@ -146,7 +147,7 @@ static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
     return self->job.comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
 }
 
-/* Training continues without checkpoints; a warning says so, but not at every attempt. */
+/* Warns once when saving starts to fail, and logs once when it works again. Training continues in between. */
 static void tell_failure(mrc_trainer *self, bool failed)
 {
     if (failed && !self->keep_failed)
@@ -164,9 +165,11 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
     if (!self->keeper.save) return MERCER_OK;
-    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or who was asked */
+    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or a request to any
+                                                                          rank */
     if (!due) return MERCER_OK;
-    atomic_store(&self->keep_asked, false); /* before it is written: who asks meanwhile gets another one */
+    atomic_store(&self->keep_asked, false); /* cleared before writing, so that a request during the write causes
+                                               another save */
     mrc_state state;
     double start = mrc_seconds();
     self->kept_seconds = self->earlier_seconds + start - self->start;
@@ -180,9 +183,9 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     return MERCER_OK;
 }
 
-/* ---- Going on ------------------------------------------------------------------------------------------------ */
+/* ---- Resuming ---------------------------------------------------------------------------------------------------- */
 
-/* What auto chose is not chosen again: it may have been replaced on the way. */
+/* Restores the solver that `auto` chose; it is not chosen again because it may have been replaced during training. */
 static void recall_solver(mrc_trainer *self, const char *text)
 {
     const char *found = strstr(text, " solver ");
@@ -191,10 +194,12 @@ static void recall_solver(mrc_trainer *self, const char *text)
     const mrc_solver *row = mrc_solver_find(name);
     if (!row) return;
     self->job.options.solver = row->name;
-    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO; /* it was replaced */
+    if (!(row->traits & MRC_CONVERGES))
+        self->job.options.converge = MERCER_AUTO; /* the solver was replaced by one
+                                                                                     that does not converge */
 }
 
-/* Nor is a ridge that was not given: learning features may have chosen it. */
+/* Restores a ridge that was not given: it may have been chosen by the fit. */
 static void recall_ridge(mrc_trainer *self, const char *text)
 {
     const char *found = strstr(text, " lambda ");
@@ -204,7 +209,7 @@ static void recall_ridge(mrc_trainer *self, const char *text)
         self->job.options.lambda = lambda;
 }
 
-/* Half precision may have been refused on the way. */
+/* Turns half precision off if the checkpoint's training had given it up. */
 static void recall_precision(mrc_trainer *self, const char *text)
 {
     if (!strstr(text, ROUNDED)) snprintf(self->accurate, sizeof self->accurate, "so is the training that goes on");
@@ -232,8 +237,8 @@ static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
     if (strcmp(text, state->plan) == 0) return MERCER_OK;
     size_t same = 0;
     while (text[same] && text[same] == state->plan[same]) same++;
-    while (same > 0 && text[same - 1] != ' ') same--; /* back to the value, */
-    while (same > 0 && text[same - 1] == ' ') same--; /* then to the word that names it */
+    while (same > 0 && text[same - 1] != ' ') same--; /* back to the start of the value, */
+    while (same > 0 && text[same - 1] == ' ') same--; /* then to the start of its name */
     while (same > 0 && text[same - 1] != ' ') same--;
     return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
                     "the checkpoint belongs to a training with other data or options: it has \"%s\", this one "
@@ -241,7 +246,7 @@ static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
                     mrc_excerpt(shown, text + same, (int64_t)strlen(text + same)), state->plan + same);
 }
 
-/* What was read may come from anywhere: no count may lead outside a matrix. */
+/* Checks the numbers that were read, which may be manipulated: no count may lead outside of a matrix. */
 static mercer_status check_numbers(const mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -262,7 +267,7 @@ mercer_status mrc_trainer_recall(mrc_job *job)
     if (job->have_best && !job->best.data)
         MRC_TRY(mrc_field_create(&job->centers, &job->best, job->target.weights->cols, job->centers.real,
                                  "the best weights"));
-    list_all(self, &state); /* sizes are known now */
+    list_all(self, &state); /* list again, because sizes are known now */
     mercer_matrix live[MRC_STATE_MATRICES];
     mercer_status status = open_all(self, &state, live);
     if (status == MERCER_OK) status = self->keeper.load_matrices(self->keeper.user, &state);
