@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cross-validated error of kernel ridge regression, all folds from one factor. K is that of all n rows, rows and
- * columns times the roots of the weights, Y likewise; w is the weight of all rows but a mean fold, I_v the columns of
- * the identity at the rows of fold v:
+ * The cross-validated error of kernel ridge regression, with all folds from one factorization. K is the kernel matrix
+ * of all n rows, with rows and columns multiplied by the square roots of the weights, and Y likewise; w is the total
+ * weight without one mean fold; I_v is the columns of the identity at the rows of fold v:
  *
  *   L L' = K + (l w + 1e-10 tr(K) / n) I      F_v = L^-1 I_v      t = L^-1 Y      Y_v - f_v = (F_v' F_v)^-1 F_v' t
  *
- * F_v' F_v is the block of the inverse at v, from which the residual of a fit without these rows follows (the
- * leave-one-out identity, for blocks). Rows of F_v before fold v are 0. Cost: 2 n^3 / 3 flops and n^3 / (2 folds) for
- * each ridge; one fit per fold would take a third of folds n^3. Memory: 2 n^2 doubles and (n + n_v) n_v.
+ * F_v' F_v is the diagonal block of the inverse at v, which gives the residual of a fit without these rows (the
+ * leave-one-out identity for blocks). Rows of F_v before fold v are 0. Cost per ridge: 2 n^3 / 3 + n^3 / (2 folds)
+ * flops; one fit per fold would take folds n^3 / 3. Memory: 2 n^2 + (n + n_v) n_v doubles.
  */
 #include "search/small_fits.h"
 
@@ -24,7 +24,7 @@ typedef struct validation {
     mercer_matrix part, block; /* (n, most), (most, most): F_v, F_v' F_v of the largest fold */
     mercer_matrix residual;    /* (most, c) */
     mercer_matrix ones;        /* (n, 1) */
-    double *numbers;           /* (n, c or more) */
+    double *numbers;           /* (max(n, c)) scratch space */
 } validation;
 
 static mercer_status open_matrices(validation *self, mrc_scope *scope)
@@ -45,7 +45,7 @@ static mercer_status open_matrices(validation *self, mrc_scope *scope)
     return self->backend->ops->copy(self->backend, &self->ones, &ones);
 }
 
-/* Set K and Y; *mass: total weight. */
+/* Computes K and Y; *mass: total weight. */
 static mercer_status evaluate(const validation *self, const mercer_kernel *kernel, double *mass)
 {
     mrc_backend *backend = self->backend;
@@ -65,7 +65,7 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
     return backend->ops->scale_rows(backend, &self->y, self->numbers);
 }
 
-/* Factorize, and set t. */
+/* Factorizes K with the penalty on its diagonal, and computes t. */
 static mercer_status fit(const validation *self, double penalty)
 {
     mrc_backend *backend = self->backend;
@@ -73,7 +73,7 @@ static mercer_status fit(const validation *self, double penalty)
     double trace = 0;
     mercer_matrix from = mrc_columns(&self->k, 0, 1), to = mrc_columns(&self->factor, 0, 1),
                   seen = mrc_view(self->numbers, n, 1, MERCER_F64);
-    from.ld = to.ld = n + 1; /* their diagonals */
+    from.ld = to.ld = n + 1; /* views of the diagonals */
     MRC_TRY(backend->ops->copy(backend, &seen, &from));
     for (int64_t i = 0; i < n; i++) trace += self->numbers[i];
     MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
@@ -83,7 +83,7 @@ static mercer_status fit(const validation *self, double penalty)
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
-/* Add the squared residuals of a fold. */
+/* Adds the squared residuals of a fold to *sum. */
 static mercer_status add_fold(const validation *self, mrc_span fold, double *sum)
 {
     mrc_backend *backend = self->backend;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The held-out error of a small fit and its gradient in the hyperparameters.
+ * The held-out error of a small fit and its gradient with respect to the hyperparameters.
  *
  *   A, B     training rows (n) and held-out rows;  Z the first p rows of A, the centers;  m rows in all
  *   M        K_A' K_A + l n K_ZZ,   alpha = M^-1 K_A' Y_A,   E = |K_B alpha - Y_B|^2 / (|B| c)
@@ -23,9 +23,9 @@
  *   exponent  dE/dgamma = sum_ij W_ij (K(gamma + h) - K(gamma - h))_ij / 2 h. h = 1e-3 is off by h^2 / 6 third
  *             derivatives of K, far below the noise of a draw, and costs two more evaluations of the function.
  *
- * Weighted rows: K and Y times the roots of the weights, q and t once more.
+ * Weighted rows: K and Y are multiplied by the square roots of the weights, q and t once more.
  *
- * Host backends form the distances once and evaluate K, psi and the two other exponents from them.
+ * Host backends compute the distances once and evaluate K, psi and the two shifted exponents from them.
  *
  * Cost: n p^2 + p^3 / 3 flops, 4 m p c for W, one pass over the distances and one over the differences; with a map of k
  * coordinates 2 m p k + 4 m k^2. Memory: 24 m p bytes in float, 40 in double, and 16 p^2.
@@ -40,9 +40,9 @@
 #include <math.h>
 
 #define EXPONENT_STEP 1e-3
-/* Bound of slopes in V. Slopes of distinct float points stay below it for exponents of 0.5 and more. */
+/* Upper bound of slopes in V. Slopes of distinct float points are below it for exponents of at least 0.5. */
 #define LARGEST_SLOPE 1e12
-enum { PARTS = 16 }; /* of the rows, for sums over pairs */
+enum { PARTS = 16 }; /* number of parts of the rows for sums over pairs; fixed, so that sums do not depend on threads */
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
 
-/* Set the roots of the weights; sum the weights of training rows and of held-out rows. */
+/* Sets the square roots of the weights, and sums the weights of training rows and of held-out rows. */
 static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
 {
     *fitted = *held = 0;
@@ -102,14 +102,14 @@ static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitt
     }
 }
 
-/* Whether distances are formed once. Their squares must be floats. */
+/* Returns whether distances are computed once and saved. Their squares must fit in floats. */
 static bool keeps_sums(const mrc_gradient_buffer *self, const mercer_kernel *kernel)
 {
     bool squares = kernel->bandwidth >= 1e-12 && kernel->bandwidth <= 1e12;
     return squares && mrc_backend_memory(self->backend) == MRC_HOST;
 }
 
-/* K and Y times the roots of the weights, and K_ZZ. */
+/* Computes K and Y, multiplied by the square roots of the weights, and K_ZZ. */
 static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw)
 {
     mrc_backend *backend = self->backend;
@@ -149,7 +149,7 @@ static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, 
     return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
 }
 
-/* to (p, c) = M^-1 rows' values. */
+/* Computes to (p, c) = M^-1 rows' values. */
 static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix *rows, const mercer_matrix *values,
                            const mercer_matrix *to)
 {
@@ -160,8 +160,8 @@ static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix 
     return ops->triangular_solve(self->backend, &self->factor, true, to);
 }
 
-/* Set alpha, the residual K alpha - Y, on held-out rows times 2 / weight, and U. weight: sum over held-out rows, times
-   c. */
+/* Computes alpha, the residual K alpha - Y, which is multiplied by 2 / weight on held-out rows, and U. weight: total
+   weight of the held-out rows, times c. */
 static mercer_status fit(const mrc_gradient_buffer *self, double weight, double *error)
 {
     mrc_backend *backend = self->backend;
@@ -183,7 +183,7 @@ static mercer_status fit(const mrc_gradient_buffer *self, double weight, double 
 
 /* ---- The slope --------------------------------------------------------------------------------------------------- */
 
-/* left = [q | t]. */
+/* Computes left = [q | t]. */
 static mercer_status join(const mrc_gradient_buffer *self, double penalty, bool weighted)
 {
     mrc_backend *backend = self->backend;
@@ -203,7 +203,8 @@ static mercer_status join(const mrc_gradient_buffer *self, double penalty, bool 
     return ops->axpby(backend, -penalty, &u, 1, &own);
 }
 
-/* w = left right'. The type of the points is exact enough: W is multiplied by kernel values and slopes of that type. */
+/* Computes w = left right'. The type of the points is accurate enough, because W is multiplied by kernel values and
+   slopes of that type. */
 static mercer_status form_weights(const mrc_gradient_buffer *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
@@ -213,7 +214,7 @@ static mercer_status form_weights(const mrc_gradient_buffer *self)
     return ops->gemm(self->backend, &job);
 }
 
-/* Evaluate a function of the distances of the draw into `out`, of the type of the points. */
+/* Evaluates a function of the draw's distances into `out`, in the type of the points. */
 static mercer_status evaluate_again(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
                                     const mrc_draw *draw, const mercer_matrix *out)
 {
@@ -225,7 +226,7 @@ static mercer_status evaluate_again(const mrc_gradient_buffer *self, const merce
     return ops->kernel_eval(backend, &pair, out);
 }
 
-/* Set *out to sum_ij W_ij K_ij of another kernel. */
+/* Computes *out = sum_ij W_ij K_ij for another kernel. */
 static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
                                   const mrc_draw *draw, double *out)
 {
@@ -255,7 +256,8 @@ static mercer_status find_ridge(const mrc_gradient_buffer *self, double penalty,
 {
     const mrc_backend_ops *ops = self->backend->ops;
     mercer_matrix alpha = mrc_columns(&self->right, 0, self->c), u = mrc_columns(&self->right, self->c, self->c),
-                  product = mrc_block(&self->residual, 0, 0, self->p, self->c); /* which is not needed any more */
+                  product = mrc_block(&self->residual, 0, 0, self->p, self->c); /* the residual is not needed any
+                                                                                   more */
     mrc_gemm job = {.alpha = 1, .a = &self->zz, .b = &alpha, .c = &product};
     MRC_TRY(ops->gemm(self->backend, &job));
     MRC_TRY(ops->column_dots(self->backend, &u, &product, self->numbers));
@@ -275,10 +277,11 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
     return MERCER_OK;
 }
 
-/* V from W and the slopes, in host memory, by PARTS parts of the rows: sums do not depend on the number of threads. */
+/* Computation of V from W and the slopes, in host memory and in PARTS parts of the rows, so that sums do not depend
+   on the number of threads. */
 typedef struct pair_job {
     mercer_matrix w, psi, v; /* (m, p) */
-    double *rows, *columns;  /* (m), (PARTS, p): half the sums */
+    double *rows, *columns;  /* (m), (PARTS, p): halved row and column sums */
 } pair_job;
 
 static void form_pairs(void *argument, int64_t part, int worker)
@@ -304,7 +307,7 @@ static void form_pairs(void *argument, int64_t part, int worker)
     }
 }
 
-/* pairs = V in the backend's memory; its row and column sums, halved, into rows (m) and columns (p). */
+/* Computes pairs = V in the backend's memory, and its halved row and column sums, rows (m) and columns (p). */
 static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, double *columns)
 {
     mrc_backend *backend = self->backend;

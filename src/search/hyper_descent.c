@@ -15,21 +15,21 @@
  * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
  * ten, in 60 steps.
  *
- * Few rows share their noise between draws, so the error has a prior: E (1 + P / n) for n different rows, with
+ * With few rows, draws share their noise, so the error gets a prior: E (1 + P / n) for n distinct rows, with
  *
  *   P = 2.5 sum_k (s_k - mean s)^2 + 50 sum_ij (B_ij - b I_ij)^2 / b^2        s = log c,  b = tr(B) / features
  *
  * As n log(E) / 2 is a negative log likelihood, these are normal priors of standard deviation 0.6 and 0.14.
  *
- * A given bandwidth h holds the mean factor of the features at 1 / h: after each step all factors are multiplied by the
- * same number, and the gradient has no part in that direction. With a map, the mean of c is 1 and that of the squared
- * rows of B is 1 / h^2.
+ * A given bandwidth h fixes the mean factor of the features at 1 / h: after each step all factors are multiplied by the
+ * same number, and the component of the gradient in that direction is removed. With a map, the mean of c is 1 and the
+ * mean of the squared rows of B is 1 / h^2.
  *
- * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters return to those
- * of the step before and the rates are halved.
+ * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters are reset to
+ * those of the previous step, and the rates are halved.
  *
- * Draws are functions of the seed and the number of the step, so a descent that is continued from its state gives the
- * same bits, for any number of threads. Cost: T times that of error_gradient.c.
+ * Draws are functions of the seed and the step number, so a descent that is resumed from its state gives bitwise
+ * identical results, for any number of threads. Cost: T times that of error_gradient.c.
  */
 #include "search/hyper_descent.h"
 
@@ -52,16 +52,16 @@
 #define PRIOR_SCALE 5.0
 #define PRIOR_MAP   100.0
 
-/* The exponent moves in every second step only: its slope costs as much as all the others together. */
+/* The exponent is updated in every second step only, because its slope costs as much as all the others together. */
 enum { EXPONENT_PERIOD = 2 };
 
 #define PI          3.14159265358979323846
 #define MOMENTUM    0.9
 #define SQUARES     0.99
-#define SMOOTHING   0.8  /* of the error that is reported */
-#define LARGEST_LOG 14.0 /* of a factor: beyond e^14 a coordinate counts for nothing, or for everything */
+#define SMOOTHING   0.8  /* factor of the exponential smoothing of the reported error */
+#define LARGEST_LOG 14.0 /* limit of a factor's logarithm: beyond e^14 a coordinate has no effect, or the only one */
 
-/* Ranges of exponents: below them kernels are so peaked that no table of those tried profited. */
+/* Ranges of exponents. Below them kernels are so peaked that no table that was tried improved. */
 #define L1_LEAST 0.4
 #define L1_MOST  1.0
 #define L2_LEAST 0.6
@@ -98,7 +98,7 @@ double mrc_descent_parameter(const mercer_kernel *kernel, double exponent)
     return log(share / (1 - share));
 }
 
-/* dgamma / dparameter. */
+/* Returns dgamma / dparameter. */
 static double exponent_slope(const mercer_kernel *kernel, double parameter)
 {
     double least, most, share = 1 / (1 + exp(-parameter));
@@ -112,15 +112,15 @@ static double exponent_slope(const mercer_kernel *kernel, double parameter)
 typedef struct workspace {
     const mrc_descent *task;
     mrc_backend *backend;
-    mercer_matrix x, y; /* the rows in the backend's memory */
+    mercer_matrix x, y; /* all rows, in the backend's memory */
     mercer_matrix map;  /* (k, features) f32: A */
     mrc_draw draw;      /* (fitted + held) rows */
     mrc_gradient_buffer buffer;
     mrc_error_gradient gradient;
     int64_t fitted, held;
-    int64_t *numbers;          /* (fitted + held) rows of a draw */
-    double *weights, *factors; /* (fitted + held), or NULL; (k) */
-    double *slope;             /* (count) gradient in the parameters */
+    int64_t *numbers;          /* (fitted + held) row numbers of a draw */
+    double *weights, *factors; /* (fitted + held) row weights, or NULL; (k) factors of the coordinates */
+    double *slope;             /* (count) gradient with respect to the parameters */
     float *entries;            /* (k, features) of the map, host memory */
     double *map_slope;         /* (k, features) dE/dA */
 } workspace;
@@ -131,7 +131,8 @@ typedef struct unit_order {
     int64_t first, count, next, end;
 } unit_order;
 
-/* Write `wanted` rows of the next units. If units have fewer rows, these are repeated: they count several times. */
+/* Writes the numbers of `wanted` rows of the next units to `out`. If the units have fewer rows, rows are repeated
+   and count several times. */
 static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t wanted, int64_t *out)
 {
     int64_t drawn = 0;
@@ -143,8 +144,8 @@ static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t 
     for (int64_t i = drawn; i < wanted && drawn > 0; i++) out[i] = out[i % drawn];
 }
 
-/* Fill `numbers`. Without times, the last unit is left to the held-out side: a unit with most of the rows could
-   otherwise leave none. */
+/* Draws `numbers`. Without times, the last unit is reserved for the held-out rows, because a unit with most of the
+   rows could otherwise leave none. */
 static void draw_numbers(workspace *self, int step)
 {
     const mrc_descent_rows *rows = self->task->rows;
@@ -160,7 +161,7 @@ static void draw_numbers(workspace *self, int step)
     draw_units(rows, &units, self->held, self->numbers + self->fitted);
 }
 
-/* Points of a draw: gathered, then scaled or mapped. */
+/* Gathers the points of a draw, then scales or maps them. */
 static mercer_status make_points(workspace *self, const double *values)
 {
     mrc_backend *backend = self->backend;
@@ -192,7 +193,7 @@ static mercer_status draw_rows(workspace *self, int step, const double *values)
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
-/* Set the slopes of the factors and of B; dE/dA = S A. */
+/* Computes the slopes of the factors and of B from dE/dA = S A. */
 static void find_map_slope(const workspace *self, const double *values)
 {
     int64_t k = self->x.cols, d = self->task->features;
@@ -214,7 +215,7 @@ static void find_map_slope(const workspace *self, const double *values)
     }
 }
 
-/* The gradient at the state's parameters. *usable: all of it is finite. */
+/* Computes the gradient at the state's parameters. *usable: all of it is finite. */
 static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *usable)
 {
     const mrc_descent *task = self->task;
@@ -240,7 +241,7 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     return MERCER_OK;
 }
 
-/* The rate of the entries of a map: relative to the root mean square of its diagonal. */
+/* Returns the rate of the entries of a map: RATE_MAP times the root mean square of its diagonal. */
 static double find_map_rate(const mrc_descent *task, const mrc_descent_state *state)
 {
     int64_t d = task->features;
@@ -251,7 +252,7 @@ static double find_map_rate(const mrc_descent *task, const mrc_descent_state *st
     return RATE_MAP * sqrt(sum / (double)d);
 }
 
-/* Add the slope of the prior, E grad P / n. */
+/* Adds the slope of the prior, E grad P / n. */
 static void add_prior(const mrc_descent *task, const mrc_descent_state *state, double *slope)
 {
     int64_t k = task->rows->x.cols, d = task->features;
@@ -268,7 +269,8 @@ static void add_prior(const mrc_descent *task, const mrc_descent_state *state, d
                 PRIOR_MAP * share * (map[i * d + j] - (i == j ? diagonal : 0)) / (diagonal * diagonal);
 }
 
-/* Rescale the parameters to the given bandwidth; with a slope, take from it the part along which they are rescaled. */
+/* Without a slope: rescales the parameters to the given bandwidth. With a slope: removes its component along the
+   direction of that rescaling. */
 static void hold_bandwidth(const mrc_descent *task, double *values, double *slope)
 {
     bool mapped = task->kind == MRC_LEARN_MAP, one = task->kind == MRC_LEARN_SCALE;

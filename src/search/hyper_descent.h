@@ -6,11 +6,11 @@
 #include "core/memory.h"
 #include "kernels/kernel.h"
 
-/* What of the points is learned. */
+/* Transformation of the points that a descent learns. */
 typedef enum mrc_descent_kind {
-    MRC_LEARN_SCALES, /* a factor for every coordinate */
+    MRC_LEARN_SCALES, /* a factor per coordinate */
     MRC_LEARN_SCALE,  /* one factor for all coordinates: the bandwidth */
-    MRC_LEARN_MAP     /* a linear map of the features, norm 2 only, and a factor for every copy of a feature */
+    MRC_LEARN_MAP     /* a linear map of the features (norm 2 only) and a factor per copy of a feature */
 } mrc_descent_kind;
 
 /* Rows to draw from, sorted by unit (data/equal_rows.h): all rows of a unit go to the same side of a draw. */
@@ -21,54 +21,55 @@ typedef struct mrc_descent_rows {
     const int64_t *order;  /* rows, those of unit u at start[u] .. start[u + 1] - 1 */
     const int64_t *start;  /* (units + 1) */
     int64_t units;
-    int64_t different; /* number of different rows, or of groups */
-    /* With times: a draw takes its training rows from the units before one of the cuts, its held-out rows from the
-       others. */
+    int64_t different; /* number of distinct rows, or of groups */
+    /* Cut points in time: a draw takes its training rows from the units before one of the cuts and its held-out rows
+       from the units after it. */
     const int64_t *cuts;
-    int64_t cut_count; /* 0: without times */
+    int64_t cut_count; /* 0: the rows have no times */
 } mrc_descent_rows;
 
 typedef struct mrc_descent {
     mercer_context *context;
     const mrc_descent_rows *rows;
     mrc_descent_kind kind;
-    const int64_t *feature; /* MAP: (k) feature of each coordinate, */
-    int64_t features;       /* and their number; without a map the number of preprocessed columns */
-    mercer_kernel kernel;   /* bandwidth 1; exppower kernels may have their exponent learned */
-    double bandwidth;       /* given: the mean factor of the features is 1 / bandwidth; 0: learned */
+    const int64_t *feature; /* MAP: (k) feature of each coordinate */
+    int64_t features;       /* number of features; without a map the number of preprocessed columns */
+    mercer_kernel kernel;   /* kernel with bandwidth 1; the exponent of an exppower kernel may be learned */
+    double bandwidth;       /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
-    int steps;                     /* of the whole descent, over which the rates decay */
+    int steps;                     /* steps of the whole descent, over which the rates decay */
     int until;                     /* last step of this run */
-    int64_t fitted, held, centers; /* of a draw, at most */
+    int64_t fitted, held, centers; /* largest number of training rows, held-out rows and centers of a draw */
     uint64_t seed, sequence;
-    /* Called after every step; error: smoothed held-out error. Another value than 0 stops the descent. Or NULL. */
+    /* Called after every step with the smoothed held-out error; a nonzero return value stops the descent. May be
+       NULL. */
     int (*progress)(void *user, int step, double error);
     void *progress_user;
 } mrc_descent;
 
 /* Parameters and the moments of their gradients, count = mrc_descent_count doubles each; borrowed. The last two
-   parameters are the exponent (logit of its place in its range) and the logarithm of the ridge. */
+   parameters are the exponent (logit of its position in its range) and the logarithm of the ridge. */
 typedef struct mrc_descent_state {
     int64_t count;
-    double *values, *before; /* parameters now, and those of the last accepted step */
+    double *values, *before; /* current parameters, and those of the last accepted step */
     double *mean, *square;
-    double step;  /* steps done */
+    double step;  /* number of completed steps */
     double rate;  /* factor of all rates: 1, halved after a rejected step */
     double error; /* smoothed held-out error; NaN: none yet */
 } mrc_descent_state;
 
-/* Number of parameters of points with k coordinates, which are copies of `features` features. */
+/* Returns the number of parameters for points with k coordinates, which are copies of `features` features. */
 int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
-/* Run from the state's step to `until`. *stopped: by the callback. */
+/* Runs from the state's step to `until`. Sets *stopped if the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
-/* Sets the error of the draw of a step and its slope (count) in the parameters of the state, for tests. The exponent
-   has a slope in odd steps only. */
+/* Computes the error of a step's draw and its gradient (count) with respect to the parameters of the state; for
+   tests. The gradient of the exponent is computed in odd steps only. */
 mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
                                 double *slope);
 
-/* The exponent of an exppower kernel and its parameter. */
+/* Convert between the exponent of an exppower kernel and its descent parameter. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);
 double mrc_descent_parameter(const mercer_kernel *kernel, double exponent);
 

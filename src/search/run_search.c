@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search: two short descents, one longer, and the final ridge.
+ * The search: two short descents, a longer one, and the final ridge.
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
@@ -9,13 +9,13 @@
  *      one to the end; with folds always only the better one
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
- * With a given kernel its norm decides between 1 and 2. A given bandwidth holds the mean of s, or the size of A.
- * Held-out rows are not drawn by the descents; tables of fewer than 2,000 rows have none: descents draw from all rows
- * and stage 5 is cross-validated.
+ * With a given kernel its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A. Descents
+ * do not draw held-out rows. Tables of fewer than 2,000 rows have no held-out rows: descents draw from all rows and
+ * stage 5 is cross-validated.
  *
- * With folds the number of steps falls from STEP_ROWS rows on as 1 / rows, so that 1,000 rows take half a second. On
- * samples of 1,000 rows of the eight tables of docs/tables.md that makes errors larger by 1 %. From ALL_STEPS_ROWS rows
- * on there is time for all steps: fewer made the R2 of kin40k smaller by .006 with 1,300 and 1,900 rows.
+ * With folds the number of steps decreases as 1 / rows above STEP_ROWS rows, so that 1,000 rows take half a second.
+ * This increases errors by 1 % on samples of 1,000 rows of the eight tables of docs/tables.md. From ALL_STEPS_ROWS rows
+ * on there is time for all steps: fewer steps reduced the R2 of kin40k by .006 with 1,300 and 1,900 rows.
  */
 #include "search/search_parts.h"
 
@@ -33,11 +33,12 @@ enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 }
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
 #define FIRST_RIDGE  1e-4
 #define CLOSE        1.25 /* ratio of errors up to which both norms are continued */
-#define LEAST_WEIGHT 0.05 /* of a copy when a map is started */
+#define LEAST_WEIGHT 0.05 /* smallest weight of a copy at the start of a map */
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Set the places from a half to three quarters of the rows where the time changes, or the last one before. */
+/* Sets the cuts: positions between half and three quarters of the rows where the time changes, or else the last such
+   position before. Returns their number. */
 static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
 {
     int64_t count = 0, last = mrc_max(1, n * 3 / 4);
@@ -49,7 +50,7 @@ static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
     return 1;
 }
 
-/* Order the pool's rows by unit; with times, units are rows in the order of time. */
+/* Sorts the pool's rows by unit. With times, every row is a unit, in the order of time. */
 static mercer_status order_rows(mrc_searcher *self)
 {
     const mercer_dataset *data = self->task->data;
@@ -101,13 +102,13 @@ static mercer_status open_rows(mrc_searcher *self)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the kernel is given, for descents in this norm. */
+/* Returns whether the kernel is given and has this norm. */
 static bool is_given(const mrc_search_task *task, bool norm_1)
 {
     return task->kernel && (mrc_kernel_norm(task->kernel) == 1) == norm_1;
 }
 
-/* The kernel function of a norm, with bandwidth 1. */
+/* Returns the kernel to start from in a norm, with bandwidth 1. */
 static mercer_kernel kernel_for(const mrc_search_task *task, bool norm_1)
 {
     mercer_kernel kernel = {.id = norm_1 ? MRC_KERNEL_EXPPOWER_L1 : MRC_KERNEL_EXPPOWER};
@@ -157,7 +158,7 @@ static int watch(void *user, int step, double error)
     return self->stopped || self->result->cut;
 }
 
-/* Run a descent of `steps` steps up to step `until`. */
+/* Runs a descent of `steps` steps up to step `until`. */
 static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int steps, int until)
 {
     bool large = stage >= 2, stopped;
@@ -189,7 +190,7 @@ static mercer_status run_stage(mrc_searcher *self, int stage, bool norm_1, int s
 
 /* ---- Starting points --------------------------------------------------------------------------------------------- */
 
-/* Set *out to the median distance of some rows of the pool, coordinates times factors (k; NULL: all 1). */
+/* Computes the median distance of some rows of the pool, with coordinates multiplied by factors (k; NULL: all 1). */
 static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *x, const mercer_kernel *kernel,
                                  const double *factors, double *out)
 {
@@ -205,7 +206,7 @@ static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *
     return mercer_kernel_median_distance(self->task->context, out, kernel, &some, 0);
 }
 
-/* Reset a state but for the parameters of the points. */
+/* Resets a state except for the parameters of the points. */
 static void set_common(const mrc_searcher *self, mrc_descent_state *state, bool norm_1)
 {
     mercer_kernel kernel = kernel_for(self->task, norm_1);
@@ -217,7 +218,7 @@ static void set_common(const mrc_searcher *self, mrc_descent_state *state, bool 
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
 
-/* Start with scales of the given ratios (k; NULL: equal) and a median distance of 1. */
+/* Initializes a descent with scales in the given ratios (k; NULL: equal) and a median distance of 1. */
 static mercer_status start_descent(const mrc_searcher *self, mrc_descent_state *state, bool norm_1,
                                    const mercer_matrix *x, const double *factors)
 {
@@ -245,7 +246,7 @@ static mercer_status start_descent(const mrc_searcher *self, mrc_descent_state *
     return MERCER_OK;
 }
 
-/* Blend the copies by the weights of stage 1: the points of norm 2, one column per feature. */
+/* Blends the copies with the weights of stage 1 into the points of norm 2, one column per feature. */
 static mercer_status join_copies(mrc_searcher *self, const mrc_descent_state *state)
 {
     mrc_search_points *points = &self->points;
@@ -308,7 +309,7 @@ static mrc_candidate candidate_of(const mrc_searcher *self, const mrc_descent_st
     return made;
 }
 
-/* Continue the descent of a candidate with larger draws, up to step `until` of `steps`. */
+/* Continues the descent of a candidate with larger draws, up to step `until` of `steps`. */
 static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps, int until)
 {
     int stage = candidate->norm_1 ? 2 : 3;
@@ -326,13 +327,14 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
     return MERCER_OK;
 }
 
-/* Continue both candidates to half of the steps; afterwards the better one has the smaller error. */
+/* Continues both candidates to half of the steps and scores them again. */
 static mercer_status compare_halfway(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps)
 {
     const mrc_descent_state *stages = self->task->state->stages;
     int half = steps / 2;
     self->total += half;
-    bool decided = stages[2].step > half || stages[3].step > half; /* before the checkpoint */
+    bool decided = stages[2].step > half || stages[3].step > half; /* decided before the checkpoint that the search
+                                                                      resumes from */
     if (decided) {
         l1->error = stages[3].step > half ? (double)INFINITY : 0, l2->error = 0;
         return MERCER_OK;
@@ -343,7 +345,7 @@ static mercer_status compare_halfway(mrc_searcher *self, mrc_candidate *l1, mrc_
     return mrc_search_score(self, l2);
 }
 
-/* Continue the better of two candidates. */
+/* Continues the better of two candidates. */
 static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {
@@ -355,7 +357,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
     return continue_descent(self, best, steps, steps);
 }
 
-/* Stage 1, and the blend of copies that stage 2 takes from it. */
+/* Runs stage 1, and makes the blend of copies that stage 2 uses. */
 static mercer_status run_norm_1(mrc_searcher *self, int steps, mrc_candidate *out)
 {
     mrc_descent_state *state = &self->task->state->stages[0];
@@ -380,7 +382,7 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
 {
     const mrc_search_task *task = self->task;
     bool norm_1 = task->kernel ? is_given(task, true) : !task->norm_2, norm_2 = !is_given(task, true);
-    /* Without a map, norm 2 was behind norm 1 on all tables of many features that were tried. */
+    /* Without a map, norm 2 was worse than norm 1 on all tables with many features that were tried. */
     if (norm_1 && mrc_searcher_kind(self, false) == MRC_LEARN_SCALES && mrc_searcher_features(self) > MRC_MAP_FEATURES)
         norm_2 = false;
     bool blends = norm_1 || self->points.blended;

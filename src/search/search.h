@@ -3,16 +3,16 @@
  * search: the hyperparameters of a kernel model, by stochastic descent of the held-out error over all of them at once.
  *
  *   split.c            training rows and held-out rows, by groups, times and equal rows
- *   search_points.c    the rows as the search sees them, and the preprocessing that a model needs to see the same
+ *   search_points.c    the rows as the search sees them, and the preprocessing that gives a model the same view
  *   error_gradient.h   the held-out error of one small fit and its gradient in closed form
  *   hyper_descent.h    the descent: draws, Adam, exponent and ridge
  *   small_fits.h       ridge regressions on few centers, scored on held-out rows
- *   run_search.c       which descents, and the choice between norm 1 and norm 2
+ *   run_search.c       the sequence of descents, and the choice between norm 1 and norm 2
  *   search_score.c     scores of candidates, the final ridge, errors at several sizes
- *   search_effort.c    sizes of each effort, and the time that it takes
+ *   search_effort.c    sizes of each effort level, and its estimated cost
  *
- * The search sees training rows only. Its work depends on sizes and the effort, never on a clock, unless a deadline is
- * set.
+ * The search sees training rows only. Its work depends on the sizes and the effort only, not on a clock, unless a
+ * deadline is set.
  */
 #ifndef MRC_SEARCH_SEARCH_H
 #define MRC_SEARCH_SEARCH_H
@@ -29,7 +29,7 @@ enum { MRC_SEARCH_STAGES = 4, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 440, MRC_
 typedef struct mrc_search_state {
     mrc_descent_state stages[MRC_SEARCH_STAGES]; /* views of memory */
     double *memory;                              /* owned; NULL: the search starts from the beginning */
-    int64_t numbers;                             /* doubles in memory: the descents, then the journal */
+    int64_t numbers;                             /* number of doubles in memory: the descents, then the journal */
     double *journal; /* (MRC_SEARCH_STEPS, 4) view of memory: stage, smoothed error, exponent, ridge of each step */
     int64_t steps;   /* rows of the journal that are set */
 } mrc_search_state;
@@ -38,34 +38,36 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context);
 typedef struct mrc_search_task {
     mercer_context *context;
     mercer_dataset *data;
-    const mercer_kernel *kernel; /* given kernel function, without its bandwidth; NULL: exppower of both norms */
-    double bandwidth;            /* given, for weights of the features with a mean of 1; 0: searched */
-    bool norm_2;                 /* without a kernel: only functions of the distance in norm 2 */
-    const mercer_preprocess *preprocess; /* given, fitted; NULL: a blend of standardized and ranked features. If it has
-                                            a metric, no other is searched */
+    const mercer_kernel *kernel; /* given kernel function; its bandwidth is ignored; NULL: search exppower kernels in
+                                    both norms */
+    double bandwidth;            /* given bandwidth, for feature weights with a mean of 1; 0: searched */
+    bool norm_2;                 /* without a given kernel: search norm 2 only */
+    const mercer_preprocess *preprocess; /* given, fitted; NULL: a blend of standardized and ranked features. If it
+                                            has a metric, no metric is searched */
     const mrc_units *units;              /* transform of the targets */
-    double ridge;                        /* given, per unit of weight; below 0: searched */
-    int effort;                          /* 1 to 5 */
-    int64_t memory;                      /* bytes */
+    double ridge;                        /* given ridge per unit of weight; < 0: searched */
+    int effort;                          /* effort level, 1 to 5 */
+    int64_t memory;                      /* memory limit in bytes */
     uint64_t seed;
-    double deadline;              /* on the clock of mrc_seconds: descents end when it has passed; 0: none */
-    mercer_fit_callback progress; /* or NULL */
+    double deadline;              /* deadline on the clock of mrc_seconds, after which descents end; 0: none */
+    mercer_fit_callback progress; /* progress callback, or NULL */
     void *progress_user;
-    mrc_search_state *state;            /* continued and updated */
-    void (*save)(void *user, bool now); /* called after each step, and (now) when stopped: write the state. Or NULL */
+    mrc_search_state *state;            /* state to continue from; updated */
+    void (*save)(void *user, bool now); /* saves the state after each step; now: immediately, when stopped. May be
+                                           NULL */
     void *save_user;
 } mrc_search_task;
 
 typedef struct mrc_search_result {
     mercer_kernel kernel;
     mercer_preprocess *preprocess;     /* fitted, with the metric; owned */
-    double ridge;                      /* per unit of weight */
+    double ridge;                      /* ridge per unit of weight */
     double error;                      /* held-out squared error over the variance of the targets */
-    double better_ridge, better_error; /* if the ridge is given: the best of a few others, and its error */
+    double better_ridge, better_error; /* with a given ridge: the best of a few other ridges, and its error */
     int64_t rows, held;                /* training rows and held-out rows of the scored fits */
-    int64_t centers[MRC_SEARCH_SIZES]; /* sizes that were scored; 0: none */
+    int64_t centers[MRC_SEARCH_SIZES]; /* numbers of centers that were scored; 0: none */
     double errors[MRC_SEARCH_SIZES];   /* their held-out errors */
-    bool cut;                          /* ended by the deadline */
+    bool cut;                          /* the deadline ended the search */
 } mrc_search_result;
 
 /* Runs a search. Fails with CALLBACK if the callback stops it, and with MISMATCH if the state is of another search. */
@@ -73,12 +75,12 @@ mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out
 /* Returns whether the table has enough rows (or groups) to search. */
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
 
-/* search_score.c: the held-out error with more centers, by extrapolation (NaN: not known), and the share of it that
-   `more` centers instead of `centers` would remove. */
+/* search_score.c: extrapolate the held-out error to more centers (NaN: unknown), and return the share of it that
+   `more` centers in place of `centers` would remove. */
 double mrc_search_error_with(const mrc_search_result *found, int64_t centers);
 double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more);
 
-/* split.c: rows in the order in which they are read, by folds; with held_out the last one is held out. */
+/* split.c: rows in the order in which they are read, grouped by fold; with held_out the last fold is held out. */
 typedef struct mrc_split {
     int64_t *rows; /* (count), owned by the caller */
     int64_t count;
@@ -86,23 +88,24 @@ typedef struct mrc_split {
     int fold_count;
     bool held_out;
 } mrc_split;
-/* Draws at most `most` training rows, and half as many to be held out. */
+/* Draws up to `most` training rows and half as many held-out rows. */
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
 
 /* search_effort.c */
 typedef struct mrc_effort {
     int first, second;              /* steps of stages 1 and 2, and of stages 3 and 4 */
-    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; 3 and 4 draw more */
-    int64_t rows;                   /* read from the table */
+    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; stages 3 and 4 draw
+                                       more */
+    int64_t rows;                   /* rows read from the table */
     int64_t score_rows, score_size; /* training rows and centers of the final small fits */
-    int64_t final_centers;          /* of the model, unless given */
+    int64_t final_centers;          /* default number of centers of the model */
 } mrc_effort;
 enum { MRC_DEFAULT_EFFORT = 3, MRC_MOST_EFFORT = 5 };
-/* Without a given kernel, tables of more features than this have no map and no descent in norm 2. */
+/* Without a given kernel, tables with more features than this skip the map and the descent in norm 2. */
 enum { MRC_MAP_FEATURES = 40 };
-/* Returns the sizes of an effort of 1 to 5 for a table. */
+/* Returns the sizes of an effort level, 1 to 5, for a table. */
 mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features);
-/* Estimates the flops of a search of n rows, d features and c outputs, in double. */
+/* Estimates the double-precision flops of a search with n rows, d features and c outputs. */
 double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sizes of each effort. A step of a descent with n training rows, m = 2 n rows in all, p centers and w columns
- * costs
+ * The sizes of each effort level. A step of a descent with n training rows, m = 2 n rows in all, p centers and w
+ * columns costs
  *
  *   n p^2 + p^3 / 3     normal equations          4 m p c     weights of pairs
  *   m p (6 w + 700)     distances, their sums over pairs, and evaluations of the kernel function: passes over memory
  *
- * in flops of a product in double, and the final fits n p^2 + 7 p^3 / 3 at three sizes. The constants are fitted to the
- * search times of the eight tables of docs/tables.md on two cores (2.5 to 5 s at effort 3).
+ * in units of flops of a matrix product in double. The final fits cost n p^2 + 7 p^3 / 3 at three sizes. The constants
+ * are fitted to the search times of the eight tables of docs/tables.md on two cores (2.5 to 5 s at effort 3).
  */
 #include "search/search.h"
 
@@ -20,10 +20,10 @@ static const mrc_effort efforts[MRC_MOST_EFFORT] = {{16, 32, 512, 128, 8192, 409
 enum { MANY_FITTED = 2048, MANY_CENTERS = 512, MANY_ROWS = 65536, FEW_ROWS = 4096 };
 
 /*
- * Many features need larger draws, and leave the time for them because norm 2 is not descended. Held-out errors at
- * effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. Of many rows, training takes longer, and the search may:
- * it is that of the next effort. Test scores with 10^5 rows and more: rain, AUC, .8753 to .8801, accel, accuracy, .339
- * to .359, sgemm, R2, .9929 to .9947.
+ * Many features need larger draws, and leave time for them because the descent in norm 2 is skipped. Held-out errors at
+ * effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. With many rows, training takes longer, so the search may,
+ * too: it uses the sizes of the next effort level. Test scores with at least 10^5 rows: rain, AUC, .8753 to .8801;
+ * accel, accuracy, .339 to .359; sgemm, R2, .9929 to .9947.
  */
 mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features)
 {
@@ -46,7 +46,7 @@ double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c)
     mrc_effort e = mrc_effort_of(effort, n, d);
     double rows = (double)n, w = 2 * (double)d, outputs = (double)c;
     double fitted = (double)mrc_min(e.fitted, n / 2), centers = (double)mrc_min(e.centers, n / 2);
-    bool both = d <= MRC_MAP_FEATURES; /* norms are descended, and often half of the second descent */
+    bool both = d <= MRC_MAP_FEATURES; /* both norms are descended, and often half of the second descent */
     double first = (both ? 2 : 1) * (double)e.first * step_flops(fitted, centers, w, outputs);
     double second = (both ? 1.25 : 1) * (double)e.second * step_flops(2 * fitted, 1.5 * centers, w, outputs);
     double scored = (double)mrc_min(e.score_rows, n), p = (double)mrc_min(e.score_size, n);

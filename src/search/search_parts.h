@@ -8,12 +8,12 @@
 /* Rows in the order of the split. */
 typedef struct mrc_search_points {
     mrc_scope *scope;
-    mercer_preprocess *preprocess; /* fitted to all rows; owned */
-    bool blended;                  /* columns are copies of features */
+    mercer_preprocess *preprocess; /* fitted on all rows; owned */
+    bool blended;                  /* several columns are copies of one feature */
     int64_t features, width;       /* features of the samples; columns of x */
     int64_t *feature;   /* (width) feature of each column; blended: column k < features is its standardized copy */
-    mercer_matrix x, y; /* (n, width) f32; (n, c) f64, of variance 1 */
-    double *weights;    /* (n), or NULL */
+    mercer_matrix x, y; /* (n, width) f32; (n, c) f64 with variance 1 */
+    double *weights;    /* (n) row weights, or NULL */
 } mrc_search_points;
 
 typedef struct mrc_searcher {
@@ -26,16 +26,17 @@ typedef struct mrc_searcher {
     mrc_descent_rows rows;   /* rows of norm 1: columns of points */
     mrc_descent_rows joined; /* rows of norm 2: one column per feature; no data: columns of points */
     mercer_matrix joined_x;  /* (n, features) f32: all rows */
-    double *weights;         /* (width) weights of the columns by stage 1, relative to the largest of their feature */
+    double *weights;         /* (width) column weights found by stage 1, relative to the largest one of the same
+                                feature */
     double *shares;          /* (features) weight of each feature */
-    int64_t pool;            /* number of rows that descents draw from: the first of the points */
-    int total, stage;        /* steps in all; the current stage: for progress */
-    mercer_kernel kernel;    /* kernel of the current stage, */
-    bool learns_exponent;    /* and whether its exponent is searched */
+    int64_t pool;            /* number of rows, from the first, that descents draw from */
+    int total, stage;        /* total number of steps, and the current stage, for progress reports */
+    mercer_kernel kernel;    /* kernel of the current stage */
+    bool learns_exponent;    /* the exponent of that kernel is searched */
     bool stopped;
 } mrc_searcher;
 
-/* A kernel that a descent found, with bandwidth 1 in the points that its state describes. */
+/* A kernel that a descent found. Its bandwidth is 1 after the scaling or map that the state describes. */
 typedef struct mrc_candidate {
     bool norm_1;
     mercer_kernel kernel;
@@ -43,20 +44,20 @@ typedef struct mrc_candidate {
     const mrc_descent_state *state;
 } mrc_candidate;
 
-/* run_search.c: number of features, and the parameters of the points in a norm. */
+/* run_search.c: return the number of features, and what a descent learns in a norm. */
 int64_t mrc_searcher_features(const mrc_searcher *self);
 mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1);
 
 /* search_points.c */
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
-/* Set x (n, features) to the columns of each feature times weights (width), summed. */
+/* Sets `out` (n, features) to the sum, per feature, of its columns times their weights (width). */
 void mrc_search_points_join(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
-/* Number of coordinates of a candidate's points. */
+/* Returns the number of coordinates of a candidate's points. */
 int64_t mrc_search_points_width(const mrc_searcher *self, const mrc_candidate *candidate);
-/* Write the points of a candidate, scaled or mapped, of the rows from `first` on. */
+/* Writes a candidate's scaled or mapped points to `to`, for the rows from `first` on. */
 void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                            const mercer_matrix *to);
-/* Set kernel and preprocessing of the result to those of a candidate. */
+/* Sets kernel and preprocessing of the result to those of a candidate. */
 mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best);
 
 /* search_score.c: set candidate->error to its smallest held-out error near its ridge, with few centers. */

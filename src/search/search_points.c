@@ -6,8 +6,8 @@
  *
  *   a |S - S'| + b |R - R'| = |T - T'|,   T = a S + b R,   a, b >= 0
  *
- * and a kernel of both copies is a kernel of one column T, which is what the model keeps (preprocessing "blend").
- * Memory: 4 n width bytes.
+ * and a kernel of both copies is a kernel of one column T, which the model stores (preprocessing "blend"). Memory: 4 n
+ * width bytes.
  */
 #include "search/search_parts.h"
 
@@ -28,7 +28,7 @@ static mercer_status number_columns(mrc_search_points *self)
     return MERCER_OK;
 }
 
-/* Read copies of the features, and the targets. */
+/* Reads the copies of the features, and the targets. */
 static mercer_status read_copies(mrc_search_points *self, const mercer_dataset *data, const int64_t *rows)
 {
     mercer_matrix raw, standard, ranked;
@@ -52,7 +52,7 @@ static mercer_status read_copies(mrc_search_points *self, const mercer_dataset *
     return MERCER_OK;
 }
 
-/* Divide all targets by the root of their mean variance, so that errors are shares of it. */
+/* Divides all targets by the square root of their mean variance, so that errors are relative to that variance. */
 static void scale_targets(mrc_search_points *self)
 {
     double total = 0, variance = 0;
@@ -104,7 +104,7 @@ void mrc_search_points_join(const mrc_search_points *self, const double *weights
     }
 }
 
-/* Write row `from` (width) times the factors and the map of a candidate to out (d). */
+/* Multiplies row `from` (width) by the factors and the map of a candidate, and writes the result to out (d). */
 static void map_row(const mrc_search_points *points, const double *values, int64_t d, const float *from, float *out)
 {
     const double *map = values + points->width;
@@ -142,7 +142,7 @@ void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candid
 
 #define DROPPED 1e-4 /* copies with a smaller share of the largest weight are dropped from the model */
 
-/* Set the bandwidth to the given one, or to that of the largest weight; return the weight that becomes 1. */
+/* Sets the bandwidth to the given one, or to the inverse of the largest weight. Returns the weight that becomes 1. */
 static double choose_unit(mrc_searcher *self, double largest)
 {
     double given = self->task->bandwidth, unit = given > 0 ? 1 / given : largest;
@@ -150,7 +150,7 @@ static double choose_unit(mrc_searcher *self, double largest)
     return unit;
 }
 
-/* Norm 1: put the weights of the copies into the blend, in the unit that becomes the bandwidth. */
+/* Norm 1: stores the weights of the copies in the blend, divided by the unit that becomes the bandwidth. */
 static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_points *points = &self->points;
@@ -169,7 +169,7 @@ static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
     return mrc_preprocess_set_map(points->preprocess, width, width, true, all + 2 * d);
 }
 
-/* Norm 2: set the blend of the copies, by `weights` (width), then the map in the unit that becomes the bandwidth. */
+/* Norm 2: stores the blend of the copies, then the map, divided by the unit that becomes the bandwidth. */
 static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_points *points = &self->points;

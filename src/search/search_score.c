@@ -4,7 +4,7 @@
  *
  *   l* = the largest ridge l with E(l) <= (1 + s) min E,     E: held-out squared error at the largest size
  *
- * Among ridges that few rows cannot tell apart the largest is the safest: s = min(1 %, 4 / held-out rows).
+ * Among ridges that few held-out rows cannot distinguish, the largest is the safest: s = min(1 %, 4 / held-out rows).
  *
  * Cost: that of small_fits.h.
  */
@@ -15,11 +15,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { RIDGES = 7, FOLD_RIDGES = 4 }; /* folds need no smaller ridges: descents are fits of as many rows */
+enum { RIDGES = 7, FOLD_RIDGES = 4 }; /* with folds smaller ridges are not needed, because descents fit as many rows */
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0
 
-/* Small fits of a candidate to at most `rows` training rows. */
+/* Rows and ridges of a candidate's small fits. */
 typedef struct scorer {
     mrc_small_rows rows;
     double ridges[MRC_RIDGES];
@@ -58,7 +58,7 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Score all ridges with p centers; folds with all rows. */
+/* Scores all ridges: with p centers on the held-out rows, or by cross-validation with all rows as centers. */
 static mercer_status score(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel, int64_t p,
                            double *errors)
 {
@@ -79,14 +79,15 @@ static int64_t training_rows(const mrc_small_rows *rows)
     return n;
 }
 
-/* Return the number of centers of small fits. */
+/* Returns the number of centers of small fits. */
 static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wanted)
 {
     int64_t n = training_rows(&with->rows);
     return self->split.held_out ? mrc_min(wanted, n) : n;
 }
 
-/* Return the largest ridge whose error is within the slack of the smallest. Ridges descend. */
+/* Returns the index of the largest ridge whose error is within the slack of the smallest error. Ridges are in
+   descending order. */
 static int pick_ridge(const double *errors, int count, int64_t held)
 {
     double slack = fmin(MOST_SLACK, SLACK_ROWS / (double)mrc_max(1, held)), least = (double)INFINITY;
@@ -96,14 +97,14 @@ static int pick_ridge(const double *errors, int count, int64_t held)
     return 0;
 }
 
-/* The number of rows that are scored. */
+/* Returns the number of rows that are scored. */
 static int64_t scored_rows(const mrc_small_rows *rows)
 {
     return rows->held_out ? rows->folds[rows->count - 1].count : training_rows(rows);
 }
 
-/* Score all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and choose one at each; the last one stays. Folds
-   have one size. */
+/* Scores all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and chooses one for each; the last choice is
+   the result. With folds there is one size only. */
 static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
                                  mrc_search_result *out)
 {
@@ -137,7 +138,7 @@ mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidat
     return MERCER_OK;
 }
 
-/* Score a few other ridges than a given one at the largest size. */
+/* With a given ridge: scores a few other ridges at the largest size. */
 static mercer_status score_other_ridges(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
                                         mrc_search_result *out)
 {
@@ -170,12 +171,14 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */
 
-#define MOST_RHO 0.9 /* errors that fall by the same amount with each doubling would become negative */
+/* Limit of rho: with rho = 1 errors would fall by the same amount with each doubling and become negative. */
+#define MOST_RHO 0.9
 
 /*
- * Errors e0, e1, e2 with p/4, p/2 and p centers. Each doubling is assumed to bring rho = (e1 - e2) / (e0 - e1) times
- * the gain of the one before, which holds for errors a + b P^-s:  e(P) = e2 - (e1 - e2) rho (1 - rho^k) / (1 - rho),
- * k = log2(P / p).
+ * Errors e0, e1, e2 with p/4, p/2 and p centers. Each doubling is assumed to gain rho = (e1 - e2) / (e0 - e1) times as
+ * much as the previous one, which holds for errors a + b P^-s:
+ *
+ *   e(P) = e2 - (e1 - e2) rho (1 - rho^k) / (1 - rho),  k = log2(P / p)
  */
 double mrc_search_error_with(const mrc_search_result *found, int64_t centers)
 {

@@ -2,12 +2,12 @@
 /*
  * Small ridge regressions, scored on the rows v of the last fold:
  *
- *   G = K'K,  B = K'Y                          K = K(X, Z), rows times the root of their weight
+ *   G = K'K,  B = K'Y                          K = K(X, Z), rows times the square root of their weight
  *   alpha = (G + l w K(Z, Z) + 1e-10 tr(G) / p I)^-1 B
  *   e_l = |K(X_v, Z) alpha - Y_v|^2
  *
  * If the centers are all training rows, alpha = (K(Z, Z) + (l w + 1e-10 tr(K) / p) I)^-1 Y. Memory: 3 p^2 doubles and
- * blocks of 1,024 rows of p.
+ * blocks of 1,024 x p.
  */
 #include "search/small_fits.h"
 
@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 1024 }; /* rows whose kernel values are formed at once */
+enum { BLOCK = 1024 }; /* rows whose kernel values are computed at a time */
 
 typedef struct small_fits {
     mrc_backend *backend;
@@ -26,7 +26,7 @@ typedef struct small_fits {
     const double *ridges;
     int count;                      /* number of ridges */
     bool whole;                     /* the centers are all training rows, with equal weights */
-    double mass;                    /* weight of the training rows */
+    double mass;                    /* total weight of the training rows */
     mercer_matrix zz, system, gram; /* (p, p) */
     mercer_matrix rhs;              /* (p, c) */
     mercer_matrix block, targets;   /* (BLOCK, p), (BLOCK, c) */
@@ -80,7 +80,7 @@ static double weight_of(const small_fits *self, mrc_span rows)
     return self->rows->weights ? sum : (double)rows.count;
 }
 
-/* Multiply rows of the matrix by the roots of their weights. */
+/* Multiplies rows of the matrix by the square roots of their weights. */
 static mercer_status weigh(const small_fits *self, int64_t first, const mercer_matrix *matrix)
 {
     double roots[BLOCK];
@@ -89,8 +89,8 @@ static mercer_status weigh(const small_fits *self, int64_t first, const mercer_m
     return self->backend->ops->scale_rows(self->backend, matrix, roots);
 }
 
-/* Compute kernel values of at most BLOCK rows in the type of the points and store them in double: values in double
-   would cost more than the fit. */
+/* Computes kernel values of up to BLOCK rows in the type of the points and stores them in double, because evaluating
+   them in double would cost more than the fit. */
 static mercer_status evaluate(const small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
 {
     mrc_backend *backend = self->backend;
@@ -103,7 +103,7 @@ static mercer_status evaluate(const small_fits *self, int64_t first, int64_t cou
     return backend->ops->copy(backend, block, &single);
 }
 
-/* Add G and B of the rows of a fold. */
+/* Adds a fold's rows to G and B. */
 static mercer_status add_fold(small_fits *self, mrc_span rows)
 {
     mrc_backend *backend = self->backend;
@@ -122,7 +122,7 @@ static mercer_status add_fold(small_fits *self, mrc_span rows)
     return MERCER_OK;
 }
 
-/* Gather the targets of the centers, which are all training rows. */
+/* Gathers the targets of the centers, which are all training rows. */
 static mercer_status gather_targets(small_fits *self)
 {
     const mrc_small_rows *rows = self->rows;
@@ -138,7 +138,8 @@ static mercer_status gather_targets(small_fits *self)
     return self->backend->ops->copy(self->backend, &self->rhs, &targets);
 }
 
-/* Sum over all training rows; only the lower triangle is set, which is all that a factorization reads. */
+/* Sums the equations over all training rows. Only the lower triangle is set, because a factorization reads nothing
+   else. */
 static mercer_status make_equations(small_fits *self)
 {
     mrc_backend *backend = self->backend;
@@ -157,16 +158,16 @@ static mercer_status make_equations(small_fits *self)
 
 /* ---- Solutions --------------------------------------------------------------------------------------------------- */
 
-/* Solve for the weights of one ridge; *solved: the system was positive definite. */
+/* Solves for the weights of one ridge. *solved: the system was positive definite. */
 static mercer_status solve(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->z->rows;
-    double trace = 0, own = self->whole ? ridge * self->mass : 0; /* of every row */
+    double trace = 0, own = self->whole ? ridge * self->mass : 0; /* penalty on the diagonal */
     const mercer_matrix *base = self->whole ? &self->zz : &self->gram;
     mercer_matrix seen = mrc_view(self->diagonal, p, 1, MERCER_F64), of_base = mrc_columns(base, 0, 1),
                   of_system = mrc_columns(&self->system, 0, 1);
-    of_base.ld = of_system.ld = p + 1; /* their diagonals */
+    of_base.ld = of_system.ld = p + 1; /* views of the diagonals */
     MRC_TRY(backend->ops->copy(backend, &seen, &of_base));
     for (int64_t j = 0; j < p; j++) trace += self->diagonal[j];
     MRC_TRY(backend->ops->copy(backend, &self->system, base));
@@ -180,7 +181,7 @@ static mercer_status solve(const small_fits *self, double ridge, const mercer_ma
     return backend->ops->triangular_solve(backend, &self->system, true, weights);
 }
 
-/* Add the squared errors of rows, whose predictions are `shown`, to errors (ridges). */
+/* Adds the squared errors of rows, whose predictions are in `shown`, to errors (ridges). */
 static void add_errors(const small_fits *self, mrc_span rows, double *errors)
 {
     int64_t c = self->rows->y.cols;
@@ -192,7 +193,7 @@ static void add_errors(const small_fits *self, mrc_span rows, double *errors)
             }
 }
 
-/* Predict the held-out rows by the weights of all ridges. */
+/* Predicts the held-out rows with the weights of all ridges, and adds their errors. */
 static mercer_status score(const small_fits *self, mrc_span rows, double *errors)
 {
     mrc_backend *backend = self->backend;

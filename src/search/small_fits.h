@@ -18,7 +18,7 @@
 #include "backends/backend.h"
 #include "kernels/kernel.h"
 
-enum { MRC_FOLDS = 10, MRC_RIDGES = 8 }; /* at most */
+enum { MRC_FOLDS = 10, MRC_RIDGES = 8 }; /* upper limits */
 
 /* Rows first .. first + count - 1. */
 typedef struct mrc_span {
@@ -28,14 +28,14 @@ typedef struct mrc_span {
 typedef struct mrc_small_rows {
     mercer_matrix x;       /* f32 or f64 (rows, d), host memory */
     mercer_matrix y;       /* f64 (rows, c), centered */
-    const double *weights; /* (rows), or NULL: all 1 */
+    const double *weights; /* (rows) row weights; NULL: all 1 */
     mrc_span folds[MRC_FOLDS];
     int count;     /* number of folds, 2 or more */
-    bool held_out; /* only the last fold is scored, by fits to the others; false: every fold is */
+    bool held_out; /* true: only the last fold is scored, by a fit to the others; false: every fold is scored */
 } mrc_small_rows;
 
-/* Copies the first rows of the training folds, taken from the folds in turn, into z: random rows, by the order of the
-   split. */
+/* Copies the first rows of the training folds, taken from the folds in turn, into z. They are random rows because
+   the split is in random order. */
 void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *z);
 
 /* Jitter added before a Cholesky factorization, relative to the mean of the diagonal. */
@@ -45,8 +45,8 @@ void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *z
    solved. z (p, d): centers by mrc_small_gather_centers, of the type of the rows. */
 mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                              const mercer_matrix *z, const double *ridges, int count, double *errors);
-/* Sets errors (count): mean squared error of all folds, each under the fit to all rows of the others. The folds follow
-   one another from row 0 to the last. */
+/* Sets errors (count): mean squared error of all folds, each predicted by the fit to the rows of all other folds.
+   The folds must be contiguous and cover all rows in order. */
 mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                                  const double *ridges, int count, double *errors);
 

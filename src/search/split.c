@@ -3,13 +3,13 @@
  * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so
  * that the first ones of a fold are a random part of it.
  *
- *   2,000 rows and more, or times   a fifth is held out, at most half as many as the training rows
- *   fewer                           five folds; ten below 300 rows, where each training row counts
+ *   2,000 rows or more, or times   a fifth is held out, at most half as many as the training rows
+ *   fewer                          five folds; ten below 300 rows, where each training row counts
  *
- * Rows of a group are all in one fold, and so are rows with equal features. With times the latest fifth is held out,
- * and equal rows have the time of the first of them. A split by groups or times that leaves a class without training
- * rows is an error; otherwise one of its rows changes places. Leave-one-out is not offered: it costs a fit per row, and
- * a row that occurs twice would predict itself.
+ * All rows of a group are in one fold, and so are rows with equal features. With times the latest fifth is held out,
+ * and rows with equal features get the earliest of their times. A split by groups or times that leaves a class without
+ * training rows is an error; a random split swaps one of its rows into the training rows. Leave-one-out is not offered:
+ * it costs a fit per row, and a row that occurs twice would predict itself.
  */
 #include "search/search.h"
 
@@ -26,7 +26,7 @@ enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 2000, FEW_ROWS = 300, HELD = 1 };
 
 /* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
-/* The latest fifth, with all rows of the same time as its first. */
+/* Holds out the latest fifth, with all rows that have the same time as its first row. */
 static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *sorted, signed char *fold)
 {
     int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
@@ -38,8 +38,8 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     return MERCER_OK;
 }
 
-/* Groups in random order: held back until a fifth of the rows are, or each to the smallest fold. starts (groups + 1).
- */
+/* Assigns groups in random order: to the held-out fold until it has a fifth of the rows, or each to the smallest
+   fold. starts (groups + 1). */
 static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
                         uint64_t seed, signed char *fold)
 {
@@ -72,7 +72,7 @@ static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *s
     return MERCER_OK;
 }
 
-/* A class must be among the rows of every fit. */
+/* Checks that every class is among the training rows of every fit. */
 static mercer_status check_classes(const mercer_dataset *data, const signed char *fold, int folds, bool held_out)
 {
     int64_t *counts;
@@ -96,7 +96,7 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
     return MERCER_OK;
 }
 
-/* fold (rows): the fold of every row. */
+/* Splits by groups or times. Sets fold (rows) to the fold of every row. */
 static mercer_status split_by_keys(const mercer_dataset *data, bool held_out, int *folds, uint64_t seed,
                                    signed char *fold)
 {
@@ -115,7 +115,7 @@ static mercer_status split_by_keys(const mercer_dataset *data, bool held_out, in
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Swap held-out rows whose class has no training row with training rows of other classes. */
+/* Swaps held-out rows whose class has no training row with training rows of other classes. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 {
     int64_t *counts, spare = split->folds[0].count - 1;
@@ -134,7 +134,7 @@ static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
     return MERCER_OK;
 }
 
-/* Rows in random order, each to its fold while there is room. fold: of every row. */
+/* Adds rows in random order to their folds, up to room[f] rows per fold. fold: fold of every row. */
 static void gather(mrc_split *out, int64_t n, int folds, const int64_t *room, const signed char *fold, mrc_rng rng)
 {
     int64_t at = 0;
@@ -150,8 +150,8 @@ static void gather(mrc_split *out, int64_t n, int folds, const int64_t *room, co
     out->count = at;
 }
 
-/* The first m rows in random order, dealt out by units (data/equal_rows.h): the held-out fold is filled first, or folds
-   take turns. */
+/* Assigns m random rows to folds by units (data/equal_rows.h): the held-out fold is filled first, or the folds take
+   turns. */
 static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64_t m, int folds, bool held_out,
                                int64_t held, mrc_rng rng)
 {
@@ -167,7 +167,7 @@ static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64
         return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so none can be held out");
     folds = (int)mrc_min(folds, units);
     for (int64_t i = 0; i < m; i++) {
-        bool is_new = unit[i] == dealt; /* units are numbered in the order of their first rows */
+        bool is_new = unit[i] == dealt; /* units are numbered in order of their first rows */
         if (is_new && held_out) fold[dealt] = counts[HELD] < held && (dealt < units - 1 || counts[0] > 0) ? HELD : 0;
         if (is_new && !held_out) fold[dealt] = (signed char)(dealt % folds);
         dealt += is_new;
