@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gradients of sums of kernel functions, in the points as the kernel sees them:
+ * Gradients of sums of kernel functions with respect to the preprocessed points:
  *
  *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
  *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) sign(x_ik - z_jk)
  *
- * psi the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1, o an origin amid the points. Norm
- * 2 is one product with psi and d + 1 columns for each output: 2 m p (d + c (d + 1)) flops. Norm 1 is a step of its own
- * after the slopes of a tile, which no product does (kernel_signs of backends/backend.h): two comparisons and two sums
- * for each pair, feature and output.
+ * psi is the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1; o is an origin amid the points.
+ * Norm 2 is one product with psi and d + 1 columns per output: 2 m p (d + c (d + 1)) flops. Norm 1 cannot use a product
+ * and has its own step after the slopes of a tile (kernel_signs of backends/backend.h): two comparisons and two sums
+ * per pair, feature and output.
  *
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
- * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
- * below 1e-9 down to r = 1e-7 |x - o|. Pairs that coincide have psi = 0 where psi has no limit.
+ * therefore in double for any type of the points: the error of a pair is 2^-53 |x - o| / r times its share, which is
+ * below 1e-9 down to r = 1e-7 |x - o|. Coinciding pairs have psi = 0 where psi has no limit.
  *
- * Among ranks each shard of the centers gives sums of its own, which are added up in the tree of all sums over shards.
+ * With several ranks each shard of the centers has its own sums, which are added in the same tree as all sums over
+ * shards.
  */
 #include "explain/gradient.h"
 
@@ -28,10 +29,10 @@
 #include <string.h>
 
 enum {
-    WEIGHT_BYTES = 32 << 20, /* of alpha_j [z_j - o | 1], and of the sums, at a time */
+    WEIGHT_BYTES = 32 << 20, /* limit of alpha_j [z_j - o | 1], and of the sums, at a time */
     BLOCK_ROWS = 2048,
-    PART_ROWS = 64,  /* handled by a thread at a time */
-    SHARD_ROWS = 16, /* of x at a time, at least, where centers are in shards */
+    PART_ROWS = 64,  /* rows that a thread handles at a time */
+    SHARD_ROWS = 16, /* minimum number of rows of x at a time, if the centers are in shards */
 };
 
 mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope)
@@ -47,9 +48,9 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
                     entry ? entry->form.name : "of a callback");
 }
 
-/* ---- The definition ---------------------------------------------------------------------------------------------- */
+/* ---- Reference implementation ------------------------------------------------------------------------------------ */
 
-/* What pair (x, z) adds to the gradients of c outputs, alpha (c) its weights. */
+/* Adds the contribution of pair (x, z) to the gradients of c outputs. alpha (c): weights of z. */
 static void add_pair(const mercer_kernel *slope, double norm, int64_t d, const double *x, const double *z, int64_t c,
                      const double *alpha, double *gradients)
 {
@@ -89,7 +90,7 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
 
 /* ---- Shards ------------------------------------------------------------------------------------------------------ */
 
-/* The centers of one process are one shard. */
+/* Returns the shards of the centers and those of this rank. The centers of one process are one shard. */
 static mrc_shards shards_of(const mrc_expansion *sum)
 {
     int64_t first, local;
@@ -99,7 +100,7 @@ static mrc_shards shards_of(const mrc_expansion *sum)
     return (mrc_shards){all, (int)first, (int)local};
 }
 
-/* Rows of local shard i among those that this rank has. */
+/* Finds the rows of local shard i among this rank's rows. */
 static void find_shard(const mrc_expansion *sum, mrc_shards shards, int i, int64_t *first, int64_t *rows)
 {
     int64_t here;
@@ -110,11 +111,12 @@ static void find_shard(const mrc_expansion *sum, mrc_shards shards, int i, int64
     *first -= here;
 }
 
-/* What rows first .. first + rows - 1 of the centers give, added to a part. */
+/* Adds the contribution of rows first .. first + rows - 1 of the centers to a part. */
 typedef mercer_status (*center_work)(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
                                      const mercer_matrix *part);
 
-/* sums (local shards m, k): its first m rows become the sum of what `work` gives, over all shards. */
+/* Computes the sum over all shards of the contributions from `work`, into the first m rows of sums (local shards *
+   m, k). */
 static mercer_status sum_shards(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *sums,
                                 center_work work, void *argument)
 {
@@ -132,7 +134,8 @@ static mercer_status sum_shards(mrc_backend *backend, const mrc_expansion *sum, 
     return sum->comm ? mrc_comm_sum(sum->comm, shards, parts, NULL) : MERCER_OK;
 }
 
-/* Rows of x at a time, of so many bytes of sums each: the same for any number of ranks. */
+/* Returns the number of rows of x to process at a time, for rows with `bytes` bytes of sums. It is the same for any
+   number of ranks. */
 static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
 {
     int64_t all = shards_of(sum).all;
@@ -146,13 +149,13 @@ typedef struct gradient_job {
     const mercer_kernel *slope;
     const mercer_matrix *alpha, *x, *gradients;
     mercer_matrix weights; /* (centers, outputs (d + 1)) alpha_j [z_j - o | 1] */
-    mercer_matrix sums;    /* (m, outputs (d + 1)), and behind it those of the other shards here */
-    double *rows;          /* (threads, d + 1) room for a center */
-    int64_t most;          /* centers at a time */
+    mercer_matrix sums;    /* (m, outputs (d + 1)), followed by the sums of the other local shards */
+    double *rows;          /* (threads, d + 1) scratch space for a center */
+    int64_t most;          /* maximum number of centers at a time */
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
-/* Row i minus the origin. */
+/* Loads row i minus the origin. */
 static void load_centred(const gradient_job *job, const mercer_matrix *points, int64_t i, double *restrict row)
 {
     const double *origin = job->sum->origin;
@@ -183,7 +186,7 @@ static void fill_weights(void *argument, int64_t part, int worker)
     }
 }
 
-/* gradient (d) = q - s x, of sums (d + 1) = [q | s]. */
+/* Computes gradient (d) = q - s x from sums (d + 1) = [q | s]. */
 static void take_gradient(int64_t d, const double *restrict sums, const double *restrict x, double *restrict gradient)
 {
     for (int64_t k = 0; k < d; k++) gradient[k] = sums[k] - sums[d] * x[k];
@@ -207,7 +210,7 @@ static int64_t parts_of(int64_t rows)
     return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-/* Products over a part of the centers after the other. */
+/* Adds the products over the centers, part by part. */
 static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
                                 const mercer_matrix *part)
 {
@@ -228,7 +231,7 @@ static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t fi
     return status;
 }
 
-/* Gradients at rows of x that pass together, some outputs after the other. */
+/* Computes the gradients of all outputs, some at a time, at the rows of job->x. */
 static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_t at_once, double *weights,
                                  double *sums)
 {
@@ -250,7 +253,7 @@ static mercer_status slope_product(mrc_backend *backend, const mrc_expansion *su
     mrc_shards shards = shards_of(sum);
     int64_t p = sum->comm ? sum->total : sum->z->rows, c = alpha->cols;
     int64_t row = (x->cols + 1) * (int64_t)sizeof(double);
-    int64_t most = WEIGHT_BYTES / row; /* rows of one output */
+    int64_t most = WEIGHT_BYTES / row; /* maximum number of rows for one output */
     int64_t rows = rows_at_once(sum, x->rows, row);
     int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(rows * shards.all, mrc_min(p, BLOCK_ROWS)))));
     double *weights, *sums;
@@ -277,7 +280,7 @@ typedef struct sign_job {
     const mrc_expansion *sum;
     const mercer_kernel *slope;
     const mercer_matrix *alpha, *x, *gradients;
-    mercer_matrix weights; /* (p, outputs), room for those of a shard */
+    mercer_matrix weights; /* (p, outputs) scratch space for the weights of a shard */
     int64_t first_output;
 } sign_job;
 
@@ -329,7 +332,7 @@ static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum
     return MERCER_OK;
 }
 
-/* ---- Either ------------------------------------------------------------------------------------------------------ */
+/* ---- Both norms -------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, const mercer_matrix *gradients)
@@ -338,7 +341,7 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
     mrc_backend *processor = NULL;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
     if (mrc_kernel_norm(&slope) != 1) return slope_product(backend, sum, &slope, x, alpha, gradients);
-    if (mrc_backend_memory(backend) != MRC_HOST) /* the processor computes it */
+    if (mrc_backend_memory(backend) != MRC_HOST) /* the device has no kernel_signs, so the CPU computes it */
         MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
     mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, gradients);
     if (processor) mrc_backend_free(processor);
@@ -347,12 +350,13 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* Scratch of a block of rows: samples as the kernel sees them, and gradients in those and in X. */
+/* Scratch space of a block of rows: preprocessed samples, and gradients with respect to them and to X. */
 typedef struct gradient_block {
     mercer_matrix points, mapped, pulled;
 } gradient_block;
 
-/* In the units of the targets; of a transform of them (log, rank), in those of what was learned. */
+/* Stores gradients in the units of the targets; with a target transform (log, rank), in those of the transformed
+   targets. */
 static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
 {
     bool scaled = mrc_units_given(&model->units);

@@ -2,7 +2,7 @@
 /*
  * explain: what a model's predictions depend on.
  *
- *   gradient.h     gradients of a model's outputs in its samples
+ *   gradient.h     gradients of a model's outputs with respect to its samples
  *   importance.h   permutation importance of the columns of a table, partial dependence
  */
 #ifndef MRC_EXPLAIN_GRADIENT_H
@@ -12,10 +12,10 @@
 #include "model/model.h"
 
 /*
- * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x,
- * those of c outputs side by side, in the norm of the kernel. x (m, d), z (p, d), alpha (p, c) of any type, gradients
- * f64. A pair that coincides adds 0, and in norm 1 so does a feature in which it does. The kernel has a slope. Cost:
- * O(m p c d).
+ * Reference implementation in scalar double: computes the gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|)
+ * at the rows of x, those of the c outputs next to each other, in the norm of the kernel. x (m, d), z (p, d), alpha (p,
+ * c) of any type, gradients f64. A coinciding pair adds 0; in norm 1 a coinciding coordinate does, too. The kernel must
+ * have a slope. Cost: O(m p c d).
  */
 mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *z, const mercer_matrix *alpha,
@@ -24,28 +24,30 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
 /* A sum f_l(x) = sum_j alpha_jl phi(|x - z_j|) of a function of the L2 or L1 distance. */
 typedef struct mrc_expansion {
     const mercer_kernel *kernel;
-    const mercer_matrix *z; /* (p, d) any dtype, host; among ranks: those of this rank */
-    const double *origin;   /* (d) amid them */
-    mrc_comm *comm;         /* ranks that share z and the weights; NULL: all are here */
-    int64_t total;          /* centers of all ranks; not read if comm is NULL */
+    const mercer_matrix *z; /* (p, d) centers of this rank, any dtype, host memory */
+    const double *origin;   /* (d) origin amid the centers */
+    mrc_comm *comm;         /* ranks that share z and the weights; NULL: one process */
+    int64_t total;          /* number of centers of all ranks; unused if comm is NULL */
 } mrc_expansion;
 static inline mrc_expansion mrc_expansion_of(const mercer_model *model)
 {
     return (mrc_expansion){&model->kernel, &model->centers, model->origin, model->comm, model->total};
 }
 
-/* The same by fused products in double with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory.
-   In norm 1 the processor computes it for a backend with memory of its own. Among ranks each has its rows of z and
-   alpha and all of x, calls it, and gets all gradients, to the same bits for any number of them. Memory beyond the
-   arguments: at most 64 MiB, or a row of weights, or 16 rows of sums for each shard of this rank. */
+/* Computes the same gradients by fused products in double with the slope in place of the kernel. x (m, d) and alpha
+   (p, c) are in host memory. In norm 1 the CPU computes them for a backend with its own memory. With several ranks,
+   all ranks call it, each with its rows of z and alpha and all of x, and get all gradients, bitwise identical for
+   any number of ranks. Memory beyond the arguments: at most 64 MiB, or a row of weights, or 16 rows of sums per
+   shard of this rank. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, const mercer_matrix *gradients);
 
-/* Gradients (m, c d) f32 or f64 of the model's outputs in the units of X, preprocessing and metric included. Arguments
-   have been checked but for the values of X. MERCER_ERROR_UNSUPPORTED: a kernel without a slope, a model of ranks. */
+/* Computes gradients (m, c d), f32 or f64, of the model's outputs in the units of X, including preprocessing and
+   metric. The caller has checked everything except the values of X. MERCER_ERROR_UNSUPPORTED: the kernel has no
+   slope, or the model is shared among ranks. */
 mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X);
 
-/* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel has a slope, which is then in *slope. */
+/* Sets *slope to the kernel's slope function; MERCER_ERROR_UNSUPPORTED, with the kernel's name, if it has none. */
 mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope);
 
 #endif

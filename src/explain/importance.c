@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which columns of a table a model's predictions depend on.
+ * The columns of a table that a model's predictions depend on.
  *
- * A column of the table is all its features: levels of a category, the sign of a missing value. Without a schema a
- * feature is a column.
+ * A column of the table stands for all its features: the levels of a category, the flag of a missing value. Without a
+ * schema each feature is a column.
  *
- *   permutation          s - s_j,  s the score (R2 or accuracy) of all rows, s_j the same after column j was permuted
- *                        among them: row i has the features of row P(i), P drawn from (seed, j, repetition). Mean and
+ *   permutation          s - s_j: s is the score (R2 or accuracy) on all rows, s_j the score with column j permuted
+ *                        among them: row i gets the features of row P(i), P drawn from (seed, j, repetition). Mean and
  *                        standard error over the repetitions.
  *   partial dependence   mean over rows i of f(x_i with column j = v), for some values v
  *
- * Both go through the rows in blocks. Cost: columns x repetitions predictions of all rows; points predictions of at
- * most DEPENDENCE_ROWS rows.
+ * Both process the rows in blocks. Cost of the permutation: columns x repetitions predictions of all rows; of partial
+ * dependence: one prediction of up to DEPENDENCE_ROWS rows per value.
  */
 #include "explain/importance.h"
 
@@ -33,7 +33,7 @@ enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_R
 
 /* ---- Columns --------------------------------------------------------------------------------------------------- */
 
-/* The columns that a model has features of. */
+/* The columns that a model has features for. */
 typedef struct columns {
     mrc_schema *schema; /* NULL: features are columns */
     int64_t count;
@@ -53,7 +53,7 @@ static void close_columns(columns *self)
     mrc_schema_free(self->schema);
 }
 
-/* Column number `index` of those that are used. */
+/* Returns column `index` of the used columns. */
 static mrc_column column_of(const columns *self, const mercer_model *model, int64_t index)
 {
     if (!self->schema)
@@ -79,14 +79,14 @@ static mercer_status copy_names(const columns *self, const mercer_model *model, 
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
-/* Rows that are predicted together, with those that a column is taken from. */
+/* Rows that are predicted together, and the rows that permuted values come from. */
 typedef struct block {
     mercer_model *model;
     const mercer_dataset *data;
     int64_t most;
     mercer_matrix x, other, f, y;
     int32_t *labels;
-    int64_t *partners; /* (most) */
+    int64_t *partners; /* (most) row numbers that permuted values come from */
 } block;
 
 static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *model, const mercer_dataset *data)
@@ -108,7 +108,7 @@ static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *mode
     return MERCER_OK;
 }
 
-/* Takes the features of a column from other rows. */
+/* Replaces the features of a column by those of other rows. */
 static void mix_column(const mercer_matrix *x, const mercer_matrix *other, const mrc_column *column)
 {
     size_t size = (size_t)mrc_dtype_size(x->dtype), begin = (size_t)column->first * size;
@@ -135,7 +135,7 @@ static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t firs
                               data->weights ? data->weights + first : NULL);
 }
 
-/* R2, or accuracy; with a column permuted unless it is NULL. */
+/* Computes R2 or accuracy, with `column` permuted unless it is NULL. */
 static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, double *out)
 {
     const mercer_dataset *data = self->data;
@@ -162,7 +162,7 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
 {
     for (int64_t j = 0; j < self->count; j++) {
         mrc_column column = column_of(all, rows->model, j);
-        double mean = 0, squares = 0; /* Welford's */
+        double mean = 0, squares = 0; /* Welford's algorithm */
         for (int64_t k = 0; k < self->repeats; k++) {
             double s;
             mrc_rng rng = {options->seed, (uint64_t)(j * self->repeats + k + 1)};
@@ -219,8 +219,8 @@ void mrc_importance_free(mercer_importance *importance)
 
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */
 
-/* Values of a column where it has one, in ascending order without repetitions; at most `room` of them, among them the
-   least and the largest. */
+/* Writes up to `room` distinct non-missing values of a column to `out`, ascending, with the smallest and the largest
+   among them. Returns their number. */
 static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out, int64_t room)
 {
     int64_t found = 0, kept = 0, count = 0;
@@ -253,7 +253,7 @@ static void set_column(const mrc_column *column, const mercer_matrix *x, double 
     }
 }
 
-/* Rows spread evenly over the dataset. */
+/* Reads evenly spaced rows of the dataset. */
 static void fetch_some(const block *rows, const mercer_matrix *x)
 {
     for (int64_t i = 0; i < x->rows; i++) rows->partners[i] = i * rows->data->rows / x->rows;
