@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Given metrics, checked, as linear maps.
+ * Checks given metrics and converts them to linear maps.
  *
  *   M = V diag(e) V',  e descending:  A = V_q diag(sqrt(e_q)) with the q eigenvalues that are large enough
  *
@@ -14,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-#define LEAST_EIGENVALUE 1e-10 /* relative to the largest: below is rounding */
-#define TOLERANCE        1e-6  /* of what is to be symmetric and not negative */
+#define LEAST_EIGENVALUE 1e-10 /* relative to the largest; smaller eigenvalues are rounding errors */
+#define TOLERANCE        1e-6  /* relative tolerance for symmetry and for negative eigenvalues */
 
 void mrc_metric_free(mrc_metric *metric)
 {
@@ -34,8 +34,8 @@ static mercer_status make_room(mrc_metric *out, mercer_context *context, int64_t
 
 /* ---- From a matrix ----------------------------------------------------------------------------------------------- */
 
-/* Factorize M (d, d) f64, which is destroyed, into a map. *lowest: smallest eigenvalue over the largest. *zero: no
-   eigenvalue is above 0. */
+/* Factorizes M (d, d) f64, which is overwritten, into a map. *lowest: smallest eigenvalue over the largest. *zero:
+   no eigenvalue is above 0. */
 static mercer_status decompose(mrc_metric *out, mrc_backend *backend, const mercer_matrix *m, double *lowest,
                                bool *zero)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * features: metrics that a caller gives, as maps of the points.
+ * features: metrics given by the caller, as linear maps of the points.
  *
- * A metric of a kernel of the L2 distance: r^2 = (x - z) M (x - z)'. A metric is stored as the linear map A with
- * M = A A', so that |x A - z A| is the distance (data/prepare/linear_map.h). M is full, or given by weights w:
- * M = diag(w), A = diag(sqrt(w)). The weights of other norms are converted before (fit/fit_kernel.c).
+ * A metric changes the L2 distance of a kernel: r^2 = (x - z) M (x - z)'. It is stored as the linear map A with M = A
+ * A', so that |x A - z A| is the distance (data/prepare/linear_map.h). M is full, or given by weights w: M = diag(w), A
+ * = diag(sqrt(w)). Weights for other norms are converted first (fit/fit_kernel.c).
  */
 #ifndef MRC_FEATURES_METRIC_H
 #define MRC_FEATURES_METRIC_H
@@ -13,24 +13,25 @@
 
 typedef struct mrc_metric {
     mercer_context *context;
-    int64_t features, width; /* d, d' */
+    int64_t features, width; /* d, d': columns before and after the map */
     bool diagonal;
     double *map;      /* (d, d'), or the diagonal (d); owned */
-    double *spectrum; /* (d') eigenvalues of M, descending; of a diagonal, the weights of the features; owned */
+    double *spectrum; /* (d') eigenvalues of M, descending; for a diagonal M the weights of the features; owned */
 } mrc_metric;
 
-/* Of one that was made, or could not be. */
+/* Releases a metric, also one whose creation failed. */
 void mrc_metric_free(mrc_metric *metric);
 
 /*
- * The metric that a caller gives for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32 or f64.
- * Refused with the number that was found: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6 of its
- * largest entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). It is used as it is given: only directions
- * whose eigenvalue is below 1e-10 of the largest, which is rounding, are left out. Errors: SHAPE, DTYPE, DATA.
+ * Creates the metric from the caller's matrix for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32
+ * or f64. Errors, which quote the offending number: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6
+ * of its largest entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). The metric is not rescaled; only
+ * directions whose eigenvalue is below 1e-10 of the largest, which is rounding error, are dropped. Errors: SHAPE,
+ * DTYPE, DATA.
  */
 mercer_status mrc_metric_given(mrc_metric *out, mrc_backend *backend, int64_t d, const mercer_matrix *given);
 
-/* The shape of such a matrix, before the samples are known. d: their features, or 0. */
+/* Checks the shape of such a matrix before the samples are known. d: number of features, or 0 if unknown. */
 mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *given, int64_t d);
 
 #endif
