@@ -54,7 +54,8 @@ static mercer_status check_options(mrc_center_request *request)
     return MERCER_OK;
 }
 
-/* What is wanted here of how many centers: all of them, or this rank's share. */
+/* Sets p, the total number of centers, and checks that `centers` has the size of all of them or of this rank's
+   share. */
 static mercer_status find_share(mrc_center_request *request)
 {
     mercer_context *context = request->context;
@@ -74,7 +75,7 @@ static mercer_status find_share(mrc_center_request *request)
                     (long long)request->centers->rows, (long long)request->p, (long long)rows);
 }
 
-/* All ranks must choose alike: with the memory of rank 0. */
+/* Broadcasts rank 0's memory, because the choice depends on it and all ranks must make the same one. */
 static mercer_status share_memory(mercer_center_options *options)
 {
     return options->comm ? mrc_comm_broadcast(options->comm, &options->memory, sizeof options->memory) : MERCER_OK;
@@ -98,7 +99,7 @@ static mercer_status check_sizes(const mrc_center_request *request, int64_t n, i
     return MERCER_OK;
 }
 
-/* Everything that can be checked without samples. */
+/* Reads the options and checks everything that does not depend on samples. */
 static mercer_status read_request(mrc_center_request *request, const mercer_center_options *options)
 {
     MRC_TRY(
@@ -156,7 +157,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
 
 /* ---- Nearest rows and the median distance -------------------------------------------------------------------- */
 
-/* The norm of a kernel's distance, checked. */
+/* Returns the norm of a kernel's distance; MERCER_ERROR_KERNEL if it has none. */
 static mercer_status norm_of(mercer_context *context, const mercer_kernel *kernel, double *norm)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
@@ -165,7 +166,7 @@ static mercer_status norm_of(mercer_context *context, const mercer_kernel *kerne
     return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: it is a function of the inner product and has no distance");
 }
 
-/* sums (n), or NULL: sum_k |x_k - z_k|^norm */
+/* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. */
 static mercer_status search_rows(mercer_context *context, double norm, int32_t *nearest, double *sums,
                                  const mercer_matrix *X, const mercer_matrix *Z)
 {

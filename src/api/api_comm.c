@@ -27,7 +27,7 @@ mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *cont
 
 int mercer_comm_launched(int *rank)
 {
-    /* What launchers tell their processes: Open MPI; MPICH, Intel MPI and others by PMI; Slurm with one of them. */
+    /* Variables that launchers set: Open MPI; MPICH, Intel MPI and others by PMI; Slurm with one of them. */
     static const char *const pairs[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                            {"PMI_SIZE", "PMI_RANK"},
                                            {"MPI_LOCALNRANKS", "PMI_RANK"},
@@ -36,7 +36,8 @@ int mercer_comm_launched(int *rank)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const char *size = getenv(pairs[i][0]), *number = getenv(pairs[i][1]);
         if (!size || !number) continue;
-        /* Slurm's are set in every batch job; they count for tasks that srun started with a process manager. */
+        /* Slurm sets its variables in every batch job; they are valid only for tasks that srun started with a
+           process manager. */
         if (strncmp(pairs[i][0], "SLURM", 5) == 0 &&
             (atoi(size) < 2 || !getenv("SLURM_STEP_ID") || !getenv("PMIX_RANK")))
             continue;
@@ -60,7 +61,7 @@ static mercer_status read_wish(mercer_context *context, const char *text, mrc_li
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: exchange '%s' is unknown; valid: auto, host, nccl", text);
 }
 
-/* The caller's options with their defaults, checked. */
+/* Reads and checks the caller's options, and sets defaults. */
 static mercer_status read_options(mercer_context *context, const mercer_comm_options *options,
                                   mercer_comm_options *ours, mrc_link_wish *wish)
 {
@@ -104,7 +105,7 @@ mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context, con
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kind '%s' is unknown; valid: auto, self, mpi", kind);
 }
 
-/* One context for each rank: threads must not share any. */
+/* Checks that every rank has its own context: threads must not share one. */
 static mercer_status check_contexts(mercer_context *const *contexts, int ranks)
 {
     for (int r = 0; r < ranks; r++) {
@@ -168,7 +169,7 @@ mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)
     return MERCER_OK;
 }
 
-/* ---- What ranks ask of each other ------------------------------------------------------------------------------- */
+/* ---- Collective operations --------------------------------------------------------------------------------------- */
 
 mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers)
 {

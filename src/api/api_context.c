@@ -52,13 +52,13 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     return MERCER_OK;
 }
 
-/* A backend that a thread makes, with a context of its own: memory and messages of two threads never meet. It stays as
-   long as the backend, parts of which were counted there. */
+/* A backend that a background thread creates. It has its own context, so that the threads share no memory counters
+   and no messages. It lives as long as the backend, whose memory was partly counted there. */
 struct mrc_starting {
     mercer_context own;
     const char *name;
     mrc_backend *backend;
-    mrc_background *thread; /* NULL: done */
+    mrc_background *thread; /* NULL: finished */
     mercer_status status;
 };
 
@@ -69,7 +69,8 @@ static void make_backend(void *argument, int64_t piece)
     self->status = mrc_backend_create(&self->backend, &self->own, self->name);
 }
 
-/* Begins to make the backend; false if it has to be made here and now. A caller's allocator may be for one thread. */
+/* Starts to create the backend in the background. Returns false if it must be created synchronously, e.g. because a
+   caller's allocator may not be thread-safe. */
 static bool start_backend(mercer_context *context, const char *name)
 {
     struct mrc_starting *self;
@@ -117,12 +118,12 @@ mercer_status mercer_context_start(mercer_context *context)
     return MERCER_OK;
 }
 
-/* What a thread made, or still makes, of a context that was never started. */
+/* Releases the backend that a thread has created, or still creates, if mercer_context_start was never called. */
 static void drop_starting(mercer_context *context)
 {
     struct mrc_starting *self = context->starting;
     if (!self) return;
-    mrc_background_stop(self->thread); /* waits for what it does */
+    mrc_background_stop(self->thread); /* waits for the thread */
     if (self->backend && self->backend != context->backend) mrc_backend_free(self->backend);
 }
 
@@ -150,7 +151,7 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     bool later = chosen.deferred && start_backend(context, chosen.backend);
     mercer_status status = mrc_backend_create(&context->backend, context, later ? NULL : chosen.backend);
     if (status != MERCER_OK) {
-        mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */
+        mrc_fail(NULL, status, "%s", context->error); /* keep the message after the context is released */
         mercer_context_free(context);
         return status;
     }

@@ -31,7 +31,8 @@ int mercer_format_holds(int index, int targets)
     return index >= 0 && index < mercer_format_count() && mrc_format_holds(mrc_formats[index], targets != 0);
 }
 
-/* A list of at most `most` names, `what` each: it and its length are set, or neither. */
+/* Checks a list of at most `most` names: list and length must both be set, or neither. `what` is the word for one
+   name in messages. */
 static mercer_status check_names(mercer_context *context, const char *what, const char *const *names, int64_t count,
                                  int64_t most)
 {
@@ -123,7 +124,7 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
     return mrc_matrix_check_finite(context->backend, "Y", arrays->Y, NULL);
 }
 
-/* Arrays on a device have copies here, which are the dataset's. */
+/* Creates a dataset from arrays. Arrays on a device are copied to the host; the dataset owns the copies. */
 static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     static const mercer_matrix none = {0};

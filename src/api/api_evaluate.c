@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: probabilities, intervals, and how good predictions are. */
+/* Public: probabilities, intervals, evaluation of predictions, importance of columns. */
 #include "metrics/metrics.h"
 
 #include "api/api_options.h"
@@ -126,7 +126,7 @@ mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_
 
 /* ---- A model on a dataset -------------------------------------------------------------------------------------- */
 
-/* Rows that are predicted together, and room for them. */
+/* Buffers for rows that are predicted together. */
 typedef struct evaluated_block {
     int64_t most;
     mercer_matrix x, f, y;
@@ -173,7 +173,7 @@ static mercer_status add_dataset(mercer_evaluation *self, mercer_model *model, c
     return MERCER_OK;
 }
 
-/* The radius of the level that the options ask for; NULL: of none. */
+/* Sets options->radius to the interval radius of the requested level; no change if no level is requested. */
 static mercer_status find_radius(const mercer_model *model, mrc_scope *scope, mercer_evaluation_options *options)
 {
     double *radius;
@@ -212,7 +212,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     return MERCER_OK;
 }
 
-/* ---- What came of it ------------------------------------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 static mercer_status check_rows(const mercer_evaluation *evaluation, const void *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: models as files of other kinds. */
+/* Public: export of models to other file formats. */
 #include "api/api_options.h"
 #include "export/export.h"
 #include "kernels/kernel.h"
@@ -27,7 +27,7 @@ static mercer_status find_format(mercer_context *context, const char *path, cons
                     path);
 }
 
-/* An identifier of C. */
+/* Returns whether the text is a C identifier. */
 static bool is_name(const char *text)
 {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", *digits = "0123456789";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: fitting, at once and in steps. */
+/* Public: fitting, in one call and in steps. */
 #include "fit/fitting.h"
 
 #include "api/api_options.h"
@@ -26,8 +26,8 @@ mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options
     return read_request(context, &request, options);
 }
 
-/* Validation data and given centers must be read as the data are; classes of a given model must be those of the data.
-   Its columns are compared later, together with those of a checkpoint. */
+/* Checks that validation data and given centers have the same form as the data, and that a given model has the
+   classes of the data. The model's columns are compared later, together with those of a checkpoint. */
 static mercer_status check_datasets(mercer_context *context, const mercer_dataset *data,
                                     const mercer_fit_options *options)
 {
@@ -65,7 +65,7 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     return mrc_fitting_open(out, context, data, &request);
 }
 
-/* The caller's report, and the one of training that it points to. */
+/* Fills the caller's report, and the report of training that it points to. */
 static mercer_status write_report(const mercer_fitting *fitting, mercer_fit_report *report)
 {
     mercer_fit_report ours, theirs;
@@ -138,7 +138,7 @@ mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, 
     return mrc_write_struct(fitting->context, out, &ours, MRC_STRUCT(mercer_decision), "out");
 }
 
-/* ---- At once ------------------------------------------------------------------------------------------------- */
+/* ---- In one call ------------------------------------------------------------------------------------------------- */
 
 mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                          const mercer_fit_options *options, mercer_fit_report *report)
@@ -146,7 +146,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
     MRC_OWNED(mrc_release_fitting) mercer_fitting *fitting = NULL;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    mercer_fit_report checked; /* before anything long begins */
+    mercer_fit_report checked; /* check the report before the long computation */
     MRC_TRY(mrc_read_struct(context, &checked, MRC_STRUCT(mercer_fit_report), report, "report"));
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
     MRC_TRY(mercer_fitting_run(fitting, report));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: kernel functions, kernel matrices and products. Validate, call, report. */
+/* Public: kernel functions, kernel matrices and products. */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -71,9 +71,9 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
 }
 
 /*
- * All values finite; and for functions of the inner product, no product of two rows may overflow the arithmetic: the
- * result would be infinity or NaN. (Distances that overflow are harmless: kernels of a moderate bandwidth are 0 there,
- * and others are computed in double.)
+ * Checks that all values are finite and, for functions of the inner product, that no product of two rows can overflow
+ * the arithmetic, which would give infinity or NaN. (Distances that overflow are harmless: kernels of a moderate
+ * bandwidth are 0 there, and others are computed in double.)
  */
 static mercer_status check_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *Z, mercer_dtype arithmetic)
@@ -90,7 +90,7 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
                     arithmetic == MERCER_F64 ? "" : " or use f64");
 }
 
-/* What lies on a device is there when the call returns, for any stream. */
+/* Waits until a result in device memory is complete, so that it is visible to any stream when the call returns. */
 static mercer_status arrived(mercer_context *context, const mercer_matrix *out, mercer_status status)
 {
     if (status != MERCER_OK || out->memory == MRC_HOST) return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: making models, predictions, the units of their targets. */
+/* Public: creation of models, predictions, units of targets. */
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -37,7 +37,7 @@ mercer_status mercer_model_create(mercer_model **out, mercer_context *context, c
     return MERCER_OK;
 }
 
-/* Of this rank alone: whether all of them got so far is for the caller to find out. */
+/* Creates this rank's share of a model. The caller must check that all ranks succeeded. */
 static mercer_status create_share(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                   const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: model files, and what models carry beside their numbers. */
+/* Public: model files; names, note, schema and preprocessing of models. */
 #include "model/model_file.h"
 
 #include "api/api_options.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs with struct_size; sizes as text; whether a dataset fits a model. */
+/* Structs with struct_size, parsing of sizes, compatibility of datasets and models. */
 #include "api/api_options.h"
 
 #include "core/matrix.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Where a device computes, the processors have time for samples. */
+/* Returns the number of threads that prepare samples: all if a device computes, because the CPU is then idle. */
 static int sample_threads(mercer_context *context)
 {
     mrc_backend *backend = context->backend;

@@ -124,7 +124,7 @@ static mrc_target target_of(mercer_model *model)
 
 MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
 
-/* The plan that a trainer of the model would make. */
+/* Makes the plan that a trainer of the model would make. */
 static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mercer_shape *shape,
                                 const mercer_train_options *options)
 {
@@ -149,7 +149,8 @@ mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t s
                           .outputs = model->weights.cols,
                           .points = model->centers.dtype,
                           .weights = model->weights.dtype};
-    /* Ranks would have to look at the centers together, for which they need not be here. */
+    /* With several ranks, plan from sizes only: measuring the centers is a collective operation, and this call is
+       not. */
     if (model->comm && model->comm->ranks > 1) {
         shape.shards = mrc_comm_shards(model->comm, model->total);
         return plan_for(model->context, out, &shape, &chosen);
@@ -199,7 +200,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
-/* A shared model is trained by the ranks that share it. */
+/* Sets *comm to that of a shared model, and checks that a given comm is the same one. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
@@ -211,7 +212,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
     return MERCER_OK;
 }
 
-/* Reports point to a plan that is the model's: so they outlive the trainer. */
+/* Allocates the model's plan. Reports point to it, so that they stay valid after the trainer is released. */
 static mercer_status make_plan_room(mercer_model *model)
 {
     if (model->plan) return MERCER_OK;
@@ -236,7 +237,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
-    mrc_model_unplace(model); /* training needs the room, and has centers of its own there */
+    mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
     mrc_target target = target_of(model);
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
@@ -266,7 +267,7 @@ mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
-    /* The context and its message belong to the thread that trains. */
+    /* Do not set the context's error message: the context belongs to the training thread. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!trainer->keeper.save)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was made without options.checkpoint");
@@ -325,7 +326,7 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);
     if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;
-    mercer_status over = backend->ops->sync(backend); /* the batch is the caller's again */
+    mercer_status over = backend->ops->sync(backend); /* the caller may reuse the batch after this */
     return status != MERCER_OK ? status : over;
 }
 
