@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of a fit: what the samples, the model and the stream take, what is left for training, and the plan for
- * that. With M bytes in all, p centers of d features and c outputs, v validation rows:
+ * The memory of a fit: the memory that samples, model and stream take, the memory left for training, and the plan for
+ * it. With M bytes in all, p centers of d features and c outputs, v validation rows:
  *
  *     left = M - p (d s + c r) - v (d s + c t) - min(4 n (d s + c r), 64 MiB) - samples held in memory
  *
- * s, r, t are the sizes of a feature, a weight and a target. Samples and model lie in the host's memory; a device's own
- * is for training alone.
+ * s, r, t are the sizes of a feature, a weight and a target. Samples and model are in host memory; device memory is for
+ * training only.
  */
 #include "fit/fitting.h"
 
@@ -30,7 +30,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
     MRC_TRY(mercer_comm_query(comm, &info));
-    /* Ranks decide alike: what is free may differ. */
+    /* Free memory differs between ranks, but all must make the same decisions. */
     if (self->request->options.memory == 0) MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
     if (info.ranks > 1) MRC_TRY(mercer_comm_device_bytes(comm, &self->device_each));
@@ -38,27 +38,29 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* The type of weights and targets. */
+/* Returns the type of weights and class targets. */
 static mercer_dtype real_type(const mercer_fitting *self)
 {
     if (self->request->options.precision) return self->request->options.precision;
     return self->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Targets keep all their digits until training has taken their mean away; those of classes are 0 and 1. */
+/* Returns the type of the targets. Values stay in double until training has subtracted their mean; class targets are
+   0 and 1. */
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self)
 {
     return self->info.task == MERCER_TASK_CLASSIFICATION ? real_type(self) : MERCER_F64;
 }
 
-/* Bytes of a sample and its target of that type. */
+/* Returns the bytes of a sample and its target of that type. */
 static double row_bytes(const mercer_fitting *self, mercer_dtype target)
 {
     return (double)mrc_fit_width(self) * (double)mrc_dtype_size(self->report.points) +
            (double)self->info.outputs * (double)mrc_dtype_size(target);
 }
 
-/* Of a validation set that would take more than a quarter of the memory, rows spread evenly are watched. */
+/* Returns the number of validation rows to score: all, or evenly spaced ones if all would take more than a quarter
+   of the memory. */
 int64_t mrc_fit_validation_rows(const mercer_fitting *self)
 {
     const mercer_dataset *held = self->validation;
@@ -69,7 +71,7 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
     return mrc_min(held->rows, self->memory / 4 / row + 1);
 }
 
-/* Samples that take memory of ours. */
+/* Returns whether the samples are stored in memory of the library. */
 static bool is_held(const mercer_fitting *self)
 {
     if (self->data) return !self->data->synth && !self->data->borrowed && !self->info.mapped;
@@ -104,8 +106,8 @@ static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t 
     return MERCER_OK;
 }
 
-/* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared
-   out. Polishing is taken to hold everything everywhere. */
+/* Returns the bytes of a plan that each rank holds. plan->bytes counts one process; the other ranks' shares of
+   divided data are subtracted. With polishing, every rank is assumed to hold everything. */
 static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer_plan *plan, int count)
 {
     mercer_rank_plan ranks = {.struct_size = sizeof ranks};
@@ -119,8 +121,8 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
     return (double)plan->bytes - (count - 1) * ranks.shared_bytes;
 }
 
-/* The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which
-   the plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none. */
+/* Plans for several devices. Their memory is not one pool: the bytes that each rank holds must fit its device.
+   *memory: the given memory, else the largest for which the plan fits. MERCER_ERROR_MEMORY if there is none. */
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
                                      mrc_reason *reason)
 {
@@ -141,7 +143,11 @@ static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, merc
 
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
 {
-    enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
+    enum {
+        LEAST = 1 << 20,
+        STREAM = 64 << 20
+    }; /* smallest value, so that the planner reports too little memory;
+                                                    largest buffers of a stream */
     if (self->device_each > 0) {
         mercer_plan plan;
         int64_t memory = 0;
@@ -176,7 +182,7 @@ static bool fits(void *user, int64_t p)
     return mrc_fit_try_plan(user, p, &plan);
 }
 
-/* 1,000,000 */
+/* Formats a count with thousands separators: 1,000,000. */
 static const char *count_text(char text[32], int64_t count)
 {
     char digits[24];
@@ -212,7 +218,7 @@ mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
     mrc_reason reason;
     mercer_status status = try_plan(self, p, plan ? plan : &own, &reason);
     if (status == MERCER_OK) return MERCER_OK;
-    /* Of one device the planner's message names the most centers that fit. */
+    /* For one device the planner's message already has the largest number of centers that fits. */
     bool one_device = self->on_device && self->device_each == 0;
     return status == MERCER_ERROR_MEMORY && !one_device ? refuse(self, p) : mrc_fail_with(self->context, &reason);
 }

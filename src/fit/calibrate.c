@@ -5,17 +5,18 @@
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
  * (with class weights, f_j is shifted: class_weights.c). T minimizes the weighted log loss on scores of samples that
- * the model has not seen. The loss is a smooth function of one number, convex in 1 / T; a golden-section search over
- * log T finds it. One number cannot change which class is the likeliest, and a few hundred samples determine it. Cost:
- * some 25 passes over the scores (n, c).
+ * the model was not trained on. The loss is a smooth function of one number, convex in 1 / T; a golden-section search
+ * over log T finds its minimum. A temperature does not change which class is the most likely, and a few hundred samples
+ * determine it. Cost: about 25 passes over the scores (n, c).
  *
- * Intervals (src/model/calibration.c) need scores of held-out rows: of values |f - y| for each output, of classes the
- * probability of all classes that rank before the right one. The model keeps a table of at most MOST_KEPT quantiles:
- * entry k of m is the least score such that rows with a share of at least (k + 1) / m of the weight have one that is at
- * most as large. Without weights, and up to MOST_KEPT rows, these are the scores themselves.
+ * Intervals (src/model/calibration.c) need scores of held-out rows: for values |f - y| of each output, for classes the
+ * total probability of all classes that rank before the true one. The model stores a table of up to MOST_KEPT
+ * quantiles: entry k of m is the smallest score such that rows with at least a share (k + 1) / m of the weight have a
+ * score that is not larger. Without weights, and up to MOST_KEPT rows, these are the scores themselves.
  *
- * Samples come from the validation set. Without one, every sample is scored by one of three models that were trained on
- * two thirds of the samples each: units (data/equal_rows.h) in the same third, classes spread evenly.
+ * Samples come from the validation set. Without one, every sample is scored by one of three models, each of which was
+ * trained on the other two thirds of the samples: units (data/equal_rows.h) stay in the same third, and classes are
+ * spread evenly.
  */
 #include "fit/fitting.h"
 
@@ -39,24 +40,24 @@ enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
 typedef struct scored_rows {
     const mercer_matrix *scores; /* (n, c) */
     const int32_t *labels;
-    const double *weights;     /* (n), or NULL */
-    const double *log_factors; /* (c) of the weights of classes, or NULL */
+    const double *weights;     /* (n) row weights, or NULL */
+    const double *log_factors; /* (c) logarithms of the class weights, or NULL */
 } scored_rows;
 
-/* f_j / T - log w_j */
+/* Returns f_j / T - log w_j. */
 static double logit(const scored_rows *self, int64_t i, int64_t j, double temperature)
 {
     return mrc_load(self->scores, i, j) / temperature - (self->log_factors ? self->log_factors[j] : 0);
 }
 
-/* The weighted mean of -log P(label) over the rows. */
+/* Returns the weighted mean of -log P(label) over the rows. */
 static double log_loss(const scored_rows *self, double temperature)
 {
     double sum = 0, total = 0;
     for (int64_t i = 0; i < self->scores->rows; i++) {
         double first = logit(self, i, 0, temperature), top = first, w = self->weights ? self->weights[i] : 1;
         for (int64_t j = 1; j < self->scores->cols; j++) top = fmax(top, logit(self, i, j, temperature));
-        double powers = exp(first - top); /* one of them is 1 */
+        double powers = exp(first - top); /* the largest of these powers is 1, so the sum cannot overflow or vanish */
         for (int64_t j = 1; j < self->scores->cols; j++) powers += exp(logit(self, i, j, temperature) - top);
         sum += w * (log(powers) - (logit(self, i, self->labels[i], temperature) - top));
         total += w;
@@ -92,7 +93,7 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
-/* Sets the shifts of classes at the model's temperature. */
+/* Sets the model's class shifts for its temperature. */
 static mercer_status shift_classes(mercer_fitting *self)
 {
     double *shift;
@@ -103,7 +104,7 @@ static mercer_status shift_classes(mercer_fitting *self)
     return mrc_model_set_class_shift(self->model, shift);
 }
 
-/* The temperature for `scores`, those of a dataset in memory. */
+/* Finds and sets the model's temperature from the scores of a dataset in memory, then its class shifts. */
 static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *scores)
 {
     const double *weights;
@@ -127,10 +128,10 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
 
 /* ---- Intervals --------------------------------------------------------------------------------------------------- */
 
-/* Sort n scores and store m quantiles. */
+/* Sorts n scores and stores m quantiles. */
 static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
-    const double rounding = 1e-9; /* a share that is reached but for rounding is reached */
+    const double rounding = 1e-9; /* tolerance for rounding errors in the comparison of shares */
     double total = 0, sum = 0;
     int64_t k = 0;
     mrc_weighted_sort(list, n);
@@ -142,7 +143,7 @@ static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
     }
 }
 
-/* Return the score of row i for list j; p is a buffer for one row. */
+/* Returns the score of row i for list j; p is a buffer for one row. */
 static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
                        int64_t j, double *p)
 {
@@ -153,8 +154,8 @@ static double score_of(const mercer_fitting *self, const mercer_dataset *of, con
     return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
 }
 
-/* Count the rows with a weight, and the number of equally weighted, independent rows that they stand for: the rows of a
-   group stand for one. */
+/* Counts the rows with a positive weight, and the equally weighted, independent rows that they are equivalent to:
+   the rows of a group count as one. */
 static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
 {
     double sum = 0, squares = 0;
@@ -171,7 +172,7 @@ static mercer_status count_rows(const mercer_dataset *of, const double *weights,
     return MERCER_OK;
 }
 
-/* Store the interval scores of a dataset in the model; `predicted` has its predictions. */
+/* Stores the interval scores of a dataset in the model; `predicted` has its predictions. */
 static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
 {
     double effective, *row;
@@ -201,11 +202,11 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of,
 
 /* ---- On the validation set --------------------------------------------------------------------------------------- */
 
-/* Calibrate on rows spread evenly over the validation set. */
+/* Calibrates on evenly spaced rows of the validation set. */
 static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
     const mercer_dataset *held = self->validation;
-    /* Their copy takes at most a quarter of the memory. */
+    /* The copy of the rows takes at most a quarter of the memory. */
     int64_t row = held->features * mrc_dtype_size(held->dtype) + (held->outputs + 1) * (int64_t)sizeof(double);
     int64_t m = mrc_min(mrc_min(held->rows, MOST_SCORES), self->memory / 4 / row + 1), *rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *some = NULL;
@@ -224,10 +225,10 @@ static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperat
 
 typedef struct folds {
     mercer_fitting *fitting;
-    int64_t *order;           /* (n) rows, one fold after the other */
-    int64_t start[FOLDS + 1]; /* where each begins */
-    int number;               /* the one under work */
-    bool stopped;             /* by the caller */
+    int64_t *order;           /* (n) row numbers, ordered by fold */
+    int64_t start[FOLDS + 1]; /* first position of each fold in order */
+    int number;               /* index of the current fold */
+    bool stopped;             /* the caller's callback requested a stop */
 } folds;
 
 static int watch_fold(void *user, const mercer_progress *progress)
@@ -240,8 +241,8 @@ static int watch_fold(void *user, const mercer_progress *progress)
     return self->stopped;
 }
 
-/* Units, those of one class after the other, each in random order, dealt out in turn. unit: buffer (n). counts: buffer
-   (2 classes). *possible: every class has a row for each fold, and every fold a unit. */
+/* Assigns units to folds: sorted by class, in random order within a class, to the folds in turn. unit: buffer (n).
+   counts: buffer (2 * classes). *possible: every class has a row for each fold, and every fold has a unit. */
 static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool *possible)
 {
     const mercer_dataset *data = self->fitting->data;
@@ -269,7 +270,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
-/* Train a model on other rows, with the hyperparameters of a fit or of one of its members. */
+/* Trains a model on other rows, with the hyperparameters of a fit or of one of its members. */
 static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
@@ -281,18 +282,19 @@ static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer
     train->patience = 0, train->checkpoint = NULL, train->progress = watch_fold, train->progress_user = self;
     if (!(train->lambda > 0)) train->lambda = -1;
     options->calibrate = options->intervals = MERCER_OFF, options->model = NULL, options->checkpoint = NULL;
-    options->class_weight = options->calibrate_to = NULL; /* the samples have them */
+    options->class_weight = options->calibrate_to = NULL; /* already in the row weights */
     options->budget = 0;
     options->progress = whole->progress, options->progress_user = whole->progress_user;
     options->centers = outer->record.centers;
-    if (!mrc_fit_is_augmented(options)) options->centers = mrc_min(options->centers, data->rows); /* of a fold */
+    if (!mrc_fit_is_augmented(options))
+        options->centers = mrc_min(options->centers, data->rows); /* a fold has fewer rows */
     MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &request));
     inner->outer = outer;
     MRC_TRY(mrc_fitting_run(inner));
     return mercer_fitting_take_model(inner, out);
 }
 
-/* Train a model of each member and make their mean. */
+/* Trains a model for each member and averages them. */
 static mercer_status train_all_like(folds *self, mercer_dataset *data, mercer_model **out)
 {
     MRC_TRY(train_like(self, self->fitting, data, out));
@@ -305,7 +307,7 @@ static mercer_status train_all_like(folds *self, mercer_dataset *data, mercer_mo
     return MERCER_OK;
 }
 
-/* Score the fold's samples by a fit to all others. rows: buffer for their numbers. */
+/* Scores the samples of the current fold with a fit to the other folds. rows: buffer for row numbers. */
 static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64_t *rows, const mercer_matrix *scores)
 {
     int64_t begin = self->start[self->number], end = self->start[self->number + 1], n = sorted->rows;
@@ -350,13 +352,13 @@ static mercer_status calibrate(mercer_fitting *self)
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
     bool temperature = classes && options->calibrate != MERCER_OFF, intervals = options->intervals != MERCER_OFF;
     if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
-    if (classes) MRC_TRY(shift_classes(self)); /* also where no temperature is found */
+    if (classes) MRC_TRY(shift_classes(self)); /* also if no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;
     int known;
     bool stopped;
     double before = mercer_model_temperature(self->model, &known);
-    if (known) self->report.temperature = before; /* found before training, or that of a model trained further */
+    if (known) self->report.temperature = before; /* found before training, or from the model that is trained further */
     return known ? MERCER_OK : cross_validate(self, &stopped);
 }
 
@@ -370,6 +372,6 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self)
         snprintf(value, sizeof value, "%.4g", temperature);
         mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);
     }
-    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* it is for checkpoints */
+    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* only checkpoints have a record */
     return mrc_fit_write_note(self);
 }

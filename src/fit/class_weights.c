@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Weights of classes: what the weight of a sample is multiplied by. `balanced` gives every class that occurs the same
- * weight in sum: with W_k the weight of the samples of class k, W of all, and C classes that occur,
+ * Class weights multiply the weights of the samples. `balanced` gives every class that occurs the same total weight:
+ * with W_k the total weight of class k, W of all samples, and C classes that occur,
  *
  *     w_k = W / (C W_k)
  *
- * so the sum of all weights stays what it is. Otherwise they are given by name, "a=2,b=1", and 1 for classes that are
- * not named. A name is the longest that fits, so it may have commas and equals signs in it.
+ * which does not change the sum of all weights. Otherwise weights are given by name, "a=2,b=1", and are 1 for other
+ * classes. The longest matching class name is used, so names may contain commas and equals signs.
  *
- * A model of weighted classes estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are those
- * of the population, p(k | x), unless the caller asks for the weighted ones: the scores f of class k are shifted by -T
- * log w_k before the softmax, and T is found with the weights as they were before.
+ * A model trained with class weights estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are
+ * those of the population, p(k | x), unless the caller asks for the weighted ones: the score of class k is shifted by
+ * -T log w_k before the softmax, and T is found with the original row weights.
  */
 #include "fit/fitting.h"
 
@@ -38,7 +38,7 @@ static mercer_status balance(const mercer_dataset *data, double *factors)
     return MERCER_OK;
 }
 
-/* Return the class with the longest name at `text` that is followed by an equals sign; -1: none. */
+/* Returns the class with the longest name at `text` that is followed by an equals sign; -1: none. */
 static int64_t find_class(const mercer_dataset *data, const char *text, size_t *length)
 {
     char number[MRC_CLASS_CHARS];
@@ -83,7 +83,7 @@ static mercer_status find_factors(const mercer_dataset *data, const char *how, d
     return strcmp(how, "balanced") == 0 ? balance(data, factors) : read_factors(data, how, factors);
 }
 
-/* The same rows, whose weights are multiplied. */
+/* Creates a dataset of the same rows with weights multiplied by the class weights. */
 static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset *data, const double *factors)
 {
     double *weights;
@@ -144,6 +144,6 @@ void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double 
 {
     for (int64_t k = 0; k < self->info.outputs; k++) {
         double factor = mrc_fit_shifts_classes(self) ? self->class_factors[k] : 1;
-        shift[k] = factor > 0 ? -temperature * log(factor) : 0; /* a class of weight 0 was not learned */
+        shift[k] = factor > 0 ? -temperature * log(factor) : 0; /* the model has not learned a class of weight 0 */
     }
 }

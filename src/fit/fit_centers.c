@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stages size and centers: how many centers, and which: given, all rows, samples of the augmentation, or chosen by a
- * method.
+ * Stages size and centers: the number of centers, and their choice: given, all rows, augmented samples, or by a method.
  */
 #include "fit/fitting.h"
 
@@ -15,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Share of the error that twice the centers must be predicted to remove. At default effort bank, hr, credit and
-   diamonds are below it and have 3,000 of 6,000 centers: AUC falls by at most .0005 on bank and hr. */
+/* Predicted relative gain in error that justifies twice the centers. At default effort bank, hr, credit and diamonds
+   are below it and get 3,000 instead of 6,000 centers: AUC decreases by at most .0005 on bank and hr. */
 #define GAIN 0.015
 
 bool mrc_fit_is_augmented(const mercer_fit_options *options)
@@ -30,7 +29,8 @@ bool mrc_fit_samples_are_centers(const mercer_fitting *self)
     return solver && solver->traits & MRC_NEEDS_SAMPLES;
 }
 
-/* Whether every row is a center, in the order of the rows. Random rows that are all of them are that, too. */
+/* Returns whether every row is a center, in the order of the rows. This includes a random choice of as many centers
+   as rows. */
 static bool takes_all(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -47,7 +47,7 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
     if (options->given_centers) return options->given_centers->rows;
     if (takes_all(self)) return self->info.rows;
     if (wanted == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
-    /* More centers than rows are an error, but merging may leave fewer rows than the caller knows of. */
+    /* More centers than rows are an error, but merging may have left fewer rows than the caller has given. */
     bool fewer = wanted <= self->given_rows && !options->augment;
     return fewer ? mrc_min(wanted, self->info.rows) : wanted;
 }
@@ -67,9 +67,9 @@ const char *mrc_fit_center_method(const mercer_fitting *self)
     return self->request->options.center_method ? self->request->options.center_method : "random";
 }
 
-/* ---- How many ---------------------------------------------------------------------------------------------------- */
+/* ---- Number of centers ------------------------------------------------------------------------------------------- */
 
-/* Whether the number of centers is left to the fit. */
+/* Returns whether the fit chooses the number of centers. */
 static bool is_size_open(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -77,7 +77,8 @@ static bool is_size_open(const mercer_fitting *self)
     return options->centers == 0 && !options->given_centers && random && !options->augment;
 }
 
-/* Half the centers of the effort, or all if they are predicted to remove at least GAIN of the error. */
+/* Returns half the centers of the effort level, or all of them if that is predicted to reduce the error by at least
+   GAIN. */
 static int64_t size_by_gain(const mercer_fitting *self)
 {
     int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
@@ -88,7 +89,8 @@ static int64_t size_by_gain(const mercer_fitting *self)
 static void set_size(mercer_fitting *self, int64_t p)
 {
     int64_t n = self->info.rows;
-    self->record.centers = p >= n - n / 5 ? -1 : p; /* nearly all: all rows have a direct solver */
+    self->record.centers = p >= n - n / 5 ? -1 : p; /* use all rows if p is nearly all, because direct solvers exist
+                                                       for that case */
 }
 
 void mrc_fit_choose_size(mercer_fitting *self)
@@ -105,7 +107,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
     if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */
     while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
-    /* Options of training may leave only solvers that work in batches, or memory only those. */
+    /* Training options or the memory may leave batch solvers only, which do not converge. */
     if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
                     mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
@@ -114,9 +116,9 @@ void mrc_fit_choose_size(mercer_fitting *self)
         self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
 }
 
-/* ---- Which ------------------------------------------------------------------------------------------------------- */
+/* ---- Choice of centers ------------------------------------------------------------------------------------------- */
 
-/* Allocate p centers, or this rank's share of them; *first is the index of its first. */
+/* Allocates p centers, or this rank's share of them; *first: index of its first center. */
 static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);
@@ -129,7 +131,7 @@ static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shar
     return MERCER_OK;
 }
 
-/* The rows of a dataset, in their order. */
+/* Takes all rows of a dataset, in their order, as centers. */
 static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data, bool shared)
 {
     int64_t first;
@@ -169,8 +171,8 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
     return MERCER_OK;
 }
 
-/* Take the rows with different features, because a repeated center makes K(Z, Z) singular. *out stays NULL if all rows
-   differ or the solver's centers are the samples; the caller releases it. */
+/* Selects rows with distinct features, because a repeated center makes K(Z, Z) singular. *out is not changed if all
+   rows are distinct or the solver's centers are the samples. The caller owns *out. */
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
@@ -180,7 +182,7 @@ static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
 }
 
-/* Samples as training sees them, from a stream of their own: there may be more of them than rows. */
+/* Draws augmented samples as centers, from a separate stream; there may be more of them than rows. */
 static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared)
 {
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
@@ -195,10 +197,11 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
         failed = source.next(source.user, mrc_min(p - done, MOST), &batch);
         if (failed || batch.X.rows == 0) break;
         for (int64_t i = 0; i < batch.X.rows; i++, done++) {
-            if (done < first || done >= first + self->centers.rows) continue; /* another rank's */
+            if (done < first || done >= first + self->centers.rows) continue; /* belongs to another rank */
             memcpy(mrc_row(&self->centers, done - first), mrc_row(&batch.X, i), (size_t)row_bytes);
         }
-        stopped = report_progress(self, done, p, 0) != 0 && !self->request->options.comm; /* ranks draw alike */
+        stopped = report_progress(self, done, p, 0) != 0 &&
+                  !self->request->options.comm; /* ranks must not stop at different samples */
     }
     mercer_source_free(&source);
     if (failed || done < p)
@@ -207,7 +210,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     return MERCER_OK;
 }
 
-/* Choose the centers. shared: this rank's share of them; else all. */
+/* Chooses the centers: this rank's share if shared, else all of them. */
 static mercer_status choose_centers(mercer_fitting *self, bool shared)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -223,7 +226,7 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     if (!given && p > n && !mrc_fit_is_augmented(options))
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)n);
-    if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that will not be trained need not fit */
+    if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* only centers of a training must fit in memory */
     if (given) return take_rows(self, options->given_centers, shared);
     if (options->centers > p)
         mrc_warn(self->context, "centers",
@@ -239,7 +242,7 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
 
 /* ---- The stages -------------------------------------------------------------------------------------------------- */
 
-/* Record the errors of the search by number of centers. */
+/* Records the errors of the search by number of centers. */
 static void record_errors(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
@@ -285,7 +288,7 @@ mercer_status mrc_stage_size(mercer_fitting *self)
 {
     mrc_fit_choose_size(self);
     if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
-    bool resumed = self->record.resumes != NULL; /* the checkpoint has the ridge */
+    bool resumed = self->record.resumes != NULL; /* the checkpoint contains the ridge */
     bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed || self->centers_only;
     if (!known) MRC_TRY(mrc_fit_choose_ridge(self));
     mrc_fit_record_size(self);
@@ -302,7 +305,7 @@ mercer_status mrc_stage_centers(mercer_fitting *self)
                  (options->center_method && strcmp(options->center_method, "random") != 0);
     mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
                    self->report.center_method);
-    mrc_fit_record_size(self); /* equal rows may have left fewer centers */
+    mrc_fit_record_size(self); /* merging equal rows may have reduced the number of centers */
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
 }

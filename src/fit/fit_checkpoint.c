@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checkpoint of a fit is one file, which has the state of the stage that runs.
+ * The checkpoint of a fit is one file with the state of the running stage.
  *
  * While the search runs it is a tensor file with
  *
  *   search.memory   (1, numbers) f64   parameters and moments of all descents, then the journal
- *   search.stages   (4, 3) f64         steps done, rate and smoothed error of each descent
+ *   search.stages   (4, 3) f64         completed steps, rate and smoothed error of each descent
  *   search.sizes    (1, 2) f64         effort, rows of the journal
  *
  * and in the metadata under "search" the options that determine it. Draws depend on the seed and the step only, so a
- * search that is continued gives the same bytes.
+ * resumed search gives bitwise identical results.
  *
- * Then it is the file of the trainer (training/checkpoint.c): a model with the state of training, and in the metadata
- * under "fit_record" what the stages before decided and reported, as JSON: effort, ridge, errors and steps of the
- * search. A resumed fit takes these from it and does not search again. Times are not in it, because ranks write equal
- * files.
+ * Then it is the file of the trainer (training/checkpoint.c): a model with the state of training. Its metadata have the
+ * results of earlier stages under "fit_record", as JSON: effort, ridge, errors and steps of the search. A resumed fit
+ * reads them and does not search again. They contain no times, because all ranks must write equal files.
  */
 #include "fit/fitting.h"
 
@@ -30,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_MOST 1e100 /* of a record */
+#define NUMBER_MOST 1e100 /* limit of numbers in a record */
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3, DESCRIPTION = 512 };
 
 static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[DESCRIPTION])
@@ -159,7 +158,7 @@ mercer_status mrc_fit_set_record(const mercer_fitting *self)
     return status;
 }
 
-/* Read a number of a record; 0 if it is missing or out of range, because the file is not trusted. */
+/* Reads a number of a record; 0 if it is missing or out of range, because the file is not trusted. */
 static double read_number(const json_t *value, double most)
 {
     double number = json_number_value(value);
@@ -200,7 +199,7 @@ static mercer_status read_search(mercer_fitting *self, const json_t *search)
     return read_steps(self, json_object_get(search, "steps"));
 }
 
-/* Restore what a record says; checkpoints of older versions have none. */
+/* Restores effort, ridge and search results from a record; checkpoints of older versions have none. */
 static mercer_status read_record(mercer_fitting *self, const char *path, const char *text)
 {
     const mercer_fit_options *options = &self->request->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage kernel: what a model is made of except for its centers: preprocessing, kernel function, units, names. */
+/* Stage kernel: everything of a model except its centers: preprocessing, kernel function, units, names. */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
@@ -20,7 +20,7 @@ static const char *kernel_text(const mercer_fit_options *options)
     return options->kernel ? options->kernel : MRC_DEFAULT_KERNEL;
 }
 
-/* Whether the kernel that the text names takes a bandwidth. */
+/* Returns whether the kernel that the text names has a bandwidth. */
 static bool takes_bandwidth(const char *spec)
 {
     const mrc_kernel_entry *entry = mrc_kernel_named(spec);
@@ -61,9 +61,8 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* The median distance between preprocessed rows in the kernel's norm, of at most 2000 spread over the data, in four
-   digits: they are as good as all of them, and can be typed. Fewer rows, where they would take more than half of the
-   memory. */
+/* Uses up to 2,000 evenly spaced rows, or fewer if they would take more than half of the memory. The result is
+   rounded to four digits, which is accurate enough and easy to type. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, int64_t memory, double *out)
 {
@@ -88,8 +87,8 @@ int64_t mrc_fit_width(const mercer_fitting *self)
     return mrc_preprocess_width(self->applied, self->info.features);
 }
 
-/* Weights w in another norm, r^p = sum_k w_k |x_k - z_k|^p, scale by w^(1/p); those of norm 2, which the preprocessing
-   takes, by their root. */
+/* Converts weights w of another norm, r^p = sum_k w_k |x_k - z_k|^p, which scale features by w^(1/p), to the weights
+   of norm 2 that the preprocessing takes, which scale by their square root. */
 static mercer_status set_weights(mercer_context *context, mercer_preprocess *preprocess, double norm,
                                  const mercer_matrix *metric, int64_t features)
 {
@@ -114,7 +113,7 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
     return mercer_preprocess_set_metric(preprocess, metric, features);
 }
 
-/* Whether all rows have the same features. Ends at the first that differs. */
+/* Returns whether all rows have the same features. Stops at the first row that differs. */
 static mercer_status is_one_point(const mercer_dataset *data, bool *out)
 {
     mercer_matrix first, row;
@@ -130,7 +129,8 @@ static mercer_status is_one_point(const mercer_dataset *data, bool *out)
     return mrc_dataset_check(data);
 }
 
-/* The median distance; 1 if all rows are the same point: every bandwidth then gives the same model. */
+/* Sets the bandwidth to the median distance, or to 1 if all rows are the same point: every bandwidth then gives the
+   same model. */
 static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;
@@ -143,7 +143,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Take kernel and preprocessing over from the outer fit. */
+/* Copies kernel and preprocessing from the outer fit. */
 static mercer_status inherit(mercer_fitting *self)
 {
     const mercer_fitting *outer = self->outer;
@@ -154,7 +154,7 @@ static mercer_status inherit(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* ---- A model that exists ----------------------------------------------------------------------------------------- */
+/* ---- Existing models --------------------------------------------------------------------------------------------- */
 
 static mercer_status check_names(mercer_fitting *self)
 {
@@ -169,7 +169,7 @@ static mercer_status check_names(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* Samples must have been made of their table in the same way. */
+/* Checks that the samples were read from their table with the model's schema. */
 static mercer_status check_schema(mercer_fitting *self)
 {
     const char *own = mercer_model_schema(self->model), *found = self->info.schema;
@@ -193,7 +193,7 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
                         (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
-    bool merged = mrc_fit_merges(self) && p < wanted; /* centers are different rows */
+    bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
     if (self->model_borrowed || self->request->options.given_centers || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
@@ -225,11 +225,11 @@ static mercer_status load_model(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Take the kernel and preprocessing that are given, or the defaults. */
+/* Uses the given kernel and preprocessing, or the defaults. */
 static mercer_status choose_kernel(mercer_fitting *self)
 {
     if (self->outer) return inherit(self);
-    if (self->preprocess) return MERCER_OK; /* by the search */
+    if (self->preprocess) return MERCER_OK; /* set by the search */
     mercer_context *context = self->context;
     double bandwidth = self->request->options.bandwidth;
     bool open;
@@ -288,7 +288,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
                                                             self->report.centers, info->outputs, options->precision)
                                : mercer_model_create(&self->model, self->context, &self->kernel, &self->centers,
                                                      info->outputs, options->precision);
-    mrc_free(self->context, self->centers.data); /* the model has its copy */
+    mrc_free(self->context, self->centers.data); /* the model has a copy */
     self->centers = (mercer_matrix){0};
     MRC_TRY(status);
     MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
@@ -303,7 +303,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
 
 /* ---- Samples for the trainer ----------------------------------------------------------------------------------- */
 
-/* The training data, preprocessed and augmented. */
+/* Opens a stream of the training data, preprocessed and augmented. */
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source)
 {
     mercer_stream_options options = {.struct_size = sizeof options,
@@ -317,7 +317,7 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     return mercer_source_from_dataset(source, self->data, &options);
 }
 
-/* Read preprocessed validation rows into memory; a subset spread evenly if they are too many. */
+/* Reads preprocessed validation rows into memory; evenly spaced ones if there are too many. */
 mercer_status mrc_fit_read_validation(mercer_fitting *self)
 {
     mercer_context *context = self->context;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A mean of models: efforts 4 and 5 fit MEMBERS models to the same training rows, each with a seed, and so a search,
- * centers and training, of its own. Predictions are the mean of theirs (model/members.c). Calibration, intervals and
- * validation scores are those of the mean, on rows that no member was trained on.
+ * Averaged models: efforts 4 and 5 fit MEMBERS models to the same training rows, each with its own seed, search,
+ * centers and training. Predictions are averaged (model/members.c). Calibration, intervals and validation scores are
+ * those of the mean, on rows that no member was trained on.
  *
- * Measured at effort 5 with 16,000 centers each, 1 - R2 or 1 - AUC of one model and of the mean of three: .1376 and
- * .1370 (housing), .0741 and .0718 (adult), .0658 and .0651 (bank), .0194 and .0191 (letter).
+ * Measured at effort 5 with 16,000 centers each, 1 - R2 or 1 - AUC of one model and of the mean of three models: .1376
+ * and .1370 (housing), .0741 and .0718 (adult), .0658 and .0651 (bank), .0194 and .0191 (letter).
  *
- * Members after the first are fits of their own, trained after it: a checkpoint holds the first only, and a fit that is
- * resumed trains the others again, to the same bytes.
+ * Members after the first are separate fits that are trained after it. A checkpoint contains the first member only; a
+ * resumed fit trains the others again, with bitwise identical results.
  */
 #include "fit/fitting.h"
 
@@ -48,7 +48,7 @@ static int watch_training(void *user, const mercer_progress *progress)
     return report_progress(*(mercer_fitting *const *)user);
 }
 
-/* Opens a fit to the training rows with the options as they were given and a seed of its own. */
+/* Opens a fit to the training rows with the given options and its own seed. */
 static mercer_status open_member(mercer_fitting *self, int64_t number)
 {
     mrc_fit_request request = *self->request;
@@ -57,7 +57,7 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     options->seed = train->seed = mrc_random_u64((mrc_rng){options->seed, RANDOM_MEMBERS}, (uint64_t)number);
     options->effort = self->effort, options->budget = 0, options->memory = self->memory;
     options->calibrate = options->intervals = MERCER_OFF;
-    options->class_weight = options->calibrate_to = NULL; /* the samples have them */
+    options->class_weight = options->calibrate_to = NULL; /* already in the row weights */
     options->validation = self->watched ? self->validation : NULL, options->validation_fraction = 0;
     options->checkpoint = train->checkpoint = NULL;
     options->progress = watch_search, train->progress = watch_training;
@@ -68,7 +68,7 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     return MERCER_OK;
 }
 
-/* Trains a member and adds its model to the mean, unless the caller or the deadline ended it. */
+/* Trains a member and adds its model to the mean, unless the caller or the deadline stopped it. */
 static mercer_status train_member(mercer_fitting *self, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
@@ -105,7 +105,7 @@ static mercer_status score_mean(mercer_fitting *self)
 
 mercer_status mrc_fit_train_members(mercer_fitting *self)
 {
-    /* Under a budget a member begins only if it would end in time, were it as fast as the first. */
+    /* With a budget a member is started only if it would end in time, assuming that it takes as long as the first. */
     double first_seconds = mrc_seconds() - self->opened;
     for (int64_t i = 1; i < self->report.members && self->training.stopped != MERCER_STOP_CALLBACK; i++) {
         if (self->deadline > 0 && mrc_seconds() + first_seconds > self->deadline) break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stages plan and train: the trainer with the options that the record decides, its plan, training under a deadline, and
- * warnings about a training that ended far from its optimum.
+ * Stages plan and train: the trainer with the decisions of the record, its plan, training with a deadline, and warnings
+ * about a training that ended far from its optimum.
  */
 #include "fit/fitting.h"
 
@@ -23,8 +23,9 @@ mercer_train_options mrc_fit_train_options(const mercer_fitting *self)
     return options;
 }
 
-/* The trainer's progress callback, if there is a budget: the caller's, and the deadline. Before the first step the
-   weights are 0, and a direct solver has no others until its end: training goes on until there is a model. */
+/* The trainer's progress callback if a budget is set: calls the caller's callback and checks the deadline. Training
+   is not stopped before a model exists: the weights are 0 before the first step, and until the end of a direct
+   solver. */
 static int watch_deadline(void *user, const mercer_progress *progress)
 {
     mercer_fitting *self = user;
@@ -74,7 +75,8 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0) self->record.ridge = plan->lambda; /* of an older version */
+    if (self->record.resumes && self->record.ridge == 0)
+        self->record.ridge = plan->lambda; /* a checkpoint of an older version */
     mrc_fit_predict(self, plan);
     record_solver(self, plan);
     mrc_fit_complete_plan(self, plan);
@@ -83,13 +85,13 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
 
 /* ---- Convergence ------------------------------------------------------------------------------------------------- */
 
-/* Ratio of training loss to held-out error from which on training is called unconverged. A converged training loss is
-   below the held-out error; the loss of a last pass is that of the weights before it, which are slightly worse. On the
-   six tables of python/tests/paths.py the ratio is at most 1 for solvers that converge, and 1.7 to 17 for richardson,
-   nytro, gd and paper. */
+/* Ratio of training loss to held-out error above which training is considered unconverged. A converged training loss
+   is below the held-out error; the loss of the last pass is that of the weights before it, which are slightly worse.
+   On the six tables of python/tests/paths.py the ratio is at most 1 for solvers that converge, and 1.7 to 17 for
+   richardson, nytro, gd and paper. */
 #define UNCONVERGED 1.5
 
-/* Mean variance of the targets in the units of losses. */
+/* Computes the mean variance of the targets in the units of losses. */
 static mercer_status find_variance(const mercer_fitting *self, double *out)
 {
     const mrc_units *units = &self->units;
@@ -107,12 +109,12 @@ static mercer_status find_variance(const mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Warn about a training that ended far from its optimum: hyperparameters were scored by exact solutions. */
+/* Warns about a training that ended far from its optimum, because hyperparameters were scored by exact solutions. */
 static mercer_status warn_if_unconverged(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     const char *solver = report->plan->solver;
-    /* Fewer centers than those of the search have a larger error; that of more is extrapolated, so it is not used. */
+    /* With fewer centers than in the search the error is larger; the extrapolation to more centers is not used. */
     double variance, held_out = fmax(self->found.error, mrc_search_error_with(&self->found, self->report.centers));
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT;
     if (exact || !self->report.search_steps || !(held_out > 0)) return MERCER_OK;
@@ -125,13 +127,13 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* Preconditioned gradient at the end of conjugate gradients, relative to that at weights of 0, from which on rounding
-   is blamed. On 26 fits of 2,000 rows it was at most 0.011 where the error was that of an exact solution, and 1.04 or
-   more where it was larger: linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of float. Along
-   these the preconditioner magnifies the rounding of products. */
+/* Preconditioned gradient at the end of conjugate gradients, relative to that at zero weights, above which rounding
+   is the cause. On 26 fits of 2,000 rows it was at most 0.011 if the error was that of an exact solution, and at
+   least 1.04 if the error was larger: linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of
+   float. Along these the preconditioner magnifies the rounding of products. */
 #define ROUNDED 0.5
 
-/* Warn about conjugate gradients that rounding kept from the optimum. */
+/* Warns about conjugate gradients that did not reach the optimum because of rounding. */
 static void warn_if_rounded(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
@@ -144,8 +146,9 @@ static void warn_if_rounded(const mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Intervals and temperature of a model that is trained further belong to its old weights. Without rows to find
-   another temperature, the old one is a better guess than none; that of a checkpoint belongs to this run. */
+/* Clears the calibration of a model that is trained further, because it is that of the old weights. Without rows to
+   find another temperature, the old one stays, because it is a better guess than none; that of a checkpoint belongs
+   to this run. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->record.resumes)) {
@@ -164,8 +167,8 @@ mercer_status mrc_stage_train(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
-    mrc_fit_record_size(self); /* a budget may have left fewer members */
+    mrc_fit_record_size(self); /* the budget may have reduced the number of members */
     record_solver(self, self->model->plan);
-    mrc_fit_complete_plan(self, self->model->plan); /* which the report points to */
+    mrc_fit_complete_plan(self, self->model->plan); /* the report points to this plan */
     return MERCER_OK;
 }

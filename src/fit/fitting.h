@@ -9,8 +9,7 @@
  *   kernel     fit_kernel.c                                   plan     budget.c, fit_train.c
  *   calibrate  calibrate.c                                    train    fit_train.c, fit_members.c
  *
- * fit_checkpoint.c saves and restores the stage that runs. The recipe is made of public functions: it does what any
- * caller could.
+ * fit_checkpoint.c saves and restores the running stage. A fit calls public functions only: a caller could do the same.
  */
 #ifndef MRC_FIT_FITTING_H
 #define MRC_FIT_FITTING_H
@@ -33,30 +32,30 @@ typedef struct mrc_fit_request {
     mercer_train_options train;
 } mrc_fit_request;
 
-/* request.c: checks what can be checked without data. */
+/* request.c: checks everything that can be checked without data. */
 mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request);
-/* Returns whether the caller asked for no ridge; 0 leaves the ridge to the fit. */
+/* Returns whether the caller asked for a fit without ridge. (A ridge of 0 means that the fit chooses it.) */
 bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
 
 /* ---- Record ------------------------------------------------------------------------------------------------------ */
 
-/* Where a value comes from. */
+/* Origin of a value. */
 typedef enum mrc_origin { MRC_DEFAULT, MRC_GIVEN, MRC_FROM_DATA, MRC_FROM_SEARCH, MRC_RESUMED } mrc_origin;
 
 enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256 };
 
 typedef struct mrc_decision {
-    const char *stage, *name; /* static */
+    const char *stage, *name; /* static strings */
     mrc_origin origin;
-    char value[MERCER_KERNEL_TEXT]; /* for programs */
-    char text[MRC_DECISION_CHARS];  /* a line of the plan; "": none */
+    char value[MERCER_KERNEL_TEXT]; /* machine-readable value */
+    char text[MRC_DECISION_CHARS];  /* line in the plan; "": none */
 } mrc_decision;
 
 typedef struct mrc_fit_record {
     int64_t centers;        /* number of centers; 0: open, -1: all rows */
-    double ridge;           /* 0: open, or none */
-    mercer_switch converge; /* of the trainer */
-    const char *resumes;    /* checkpoint of a training that goes on; NULL: none */
+    double ridge;           /* ridge; 0: not chosen yet, or no ridge */
+    mercer_switch converge; /* converge option of the trainer */
+    const char *resumes;    /* path of the checkpoint to resume from; NULL: none */
     mrc_decision decisions[MRC_DECISIONS];
     int decision_count;
 } mrc_fit_record;
@@ -68,57 +67,59 @@ struct mercer_fitting {
     const mrc_fit_request *request; /* owned */
     mrc_fit_record record;
     int stage;   /* next stage to run */
-    bool failed; /* a stage failed: the fit cannot go on */
+    bool failed; /* a stage failed: the fit cannot continue */
     bool centers_only;
-    bool on_device;      /* training is done in the memory of a device */
-    int64_t memory;      /* bytes in host memory for everything */
-    int64_t device_each; /* for training on each of several ranks' devices; 0: they are not, or it is one */
+    bool on_device;      /* training uses device memory */
+    int64_t memory;      /* host memory budget of the whole fit, in bytes */
+    int64_t device_each; /* bytes for training per rank, if several ranks train on devices; else 0 */
 
-    /* Artifacts of the stages, each set by one stage and handed on. */
+    /* Results of the stages, each set by one stage and used by later ones. */
     double *class_factors;                 /* (classes) weights of classes, owned; NULL: none */
     int64_t given_rows;                    /* rows of the data, before any are merged or held out */
-    mercer_dataset_info info;              /* of the training rows */
-    mercer_dataset *data, *validation;     /* training rows; held-out or given validation rows, or NULL */
-    mercer_dataset *merged, *rest, *aside; /* owned, if they were made: `data` and `validation` are among them */
-    mercer_dataset *weighted, *weighted_validation; /* the same, what the others are made of */
-    bool watched;                                   /* validation rows are scored while training, not only at its end */
+    mercer_dataset_info info;              /* description of the training rows */
+    mercer_dataset *data, *validation;     /* training rows; held-out or given validation rows, or NULL; borrowed */
+    mercer_dataset *merged, *rest, *aside; /* owned, or NULL: `data` and `validation` may point to them */
+    mercer_dataset *weighted, *weighted_validation; /* owned, or NULL: data with class weights, which the datasets
+                                                       above are made from */
+    bool watched;                                   /* validation rows are scored during training, not only at its
+                                                       end */
 
     mrc_units units;                  /* transform of the targets, from the training rows, owned */
-    mercer_preprocess *preprocess;    /* fitted, owned; NULL if the model's own serves */
-    const mercer_preprocess *applied; /* to samples: the one above, or the model's */
-    mercer_kernel kernel;             /* as the model has it */
+    mercer_preprocess *preprocess;    /* fitted, owned; NULL: the model's own preprocessing is used */
+    const mercer_preprocess *applied; /* preprocessing applied to samples: the one above, or the model's */
+    mercer_kernel kernel;             /* kernel of the model */
 
     int effort;                         /* 1 to 5; 0: not chosen yet */
-    double opened, deadline;            /* on the clock of mrc_seconds; deadline 0: none */
-    bool late;                          /* training was stopped by the deadline */
+    double opened, deadline;            /* start and deadline on the clock of mrc_seconds; deadline 0: none */
+    bool late;                          /* the deadline stopped training */
     double rate;                        /* measured flops per second in double; 0: not measured yet */
-    bool searches;                      /* hyperparameters are searched, or were before the checkpoint */
+    bool searches;                      /* hyperparameters are searched, or were searched before the checkpoint */
     mrc_search_state search;            /* owned */
-    const mrc_search_task *search_task; /* while it runs */
-    double search_saved;                /* time of its last checkpoint */
+    const mrc_search_task *search_task; /* task of the running search, else NULL */
+    double search_saved;                /* time of the search's last checkpoint */
     mrc_search_result found;
     mercer_matrix journal;                   /* view of the search's journal */
-    const mercer_fitting *outer;             /* fit whose kernel and preprocessing this one takes over; NULL: none */
+    const mercer_fitting *outer;             /* fit whose kernel and preprocessing this one reuses; NULL: none */
     const mercer_fitting *whole;             /* fit that this one trains a member for; NULL: none */
-    int64_t number;                          /* of the member that this fit trains */
+    int64_t number;                          /* index of the member that this fit trains */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
-    mercer_matrix centers; /* owned until the model has its copy; of several ranks: the own share */
+    mercer_matrix centers; /* centers of this rank, owned until the model has copied them */
     mercer_model *model;
-    bool model_borrowed; /* given by the caller */
-    bool model_exists;   /* given, or read from the checkpoint */
+    bool model_borrowed; /* the caller owns the model */
+    bool model_exists;   /* the model was given, or read from the checkpoint */
     mercer_source source;
-    mercer_matrix validation_x, validation_y; /* preprocessed, owned */
+    mercer_matrix validation_x, validation_y; /* preprocessed validation rows and their targets, owned */
     const double *validation_weights;
     mercer_trainer *trainer;
-    mercer_plan *plan; /* as prepared, owned; NULL before */
+    mercer_plan *plan; /* plan after preparation, owned; NULL before */
     mercer_report training;
     mercer_fit_report report;
 };
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* stages.c: opens a fit with a checked request, which is copied; runs the first stage. */
+/* stages.c: opens a fit with a checked request, which is copied, and runs the first stage. */
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
                                const mrc_fit_request *request);
 /* Run the stages up to the plan. */
@@ -127,10 +128,10 @@ mercer_status mrc_fitting_prepare(mercer_fitting *self);
 mercer_status mrc_fitting_run(mercer_fitting *self);
 /* Run the stages up to the centers only, with all centers on every rank. */
 mercer_status mrc_fitting_centers(mercer_fitting *self);
-/* The plan of a fit that has sizes (info) in place of data. */
+/* Plans a fit that has only sizes (info) and no data. */
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
 
-/* Each sets what the table above says. */
+/* The stages; the table at the top of this file lists the files of each. */
 mercer_status mrc_stage_samples(mercer_fitting *self);
 mercer_status mrc_stage_search(mercer_fitting *self);
 mercer_status mrc_stage_kernel(mercer_fitting *self);
@@ -142,7 +143,7 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
 /* record.c: start the record with the values of the request. */
 void mrc_fit_start_record(mercer_fitting *self);
-/* Adds a decision, or replaces that of the same stage and name. explain adds a line of text to it, for the plan. */
+/* Adds a decision, or replaces the one of the same stage and name. mrc_fit_explain sets its line in the plan. */
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
@@ -152,97 +153,99 @@ void mrc_fit_record_size(mercer_fitting *self);
 /* Writes the lines of the record before the text of a plan. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
-/* Where a value comes from that a model brings with it, or that is given or chosen otherwise. */
+/* Returns the origin of a value: that of an existing model (given or resumed); else given, or `otherwise`. */
 mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin otherwise);
-/* Sets the caller's report. */
+/* Fills the caller's report. */
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
 /* Writes a summary of the training into the model. */
 mercer_status mrc_fit_write_note(const mercer_fitting *self);
 
-/* fit_train.c: the trainer's options, with what the record decides. */
+/* fit_train.c: returns the trainer's options, completed by the decisions of the record. */
 mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
-/* Adds the lines of the record, and the time of the other members of a mean, to a plan. */
+/* Adds the lines of the record, and the time for the other members of an averaged model, to a plan. */
 void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan);
 
-/* Whether a solver's centers are the samples, in their order. */
+/* Returns whether the solver's centers are the samples, in their order. */
 bool mrc_fit_samples_are_centers(const mercer_fitting *self);
 
-/* class_weights.c: puts data and validation with weights of their own in the place of those given. */
+/* class_weights.c: replaces `data` and `validation` by copies whose row weights include the class weights. */
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
 bool mrc_fit_weighs_classes(const mercer_fit_options *options);
-/* Whether probabilities are those of the population although classes are weighted. */
+/* Returns whether probabilities are shifted back to the population although the classes are weighted. */
 bool mrc_fit_shifts_classes(const mercer_fitting *self);
-/* The row weights that calibration uses: without class weights, unless calibrate_to asks for them. */
+/* Returns the row weights for calibration, without class weights unless calibrate_to asks for them. */
 mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
                                          const double **out);
-/* shift (classes) of scores at that temperature; 0 without class weights. */
+/* Computes the shift (classes) of the scores at a temperature; 0 without class weights. */
 void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift);
 
 /* samples.c */
-/* Whether equal samples are to be merged. */
+/* Returns whether equal samples are to be merged. */
 bool mrc_fit_merges(const mercer_fitting *self);
-/* The first row of each set of rows with equal features: *rows (*count), allocated in the scope, in their order. */
+/* Finds the first row of each set of rows with equal features: *rows (*count), ascending, allocated in the scope. */
 mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count);
 
 /* Returns the total weight of the samples. */
 double mrc_fit_count_samples(const mercer_dataset *data);
 
-/* fit_kernel.c: whether a model that exists is one of these data and options. */
+/* fit_kernel.c: checks that an existing model fits the data and the options. */
 mercer_status mrc_fit_check_model(mercer_fitting *self);
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
 mercer_status mrc_fit_create_model(mercer_fitting *self);
 mercer_status mrc_fit_read_validation(mercer_fitting *self);
-/* The type of samples after the preprocessing that would be chosen, without a pass over them. */
+/* Returns the type of the preprocessed samples without a pass over them. */
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info);
-/* What the preprocessing of the options means for these data. */
+/* Returns the preprocessing that the options select for these data. */
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info);
 
-/* The kernel of the options, with that bandwidth where its text has none: *open tells whether. */
+/* Parses the kernel of the options and uses `bandwidth` if its text has none; *open: it has none. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* The median distance between some preprocessed rows, in the norm of the kernel; within half of the memory. */
+/* Computes the median distance between some preprocessed rows, in the norm of the kernel, within half of `memory`. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, int64_t memory, double *out);
-/* The metric of a kernel of any norm, given as weights or for norm 2 as M, becomes the preprocessing's last step. */
+/* Makes a metric, given as weights or for norm 2 also as M, the last step of the preprocessing. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
-/* Columns of preprocessed samples, in training. */
+/* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* hyperparameters.c: sets searches and report.search_skipped; warns about what is neither given nor searched. */
+/* hyperparameters.c: sets `searches` and report.search_skipped; warns about hyperparameters that are neither given
+   nor searched. */
 mercer_status mrc_fit_decide_search(mercer_fitting *self);
 /* Sets effort and deadline. */
 mercer_status mrc_fit_choose_effort(mercer_fitting *self);
-/* Number of centers by the effort. */
+/* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: continues the search of a checkpoint, if record.resumes is set, and saves it as training does. */
+/* fit_checkpoint.c: prepares the task to resume the search of a checkpoint, if record.resumes is set, and to save
+   its state with the same options as training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Opens a checkpoint and restores its effort. *searching: it holds a search and no training; else the ridge and what
-   the search found are restored, too. */
+/* Opens a checkpoint and restores its effort. *searching: the checkpoint is of a search; if not, it is of a
+   training, and the ridge and the results of the search are restored, too. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
-/* Sets the record that checkpoints of the model carry. */
+/* Sets the model's record, which checkpoints store. */
 mercer_status mrc_fit_set_record(const mercer_fitting *self);
 
-/* target_units.c: finds the transform of the targets from the training rows; gives it to the model. */
+/* target_units.c: find the transform of the targets from the training rows, and set it in the model. */
 mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
-/* ridge.c: sets record.ridge by the error on held-out rows, for the kernel and preprocessing that are chosen. */
+/* ridge.c: chooses record.ridge by the error on held-out rows, for the chosen kernel and preprocessing. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers, if open, and record.converge of a fit that searches. */
 void mrc_fit_choose_size(mercer_fitting *self);
 bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
-const char *mrc_fit_center_method(const mercer_fitting *self); /* given, all, or a name */
-/* Whether the centers are the samples and every sample has a positive weight. */
+const char *mrc_fit_center_method(const mercer_fitting *self); /* "given", "all", or the name of a method */
+/* Returns whether the centers are the samples and every sample has a positive weight. */
 bool mrc_fit_all_rows_count(const mercer_fitting *self);
 
 /* budget.c */
 mercer_status mrc_fit_find_memory(mercer_fitting *self);
-/* The memory that training may use when the data, p centers with their weights, and the rest have theirs. It is
-   computed from sizes, so that a training that is resumed gets the same. */
+/* Returns the memory left for training after the data, p centers with their weights, and everything else. It is
+   computed from sizes only, so that a resumed training gets the same value. */
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
@@ -252,16 +255,17 @@ mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* The same as mrc_fit_plan, but a plan that does not fit is not an error. */
 bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);
 
-/* fit_members.c: returns the number of models that the effort asks for. */
+/* fit_members.c: returns the number of models to average at this effort. */
 int64_t mrc_fit_member_count(const mercer_fitting *self);
-/* Trains the members after the first, as many as the deadline allows, and adds them to the model. */
+/* Trains the members after the first, up to the number that the deadline allows, and adds them to the model. */
 mercer_status mrc_fit_train_members(mercer_fitting *self);
 
-/* hyperparameters.c: sets the predicted seconds of a fit whose search has ended, for its plan. */
+/* hyperparameters.c: predicts the seconds of a fit after its search, for its plan. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
-/* Whether the temperature is found by cross-validation. */
+/* Returns whether the temperature is found by cross-validation. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
-/* log_factors (c): of the weights of classes, whose shifts are -T times that; NULL: none. */
+/* Finds the temperature that minimizes the cross-entropy of the labels. log_factors (c): logarithms of the class
+   weights; the scores are shifted by -T times them; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights, const double *log_factors);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage search, the hyperparameters of a fit: whether they are searched, with which effort, and what the search leaves
- * to the stages after it: kernel, fitted preprocessing, ridge and number of centers.
+ * Stage search, the hyperparameters of a fit: whether they are searched, with which effort, and the results for later
+ * stages: kernel, fitted preprocessing, ridge and number of centers.
  *
- * Effort and budget: an effort sets sizes. A budget is wall-clock time; it selects the largest effort whose predicted
- * time fits, and a deadline for search and training.
+ * Effort and budget: an effort level sets sizes. A budget is wall-clock time; it selects the largest effort whose
+ * predicted time fits, and sets a deadline for search and training.
  */
 #include "fit/fitting.h"
 
@@ -19,13 +19,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ratio of held-out errors from which on a given ridge is warned about. */
+/* Ratio of held-out errors above which a warning about a given ridge is issued. */
 #define RIDGE_LOSS 1.1
 
-/* Centers without a search, by effort. The search's own are in search/search_effort.c. */
+/* Number of centers without a search, by effort. Those with a search are in search/search_effort.c. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
 
-/* Whether a metric of the kernel can be searched: it is a function of the L1 or L2 distance. */
+/* Returns whether a metric of the kernel can be searched: it must be a function of the L1 or L2 distance. */
 static bool is_searchable(const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
@@ -36,13 +36,14 @@ static bool is_searchable(const mercer_fit_options *options)
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-/* Warn about what is neither given nor searched because of an option that was given. */
+/* Warns about hyperparameters that are neither given nor searched because of a given option. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options, open = {0};
     mercer_context *context = self->context;
     const char *fixed = options->kernel_function ? "kernel_function" : NULL;
-    bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL; /* if nothing had been given */
+    bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) ==
+                    NULL; /* whether a fit without options would search */
     bool known = options->bandwidth > 0 || (options->kernel && strstr(options->kernel, "bandwidth="));
     bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel && known));
     if (!searched || complete || options->model || self->record.resumes || self->outer || self->whole) return;
@@ -91,16 +92,16 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
 {
     int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
     const mrc_effort sizes = mrc_effort_of(effort, self->info.rows, self->info.features);
-    /* Three models with half the centers each take about as long as one with all of them. */
+    /* Three models with half the centers each take about as long as one model with all of them. */
     bool halved = effort == MRC_MOST_EFFORT && (self->whole || mrc_fit_member_count(self) > 1);
     return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
 }
 
-/* Passes over memory that plans do not count: without this factor fits of the tables of docs/tables.md took up to 2.6
-   times the predicted seconds of training. */
+/* Factor for passes over memory that plans do not count: without it, fits of the tables of docs/tables.md took up to
+   2.6 times the predicted seconds of training. */
 #define UNCOUNTED 2
 
-/* Predict the seconds of training and calibration. */
+/* Predicts the seconds of training and calibration. */
 static double predict_training(const mercer_fitting *self, const mercer_plan *plan)
 {
     const mrc_machine machine = mrc_machine_of(self->context);
@@ -108,14 +109,14 @@ static double predict_training(const mercer_fitting *self, const mercer_plan *pl
     return UNCOUNTED * (1 + folds) * plan->seconds * slower;
 }
 
-/* Predict the seconds of the search of one model. */
+/* Predicts the seconds of the search of one model. */
 static double predict_search(const mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
     return self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
 }
 
-/* Predict the seconds of search, training and calibration with the current effort. */
+/* Predicts the seconds of search, training and calibration with the current effort. */
 static double predict_seconds(mercer_fitting *self)
 {
     mercer_plan plan;
@@ -125,7 +126,7 @@ static double predict_seconds(mercer_fitting *self)
     return (double)mrc_fit_member_count(self) * each;
 }
 
-/* The seconds since the fit was opened; 0 for a plan from sizes. */
+/* Returns the seconds since the fit was opened; 0 for a plan from sizes. */
 static double elapsed(const mercer_fitting *self)
 {
     return self->opened > 0 ? mrc_seconds() - self->opened : 0;
@@ -138,7 +139,7 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
         self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
-/* Choose the largest effort that is predicted to fit the budget. */
+/* Chooses the largest effort that is predicted to fit the budget. */
 static void fit_budget(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -155,13 +156,14 @@ static void fit_budget(mercer_fitting *self)
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    bool resumed = self->effort > 0; /* by the checkpoint */
+    bool resumed = self->effort > 0; /* set by the checkpoint */
     if (!resumed) self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->budget > 0)) return MERCER_OK;
-    /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs its share. */
+    /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs a share of the
+       budget. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->comm) self->deadline = self->opened + share * options->budget;
     if (!resumed) fit_budget(self);
@@ -170,7 +172,8 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
-/* Fit the preprocessing that is given, with the given metric, or the one that a metric is learned for. */
+/* Fits the given preprocessing, with the given metric, or the default one if a metric is given or learned. *out is
+   not changed if the search chooses the preprocessing. */
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -181,7 +184,7 @@ static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel
     return mrc_fit_set_metric(self->context, *out, kernel, options->metric, self->info.features);
 }
 
-/* Take kernel, preprocessing and ridge from the search. */
+/* Takes kernel, preprocessing and ridge from the search. */
 static mercer_status take_result(mercer_fitting *self)
 {
     mrc_search_result *found = &self->found;
@@ -228,7 +231,7 @@ static mercer_status search(mercer_fitting *self)
                             .effort = self->effort,
                             .memory = self->memory,
                             .seed = options->seed,
-                            /* the rest is for training; later members begin only if there is time */
+                            /* half of the budget is for training; later members are started only if there is time */
                             .deadline = self->deadline > 0 && !self->whole ? self->opened + options->budget / 2 : 0,
                             .progress = options->progress,
                             .progress_user = options->progress_user,
@@ -247,7 +250,7 @@ static mrc_origin effort_origin(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     if (self->record.resumes) return MRC_RESUMED;
-    if (options->budget > 0) return MRC_FROM_DATA; /* and the machine */
+    if (options->budget > 0) return MRC_FROM_DATA; /* and from the machine's speed */
     return options->effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 
@@ -296,12 +299,12 @@ mercer_status mrc_stage_search(mercer_fitting *self)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: belongs to other options: it has a search, this fit has none (%s)", checkpoint,
                         self->report.search_skipped);
-    /* Centers need a search only if it was asked for. */
+    /* A fit for centers only searches only on request. */
     if (self->centers_only && options->tune != MERCER_ON && options->learn_features != MERCER_ON)
         self->searches = false;
     if (self->searches && !self->model_exists) {
         MRC_TRY(search(self));
-        self->record.resumes = NULL; /* there is no training in the checkpoint */
+        self->record.resumes = NULL; /* the checkpoint contains no training */
     }
     mrc_fit_record_search(self);
     return MERCER_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The request of a fit: the caller's options, copied and checked once. Checks that need no data are made here, and
- * mercer_last_error_field names the option that was refused.
+ * The request of a fit: the caller's options, copied and checked once. All checks that need no data are here; after an
+ * error mercer_last_error_field returns the name of the option.
  */
 #include "fit/fitting.h"
 
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Fail with MERCER_ERROR_ARGUMENT unless a text is NULL or one of the list, whose last entry is NULL. */
+/* Fails with MERCER_ERROR_ARGUMENT unless a text is NULL or in the NULL-terminated list. */
 static mercer_status check_word(mercer_context *context, const char *option, const char *text, const char *const *words,
                                 const char *valid)
 {
@@ -193,7 +193,7 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
     return mrc_blame(context, "center_method", check_center_method(context, options));
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------- */
+/* ---- All options ------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request)
 {
@@ -202,7 +202,7 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     MRC_TRY(check_numbers(context, options));
     mrc_reason reason;
     if (mrc_plan_check_options(&request->train, &reason) != MERCER_OK)
-        return mrc_fail_with(context, &reason); /* here, not after a search */
+        return mrc_fail_with(context, &reason); /* check now instead of after a search */
     MRC_TRY(check_together(context, request));
     MRC_TRY(check_targets(context, options));
     MRC_TRY(check_kernel(context, options));

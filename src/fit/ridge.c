@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ridge of a fit whose kernel, bandwidth and preprocessing are known: no search ran because there are few rows, the
- * samples are not a table, or the search is off. Without a ridge such a fit interpolates, and its errors on new rows
- * can be arbitrarily large.
+ * The ridge of a fit without a hyperparameter search, because it has few rows, the samples are not a table, or the
+ * search is off. Without a ridge such a fit interpolates, and its errors on new rows can be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
- *   k, W    mean K(z, z); total weight of the training rows
+ *   k, W    mean of K(z, z); total weight of the training rows
  *
  * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c).
- * More centers than that need a larger ridge rather than a smaller one, so the largest l within SLACK is used.
- * Fewer than LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps
- * the ridge that its note names.
+ * More centers need a larger ridge rather than a smaller one, so the largest l within SLACK is used. Fewer than
+ * LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further uses the ridge in
+ * its note.
  *
- * Generalized cross-validation is no alternative: it takes equal or grouped rows for independent ones. On six tables
- * with groups of four similar rows its ridges were up to 10^6 times smaller, and AUC fell by up to .035; without groups
- * R2 fell by up to .06.
+ * Generalized cross-validation is not an alternative, because it treats equal or grouped rows as independent. On six
+ * tables with groups of four similar rows its ridges were up to 10^6 times smaller, and AUC decreased by up to .035;
+ * without groups R2 decreased by up to .06.
  *
- * Cost: n p^2 flops and p^3 / 3 for each ridge; 2 n^3 / 3 for each ridge where it is cross-validated. Measured with
- * AVX-512: on one core 0.7 s for 1,900 rows and as many centers; on two 0.02 s for 12,000 rows and 200 centers.
+ * Cost: n p^2 flops, and p^3 / 3 per ridge; with cross-validation 2 n^3 / 3 per ridge. Measured with AVX-512: 0.7 s on
+ * one core for 1,900 rows and as many centers; 0.02 s on two cores for 12,000 rows and 200 centers.
  */
 #include "fit/fitting.h"
 
@@ -43,11 +42,11 @@ typedef struct ridge_search {
     mrc_split split;
     mrc_small_rows rows;
     mercer_matrix z;       /* (p, d) centers */
-    double scale;          /* mean K(z, z) */
+    double scale;          /* mean of K(z, z) */
     double ridges[RIDGES]; /* relative_ridges times scale */
 } ridge_search;
 
-/* Rows of the split, preprocessed, and their targets in the units of training. */
+/* Reads the rows of the split, preprocessed, and their targets in the units of training. */
 static mercer_status read_rows(ridge_search *self)
 {
     const mercer_fitting *fitting = self->fitting;
@@ -97,7 +96,7 @@ static mercer_status find_scale(ridge_search *self)
     return MERCER_OK;
 }
 
-/* The ridge relative to the scale; DEFAULT_RIDGE if no small fit could be solved. */
+/* Sets *out to the chosen ridge relative to the scale; *out is not changed if no small fit could be solved. */
 static mercer_status compare(ridge_search *self, double *out)
 {
     mercer_context *context = self->fitting->context;
@@ -117,7 +116,7 @@ static mercer_status search(ridge_search *self, double *ridge)
     const mercer_dataset *data = self->fitting->data;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
     mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.seed);
-    if (status == MERCER_ERROR_DATA) return MERCER_OK; /* one unit, or a class that would have no training rows */
+    if (status == MERCER_ERROR_DATA) return MERCER_OK; /* a single unit, or a class without training rows */
     MRC_TRY(status);
     self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = self->split.held_out};
     memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
@@ -127,7 +126,8 @@ static mercer_status search(ridge_search *self, double *ridge)
     return compare(self, ridge);
 }
 
-/* The ridge that the model was trained with before, for as much weight as the rows have now. False: it is not known. */
+/* Sets record.ridge to the ridge in the model's note, scaled to the current total weight. Returns false if it is
+   unknown. */
 static bool recall_ridge(mercer_fitting *self)
 {
     json_auto_t *note = self->model && self->model->note ? json_loads(self->model->note, 0, NULL) : NULL;

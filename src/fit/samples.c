@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage samples: which rows are trained on. Equal ones are merged, some are held out.
+ * Stage samples: the training rows. Equal rows are merged, and some are held out.
  *
  * Merging: a sample of weight 2 and a row that occurs twice must give the same model. So samples with equal features,
- * targets and keys become one with the sum of their weights, those of weight 0 are dropped, and the rest is brought
- * into an order that depends on content only: the fit is then a function of the weighted set of samples, not of how
- * the set was written down. Samples that all differ, without weights, keep their order.
+ * targets and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the rest is
+ * sorted by content only: the fit is then a function of the weighted set of samples, not of their order or repetition.
+ * Distinct samples without weights stay in their order.
  *
  * Holding out: whole units (data/equal_rows.h) are drawn in random order until enough rows are held out; with times,
- * the latest rows are. A class keeps at least one unit to train on.
+ * the latest rows are. At least one unit of each class remains for training.
  *
- * Cost: a read of the rows and a sort of n hashes (merging); the same and a copy of the rows (holding out), unless they
- * are too large for that: see hold_out.
+ * Cost: a read of the rows and a sort of n hashes (merging); the same and a copy of the rows (holding out), unless the
+ * rows are too large to copy: see hold_out.
  */
 #include "fit/fitting.h"
 
@@ -24,13 +24,13 @@
 #include <string.h>
 
 enum {
-    MERGED_ROWS = 1000000,      /* at most: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
-    MERGED_DEVICE_ROWS = 10000, /* on a device each row is fetched by itself */
+    MERGED_ROWS = 1000000,      /* upper limit: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
+    MERGED_DEVICE_ROWS = 10000, /* upper limit for device memory, where each row is fetched separately */
     CROSS_VALIDATED_ROWS = 5000,
     HELD_ROWS = 2000,
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
-    HELD_SHARE_GROUPS = 5 /* rows of a group tell as much about intervals as one row, so more are held out */
+    HELD_SHARE_GROUPS = 5 /* a group contributes as much to intervals as one row, so more rows are held out */
 };
 #define RANDOM_HELD UINT64_C(0x68656c64)
 
@@ -48,7 +48,8 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
     return MERCER_OK;
 }
 
-/* The first row of each run of equal ones that counts, and the sum of the run's weights; returns the number of runs. */
+/* Sets order to the first row of each run of equal rows with a positive total weight, and weights to that weight.
+   Returns the number of these runs. */
 static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int64_t *start, int64_t runs,
                            double *weights, bool *ones)
 {
@@ -115,7 +116,7 @@ double mrc_fit_count_samples(const mercer_dataset *data)
 
 /* ---- Holding out ----------------------------------------------------------------------------------------------- */
 
-/* Marks the latest rows, at least `held` of them, all of a time together. */
+/* Marks the latest rows, at least `held` of them, with all rows of the same time. */
 static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool *marks)
 {
     const mercer_dataset *data = self->data;
@@ -137,7 +138,8 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
     return MERCER_OK;
 }
 
-/* Whether every class of a unit's rows has rows elsewhere; left (classes): training rows so far. */
+/* Returns whether a unit can be held out: every class must have other training rows. left (classes): training rows
+   per class, updated if so. */
 static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *left)
 {
     bool may = true;
@@ -147,7 +149,7 @@ static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t c
     return may;
 }
 
-/* Rows sorted by unit: those of unit u are order[start[u] .. start[u + 1] - 1]. */
+/* Sorts rows by unit: those of unit u are order[start[u] .. start[u + 1] - 1]. */
 static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t *order, int64_t *start)
 {
     memset(start, 0, (size_t)(units + 1) * sizeof *start);
@@ -158,7 +160,8 @@ static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t 
     start[0] = 0;
 }
 
-/* Marks whole units in random order until `held` rows are marked. *units: how many there are; of one, none is. */
+/* Marks whole units in random order until `held` rows are marked. *units: number of units; a single unit is not
+   marked. */
 static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
 {
     const mercer_dataset *data = self->data;
@@ -180,7 +183,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     return MERCER_OK;
 }
 
-/* The same rows; the marked ones have weight 0. */
+/* Sets `rest` to the same rows with weight 0 for the marked rows. */
 static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
 {
     const mercer_dataset *data = self->data;
@@ -200,7 +203,7 @@ static mercer_status take_part(const mercer_dataset *data, const bool *marks, bo
     return mrc_dataset_take(out, data, rows, count);
 }
 
-/* Marks the held-out rows. *possible: there are some. */
+/* Marks the held-out rows. *possible: some rows could be marked. */
 static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *marks, bool *possible)
 {
     const mercer_dataset *data = self->data;
@@ -218,9 +221,9 @@ static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *m
 }
 
 /*
- * Sets aside and rest. The rows are copied into two datasets, with two exceptions for samples larger than a quarter of
- * the memory: of a file without groups and times the last rows are held out; otherwise held-out rows stay in place with
- * weight 0.
+ * Sets `aside` and `rest`. The rows are copied into two datasets, with two exceptions for samples larger than a quarter
+ * of the memory: of a mapped file without groups and times the last rows are held out; otherwise held-out rows stay in
+ * place with weight 0.
  */
 static mercer_status hold_out(mercer_fitting *self, int64_t held)
 {
@@ -249,12 +252,12 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     return in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
 }
 
-/* Rows to hold out, where the share is not given: for intervals and for calibration. 0: none are needed. */
+/* Chooses the number of rows to hold out for intervals and calibration if no share is given. 0: none are needed. */
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->request->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* Few rows are calibrated by cross-validation, which times rule out. */
+    /* Small datasets are calibrated by cross-validation, which is not possible with times. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
     *held = 0;
     if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
@@ -315,7 +318,7 @@ static mercer_status check_data(mercer_fitting *self)
                     (long long)info->outputs);
 }
 
-/* All ranks read the same samples. */
+/* Checks that all ranks have read the same samples. */
 static mercer_status agree_on_data(const mercer_fitting *self)
 {
     uint64_t prints[2] = {0, 0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of stages and the driver that runs them in their order. A stage reads the request and what earlier stages
- * set, and sets its own part of the fit. A fit whose stage failed cannot go on.
+ * The list of stages and the driver that runs them in order. A stage reads the request and the results of earlier
+ * stages, and sets its own part of the fit. A fit cannot continue after a stage has failed.
  *
- * To add a stage: a function mrc_stage_<name> in a file of its own, its declaration in fitting.h, a row in the list.
+ * To add a stage: a function mrc_stage_<name> in its own file, its declaration in fitting.h, a row in the list.
  */
 #include "fit/fitting.h"
 
@@ -21,15 +21,15 @@ typedef struct stage {
     mercer_status (*run)(mercer_fitting *self);
 } stage;
 
-/* In the order in which they run. */
+/* The stages, in the order in which they run. */
 static const stage stages[] = {
     {"samples", mrc_stage_samples}, /* merge equal rows, hold out validation rows, find the transform of the targets */
     {"search", mrc_stage_search},   /* choose the effort; search kernel, preprocessing and ridge */
     {"kernel", mrc_stage_kernel},   /* kernel and preprocessing, unless the search chose them */
     {"size", mrc_stage_size},       /* number of centers, and the ridge unless the search chose it */
-    {"centers", mrc_stage_centers}, /* choose the centers and make the model */
+    {"centers", mrc_stage_centers}, /* choose the centers and create the model */
     {"plan", mrc_stage_plan},       /* solver, precision, memory */
-    {"train", mrc_stage_train},     /* weights, also of the other members of a mean */
+    {"train", mrc_stage_train},     /* weights, also of the other members of an averaged model */
     {"calibrate", mrc_stage_calibrate} /* temperature and intervals */
 };
 enum { STAGES = sizeof stages / sizeof *stages };
@@ -41,7 +41,7 @@ static int find_stage(const char *name)
     return STAGES;
 }
 
-/* Run the stages that have not run yet, up to and including the one with that name. */
+/* Runs the stages that have not run yet, up to and including the named one. */
 static mercer_status run_through(mercer_fitting *self, const char *last)
 {
     int end = find_stage(last) + 1;
@@ -96,7 +96,7 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
     if (self->failed || self->stage > find_stage("samples") + 1)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     self->centers_only = true;
-    self->device_each = 0; /* nothing is trained there */
+    self->device_each = 0; /* nothing is trained on the devices */
     return run_through(self, "centers");
 }
 
@@ -120,7 +120,8 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
                         (long long)p, (long long)self->info.rows);
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
-    /* The ridge is chosen when the data are there. A plan from sizes takes any value: costs do not depend on it. */
+    /* The ridge is chosen once the data are known. A plan from sizes uses an arbitrary value: costs do not depend on
+       it. */
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = 1e-6 * (double)mrc_max(1, self->info.rows);
     MRC_TRY(mrc_fit_plan(self, p, plan));

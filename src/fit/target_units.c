@@ -3,13 +3,13 @@
  * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the
  * search, by training and, through the model, by prediction.
  *
- *   none, center, standardise   nothing; minus the mean; the same, divided by the deviation
- *   log    g(y) = log(y + shift), standardised: the shift is 0 if all targets are above 0, and 1 if the smallest is
+ *   none, center, standardise   y; y minus the mean; y minus the mean, divided by the standard deviation
+ *   log    g(y) = log(y + shift), standardized: the shift is 0 if all targets are above 0, and 1 if the smallest is
  *          0; a target below 0 is an error
- *   rank   of sorted targets, equal ones together, the rank of a value is (weight below it + half of its own) / W; at
- *          most 1,000 of the values are kept, spread evenly, the smallest and the largest among them
+ *   rank   normal quantile of the rank, (weight of smaller targets + half the weight of equal ones) / W, standardized;
+ *          up to 1,000 evenly spaced values are stored, with the smallest and the largest among them
  *
- * Ranks and moments of log and rank are those of at most a million rows, spread evenly. Cost: a pass over the targets,
+ * Ranks, and moments for log and rank, are those of up to a million evenly spaced rows. Cost: a pass over the targets,
  * and a sort for rank.
  */
 #include "fit/fitting.h"
@@ -24,11 +24,11 @@
 
 enum { MOST_ROWS = 1000000, MOST_KNOTS = 1000 };
 
-/* Targets of some rows. */
+/* Targets of a sample of the rows. */
 typedef struct target_sample {
     mercer_matrix y;   /* (m, c) */
-    double *weights;   /* (m) */
-    mercer_matrix row; /* (1, d) room for a computed sample */
+    double *weights;   /* (m) row weights */
+    mercer_matrix row; /* (1, d) buffer for a computed sample */
 } target_sample;
 
 static void read_target(const mercer_dataset *data, target_sample *self, int64_t row, int64_t i)
@@ -56,7 +56,7 @@ static mercer_status open_sample(const mercer_dataset *data, mrc_scope *scope, t
 
 /* ---- log ------------------------------------------------------------------------------------------------------- */
 
-/* The smallest target of each output, least (c), of rows that count. */
+/* Updates least (c) with the smallest target of each output, of rows with a positive weight. */
 static mercer_status find_least(const mercer_dataset *data, double *least)
 {
     target_sample self;
@@ -94,7 +94,8 @@ static mercer_status make_log(mercer_fitting *self, const target_sample *sample,
 
 /* ---- rank ------------------------------------------------------------------------------------------------------ */
 
-/* Sorts and joins equal values; what is left of `count` has the rank, weight, in place of its weight. */
+/* Sorts the list and merges equal values. In the result, whose length is returned, `weight` is the rank of the
+   value. */
 static int64_t rank_values(mrc_weighted *list, int64_t count)
 {
     double all = 0, below = 0;
@@ -103,7 +104,7 @@ static int64_t rank_values(mrc_weighted *list, int64_t count)
     for (int64_t i = 0; i < count; i++) all += list[i].weight;
     for (int64_t i = 0, next; i < count; i = next) {
         double own = list[i].weight;
-        /* From i + 1: a NaN is not equal to itself. */
+        /* Start at i + 1, because a NaN is not equal to itself. */
         for (next = i + 1; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
         list[distinct++] = (mrc_weighted){list[i].value, (below + own / 2) / all};
         below += own;
@@ -111,7 +112,8 @@ static int64_t rank_values(mrc_weighted *list, int64_t count)
     return distinct;
 }
 
-/* k knots of output j: values, and behind them their normal quantiles. False if it has one value. */
+/* Writes the k knots of output j: values, followed by their normal quantiles. Returns false if the output is
+   constant. */
 static bool fill_knots(const target_sample *sample, int64_t j, mrc_weighted *list, double *values, int64_t k)
 {
     int64_t count = 0;
@@ -141,9 +143,9 @@ static mercer_status make_ranks(mercer_fitting *self, const target_sample *sampl
     return MERCER_OK;
 }
 
-/* ---- All of them ----------------------------------------------------------------------------------------------- */
+/* ---- All transforms ---------------------------------------------------------------------------------------------- */
 
-/* Offset and scale are those of g(y). */
+/* Sets the units to a transform g, with offset and scale computed from g(y). */
 static mercer_status set_curve(mercer_fitting *self, const target_sample *sample, mrc_curve_kind kind,
                                const mercer_matrix *numbers)
 {
@@ -177,12 +179,13 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
     return set_curve(self, &sample, kind, &numbers);
 }
 
-/* Distance of the mean of targets from 0, in deviations, from which on a missing intercept is warned about. Test error
-   over that with standardized targets, of two synthetic tables of 1,500 rows with laplace, gaussian and a search: at 3
-   deviations 0.99 to 1.27, at 10 0.98 to 3.3, at 20 1.01 to 9.5, at 100 1.02 to 200. */
+/* Distance of the mean of targets from 0, in standard deviations, above which a warning about the missing intercept
+   is issued. Test error relative to standardized targets, on two synthetic tables of 1,500 rows with laplace,
+   gaussian and a search: at 3 deviations 0.99 to 1.27, at 10 0.98 to 3.3, at 20 1.01 to 9.5, at 100 1.02 to 200. */
 #define FAR_FROM_ZERO 10
 
-/* A kernel model without a transform has to learn the mean of the targets as it does their differences. */
+/* Warns if the mean is far from 0 and there is no transform: the kernel model then has to learn the mean like any
+   other part of the targets. */
 static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
 {
     int64_t c = self->data->outputs;
