@@ -4,11 +4,11 @@
  *
  *   solver   auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
  *   sizes    the solver's own choice (iteration_plan.c, cg_solver.c, direct.c)
- *   memory   what its parts hold and what is there for a moment, the backend's scratch, and of the rest a batch's block
- *   cache    K(X, Z) if it fits what is left and samples are seen more than once; in half precision if only that fits
+ *   memory   permanent and temporary memory of the parts, the backend's scratch, and from the rest a batch's block
+ *   cache    K(X, Z) if it fits the rest and samples are used more than once; in half precision if only that fits
  *
- * Estimates: flops of the dominant products, and seconds at a nominal rate for the instruction set. They decide, they
- * do not promise.
+ * Estimates: flops of the dominant products, and seconds at a nominal rate for the instruction set. They are meant for
+ * choosing a solver, not as accurate predictions.
  */
 #include "plan/plan.h"
 
@@ -23,19 +23,19 @@
 
 enum {
     DEVICE_MARGIN = 512 << 20,
-    TILE_BYTES = 6 << 20, /* scratch of a worker in the fused products, a generous share */
-    MOST_CANDIDATES = 4   /* for auto */
+    TILE_BYTES = 6 << 20, /* generous estimate of a worker's scratch space in the fused products */
+    MOST_CANDIDATES = 4   /* largest number of solvers that auto compares */
 };
 
 #define NEARLY_AS_FAST 1.3
-#define WIDE_BANDWIDTH 100 /* times the median distance */
+#define WIDE_BANDWIDTH 100 /* in median distances */
 
 /* ---- Machine and budget -------------------------------------------------------------------------------------- */
 
 /*
- * What a feature of a pair costs beside one of a product: 1 for those that are products. |x - z| is a subtraction, a
- * mask and a sum in place of one fused operation; of bytes, 8 of them are one instruction and a sum. A power is a
- * logarithm and an exponential in double.
+ * Returns the cost per feature of a pair relative to a product: 1 for kernels that are products. |x - z| is a
+ * subtraction, a mask and a sum in place of one fused operation; for bytes, 8 of them are one instruction and a sum. A
+ * power is a logarithm and an exponential in double.
  */
 static double effort_of(const mrc_plan_request *request, const mrc_capabilities *machine)
 {
@@ -49,7 +49,8 @@ static double effort_of(const mrc_plan_request *request, const mrc_capabilities 
     return request->norm == 1 ? single : POWER * single;
 }
 
-/* Flops a second in float: scalar, AVX2, AVX-512, with VNNI, AMX (whose tiles are for bytes, not for floats). */
+/* Flops per second and thread in float: scalar, AVX2, AVX-512, with VNNI, AMX (whose tiles are for bytes, not for
+   floats). */
 static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9, 75e9};
 _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate for every instruction set");
 
@@ -106,8 +107,8 @@ static void set_budget(mrc_planner *self)
 /* ---- Memory and time ----------------------------------------------------------------------------------------- */
 
 /*
- * On a device: its copy of the centers, what its operations hold, and the copies that the host makes of weights (to
- * look at them, to save them).
+ * Returns the bytes on a device: the copy of the centers, the memory of the operations, and the copies of weights for
+ * checks and checkpoints.
  */
 static int64_t device_bytes(const mrc_planner *self)
 {
@@ -135,14 +136,14 @@ static int64_t workspace_bytes(const mrc_planner *self)
     const mrc_problem *problem = &self->problem;
     int64_t wide = mrc_max(problem->real_size, 4), m = self->public_plan->batch;
     int64_t tile = TILE_BYTES + 512 * (problem->d * wide + 16 * problem->c * 2) + 300 * problem->d * wide;
-    /* one batch as the source hands it out, its targets in their units, and the shards' parts of predictions */
+    /* one batch as the source returns it, its targets in training units, and the shards' parts of predictions */
     return (self->device ? device_bytes(self) : self->request->threads * tile) +
            m * problem->c * (int64_t)sizeof(double) +
            m * (problem->d * problem->point_size + 3 * problem->c * problem->real_size) +
            (problem->shards > 1 ? problem->shards * m * problem->c * problem->real_size : 0);
 }
 
-/* What is kept of K(X,Z), of so many bytes that are left. */
+/* Chooses what is cached of K(X,Z) within `left` bytes, and returns the bytes of the caches. */
 static int64_t choose_caches(mrc_planner *self, int64_t left)
 {
     const mrc_plan_request *request = self->request;
@@ -203,7 +204,7 @@ static void estimate_time(mrc_planner *self)
 static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
 {
     self->plan->solver = row;
-    rate_machine(self); /* in the arithmetic of this solver */
+    rate_machine(self); /* rates for the arithmetic of this solver */
     self->caching = (mrc_caching){0};
     snprintf(self->public_plan->solver, sizeof self->public_plan->solver, "%s", row->name);
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "none");
@@ -214,7 +215,7 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
     return MERCER_OK;
 }
 
-/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
+/* Makes the plan of one solver. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
     const mrc_machine *machine = &self->request->machine;
@@ -223,16 +224,16 @@ static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
     return plan_sizes(self, row);
 }
 
-/* One of those that auto may take, and what became of it. */
+/* A solver that auto may choose, and its plan. */
 typedef struct candidate {
     const mrc_solver *row;
-    const char *unsuited; /* given option that it refuses; not planned then */
+    const char *unsuited; /* given option that the solver refuses, and therefore has no plan; or NULL */
     bool fits;
-    bool short_steps; /* takes explicit steps where one heavy sample makes them short */
+    bool short_steps; /* uses explicit steps, which one heavy sample would make short */
     mrc_plan plan;
 } candidate;
 
-/* Asks a candidate, unless it would ignore an option. That it does not fit is no failure. */
+/* Plans a candidate, unless it refuses a given option. A plan that does not fit is not an error. */
 static mercer_status ask(mrc_planner *self, candidate *one)
 {
     one->unsuited = mrc_plan_unsuited(one->row, self->options);
@@ -257,15 +258,15 @@ static void say_candidate(mercer_plan *plan, const candidate *one, const char *b
         mrc_plan_say(plan, "%s%s %.1f s", before, one->row->name, one->plan.public_plan.seconds);
 }
 
-/* One that short_steps is taken only where no other can be. */
+/* Returns whether a candidate can be chosen. One with short_steps is chosen only if no other fits. */
 static bool in_question(const candidate *one, bool others)
 {
     return one->fits && !(others && one->short_steps);
 }
 
 /*
- * The fastest estimate wins, but an estimate is only that: a solver that goes to the end of the problem is preferred
- * while it is cheap or nearly as fast. The last candidate has a use for all options but converge.
+ * Chooses the solver with the smallest estimated time. Because estimates are rough, a solver that converges is
+ * preferred while it is cheap or nearly as fast. The last candidate uses all options except converge.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
@@ -273,7 +274,7 @@ static mercer_status choose_solver(mrc_planner *self)
     candidate all[MOST_CANDIDATES];
     int count = 0;
     double fastest = INFINITY;
-    bool others = false; /* some that fit take no short steps */
+    bool others = false; /* some solver without short steps fits */
     const mrc_solver *row;
     for (int i = 0; (row = mrc_solver_row(i)) && count < MOST_CANDIDATES; i++) {
         if (!(row->traits & MRC_FOR_AUTO)) continue;
@@ -297,7 +298,7 @@ static mercer_status choose_solver(mrc_planner *self)
         mrc_plan_say(self->public_plan, "\n");
         return MERCER_OK;
     }
-    *self->plan = start; /* nothing fits: say what the one that needs least memory needs */
+    *self->plan = start; /* nothing fits: report the requirements of the solver that needs the least memory */
     const mrc_solver *last = mrc_solver_fallback();
     for (int i = 0; i < count; i++)
         if (!all[i].unsuited) last = all[i].row;
@@ -323,7 +324,7 @@ static void mention_useless(mrc_planner *self)
     for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
         mrc_plan_say(self->public_plan, "%s%s %s has no use for %s\n", one.warns ? "warning: " : "", one.who, one.name,
                      one.option);
-        if (one.warns && !self->request->sizes_only) /* a training may choose another solver */
+        if (one.warns && !self->request->sizes_only) /* training may choose another solver */
             warn(self, one.option, "%s %s has no use for %s, which was given", one.who, one.name, one.option);
     }
 }
@@ -340,7 +341,7 @@ static void mention_bandwidth(mrc_planner *self)
     mrc_plan_say(self->public_plan, "warning: %s\n", text);
 }
 
-/* What is kept, and the estimates. */
+/* Adds the lines about caches and estimates. */
 static void say_sums(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
@@ -359,7 +360,7 @@ static void say_sums(mrc_planner *self)
         mrc_plan_say(plan, "from sizes alone: a training looks at the kernel matrix first, and may choose otherwise\n");
 }
 
-/* row: the solver, or NULL to take the one that the options name, or to choose. */
+/* Makes a plan. row: the solver; NULL: the one that the options name, or automatic choice. */
 static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, const mrc_solver *row,
                                mrc_reason *reason)
 {
@@ -406,7 +407,9 @@ static bool has_plan(void *user, int64_t p)
     const mrc_solver *row = mrc_solver_find(other.options->solver);
     mrc_reason reason;
     other.p = p;
-    if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = p; /* the centers are the samples */
+    if (row && row->traits & MRC_NEEDS_SAMPLES)
+        other.n = p; /* the centers are the samples, so both numbers are
+                                                                equal */
     return make_plan(&plan, &other, NULL, &reason) == MERCER_OK;
 }
 
@@ -423,7 +426,7 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_
     return mrc_refuse(reason, first.field, status, "%s; the largest p that fits is %lld", first.text, (long long)most);
 }
 
-/* Whether the machine gains by half precision with the default kernel of a fit. */
+/* Returns whether half precision is faster on this machine for the default kernel of a fit. */
 static bool gains_by_half(mrc_backend *backend)
 {
     mercer_kernel kernel;
@@ -472,7 +475,7 @@ bool mrc_plan_is_cheap(const mrc_plan_request *request)
     return found && plan.public_plan.seconds <= plan.solver->cheap;
 }
 
-/* The line that tells what a refinement changed. */
+/* Adds the line about the changes of a refinement. */
 static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
 {
     mercer_plan *now = &plan->public_plan;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of options of training: their names, their values, and the solvers that use them.
+ * The list of training options: names, values, and the solvers that use them.
  *
- * A row describes a field of mercer_train_options that a person may set. Fields that belong to the caller's program
- * (callbacks, validation matrices, files) are not in it. To add an option: a field at the end of mercer_train_options,
- * a row here, and the code that uses it. Checks, the program's option with its help, man pages, completions,
- * docs/cli.md and Python's keyword follow.
+ * A row describes a field of mercer_train_options that a user may set. Fields that belong to the calling program
+ * (callbacks, validation matrices, files) are not listed. To add an option: a field at the end of mercer_train_options,
+ * a row here, and the code that uses it. Checks, the command-line option with its help, man pages, completions,
+ * docs/cli.md and Python's keyword are generated from the row.
  *
- * An option that a solver does not use is refused if it says how to train, and is a reason for auto to take another
- * solver. If it is a size without effect, also of the projector, the plan and a warning mention it; only the plan does
- * if it would change no result. A switch that is off, or a period that is the solver's own, asks for what
- * happens anyway. unit_option_use trains with every solver, projector and option: none is ignored in silence.
+ * If a solver does not use an option that changes the training, the option is refused, and auto chooses another solver.
+ * An unused size, also one of the projector, is reported by the plan and a warning, or by the plan only if it would not
+ * change the result. A switch that is off, or a period equal to the solver's own, is always accepted. unit_option_use
+ * trains with every solver, projector and option to check that none is ignored silently.
  */
 #include "plan/plan.h"
 
@@ -21,9 +21,9 @@
 
 typedef struct option_row {
     mercer_option option;
-    unsigned trait;                               /* of solvers that use it; 0: all do */
-    enum { REFUSED, MENTIONED, NOTED } otherwise; /* what happens with other solvers; NOTED: only in the plan */
-    unsigned part;                                /* of projectors that use it; 0: all do */
+    unsigned trait;                               /* trait of solvers that use the option; 0: all solvers */
+    enum { REFUSED, MENTIONED, NOTED } otherwise; /* effect with other solvers; NOTED: reported in the plan only */
+    unsigned part;                                /* trait of projectors that use the option; 0: all projectors */
 } option_row;
 
 #define ROW_OF(part, field, alias, type, words, limit, trait, otherwise, help) \
@@ -39,7 +39,7 @@ typedef struct option_row {
             trait, otherwise, part                                             \
     }
 #define ROW(...) ROW_OF(0, __VA_ARGS__)
-/* A size of projectors. */
+/* An option of projectors. */
 #define PROJECTOR_ROW(part, field, type, help) \
     ROW_OF(part, field, NULL, type, "auto", 0, MRC_USES_PROJECTOR, REFUSED, help)
 
@@ -86,7 +86,7 @@ const mercer_option *mrc_train_option(int index)
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
-/* The value of an option as a number; of a name, 1 if one is given. */
+/* Returns the value of an option as a number; for a name, 1 if it is not auto. */
 static double value_of(const mercer_option *option, const mercer_train_options *options)
 {
     const void *field = (const char *)options + option->offset;
@@ -107,7 +107,7 @@ static bool is_given(const mercer_option *option, const mercer_train_options *op
 
 static mercer_status check_value(mrc_reason *reason, const mercer_option *option, double value)
 {
-    double least = option->words && strchr(option->words, '|') ? -1 : 0; /* -1 where that has a name */
+    double least = option->words && strchr(option->words, '|') ? -1 : 0; /* -1 is allowed if it has a keyword */
     if (option->type == MERCER_OPTION_SWITCH && !(value >= MERCER_AUTO && value <= MERCER_OFF))
         return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT,
                           "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF", option->name, value);
@@ -120,7 +120,7 @@ static mercer_status check_value(mrc_reason *reason, const mercer_option *option
     return MERCER_OK;
 }
 
-/* ---- Use ----------------------------------------------------------------------------------------------------- */
+/* ---- Use by solvers ---------------------------------------------------------------------------------------------- */
 
 static bool has_use(const mrc_solver *solver, const option_row *row, const mercer_train_options *options)
 {
@@ -129,7 +129,7 @@ static bool has_use(const mrc_solver *solver, const option_row *row, const merce
     return row->trait == 0 || solver->traits & row->trait || own_period;
 }
 
-/* The first option that was given and that the solver refuses; NULL if there is none. */
+/* Returns the first given option that the solver refuses; NULL if there is none. */
 static const option_row *unsuited(const mrc_solver *solver, const mercer_train_options *options)
 {
     const option_row *row;
@@ -159,7 +159,7 @@ bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options,
     return false;
 }
 
-/* Write the names of the solvers that use an option: "ep4, ep3". */
+/* Writes the names of the solvers that use an option: "ep4, ep3". */
 static void list_users(const option_row *row, char *names, size_t size)
 {
     const mrc_solver *solver;
@@ -172,7 +172,7 @@ static void list_users(const option_row *row, char *names, size_t size)
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
-/* "auto" and every name of a table, for the message about one that is not there. */
+/* Fails with a message about an unknown name that lists "auto" and every name of the table. */
 static mercer_status unknown(mrc_reason *reason, const char *table, const char *name, const char *(*row)(int i))
 {
     char names[256] = "auto";

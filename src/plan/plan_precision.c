@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half precision by right: which trainings may round products to it (arithmetic "fast") where the context leaves that
- * to the plan (arithmetic "auto"), and whether what came of it may stay.
+ * Automatic half precision: whether a training may round products to it (arithmetic "fast") if the context leaves that
+ * to the plan (arithmetic "auto"), and whether its result is accurate enough.
  *
- * Error of a kernel value, where the largest is 1. With u = 2^-11, halves have relative errors up to u, taken as
- * independent and evenly distributed: variance u^2 / 3.
+ * Error of a kernel value, where the largest is 1. With u = 2^-11, halves have relative errors up to u, assumed to be
+ * independent and uniformly distributed: variance u^2 / 3.
  *
  *   value        rounded to half                                         u^2 / 3
  *   coordinates  r = |x - z| changes by sum_k (x_k - z_k) (e_k - f_k) / r, where e and f are the errors of x and z:
  *                variance u^2 / 3 times the mean of x_k^2 + z_k^2 with weights (x_k - z_k)^2 / r^2. In units of the
  *                bandwidth no slope of the functions exceeds 1 (0.61 to 0.65, laplace 1): at most u^2 / 3 2 M^2, where
  *                M^2 = sum_k x_k^4 / sum_k x_k^2 is that mean as seen from the origin. Bytes have exact distances: 0
- *   sums         float over 4096 centers, 2^-18 in all, and weights of 22 bits: nothing beside these
+ *   sums         float over 4096 centers, 2^-18 in all, and weights of 22 bits: negligible compared with these
  *
- * so that error = u / sqrt(3) sqrt(1 + 2 M^2): 2.8e-4 for bytes. n samples determine no number, not even one mean,
- * better than to 1 / sqrt(n) of what they vary by: an error below that is one the data do not justify to avoid. That
- * counts on targets that vary by more than the model explains. Whether they do shows in what was trained:
+ * so that error = u / sqrt(3) sqrt(1 + 2 M^2): 2.8e-4 for bytes. n samples determine no quantity, not even a mean, more
+ * accurately than 1 / sqrt(n) of their standard deviation: the data do not justify avoiding a smaller error. This
+ * assumes targets with noise that the model does not explain, which is checked after training:
  *
- *   |f_fast - f_accurate|^2  <=  sqrt(2 / n) / 10  |f_accurate - y|^2      on held-back rows
+ *   |f_fast - f_accurate|^2  <=  sqrt(2 / n) / 10  |f_accurate - y|^2      on held-out rows
  *
- * The loss of as many rows as were trained on is known to sqrt(2 / n) of itself, and rounding errors, which know
- * nothing of the targets, add their mean square to it: a tenth of what could be seen.
+ * The relative uncertainty of a loss on n rows is sqrt(2 / n). Rounding errors are independent of the targets and add
+ * their mean square to the loss, so the limit is a tenth of what could be detected.
  */
 #include "plan/plan.h"
 
@@ -28,7 +28,7 @@
 #include <stdio.h>
 
 #define HALF_UNIT      0x1p-11
-#define FARTHEST       500.0 /* bandwidths that a half can hold */
+#define FARTHEST       500.0 /* largest coordinate, in bandwidths, that a half can hold */
 #define SHARE_OF_DOUBT 0.1
 
 double mrc_rounding_error(double coordinates)
@@ -46,7 +46,7 @@ static double request_error(const mrc_plan_request *request)
     return mrc_rounding_error(request->points == MERCER_U8 ? 0 : request->coordinates);
 }
 
-/* Why products are not rounded, in words; or false. */
+/* Returns whether products must not be rounded, with the reason in `why`. */
 static bool must_be_accurate(const mrc_plan_request *request, const mrc_solver *row, char *why, size_t size)
 {
     double justified = 1 / sqrt((double)request->n);

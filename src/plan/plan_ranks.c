@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan costs on several ranks: the costs that solver, projector and caches say of themselves for one process,
- * with the messages of R ranks in them (cost.h), summed over an epoch.
+ * The cost of a plan on several ranks: the costs that solver, projector and caches report for one process, with the
+ * messages of R ranks included (cost.h), summed over an epoch.
  *
- *   bytes     what is divided falls with R, what every rank holds does not; the backend's scratch is not counted
- *   compute   what all ranks compute alike (products with the preconditioner's sample, factors) does not get faster
- *             with R; everything that has a row for each center does. At the plan's mean rate.
+ *   bytes     divided data decreases with R, replicated data does not; the backend's scratch is not counted
+ *   compute   work that all ranks repeat (products with the preconditioner's sample, factors) does not get faster
+ *             with R; work with a row per center does. At the plan's mean rate.
  *   wire      bytes / bandwidth + rounds x latency
  */
 #include "plan/plan.h"
@@ -18,7 +18,7 @@
 
 #define LATENCY 20e-6
 
-enum { VALIDATION_ROWS = 2048 }; /* predicted at a time */
+enum { VALIDATION_ROWS = 2048 }; /* number of rows predicted at a time */
 
 static double mean_nodes(int shards, int ranks)
 {
@@ -31,7 +31,7 @@ static double mean_nodes(int shards, int ranks)
     return nodes / ranks;
 }
 
-/* What the parts need to know of a plan, from its public numbers. */
+/* Reconstructs what the cost functions need of a plan from its public part. */
 static mrc_plan plan_of(const mercer_plan *plan, const mrc_problem *problem)
 {
     mrc_plan out = {.public_plan = *plan,
@@ -54,14 +54,14 @@ static void count_memory(mercer_rank_plan *out, const mrc_problem *problem, cons
     mrc_cost blocks;
     mrc_kernel_blocks_cost(problem, plan->keep_bytes, plan->public_plan.cache_data, &blocks);
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost->held, cost->peak), blocks.held);
-    /* A batch as the source hands it out, its targets in their units, and the shards' parts of predictions. */
+    /* A batch as the source returns it, its targets in training units, and the shards' parts of predictions. */
     held.whole += batch * (points + 8 * c + 3 * c * e) + ceil((double)problem->shards / problem->ranks) * batch * c * e;
     out->shared_bytes = (model + held.shared) / problem->ranks;
     out->replicated_bytes = fmax(held.whole, cost->held.whole + cost->set_up.whole);
     out->checkpoint_bytes = model + cost->state;
 }
 
-/* Those that one rank does. */
+/* Returns the flops of one rank. */
 static double rank_flops(const mrc_cost *cost, int ranks)
 {
     return (mrc_cost_flops(cost) - cost->alike) / ranks + cost->alike;
@@ -107,7 +107,7 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     out->projection_share = rank_flops(&projections, network->ranks) / rate / fmax(out->compute_seconds, 1e-300);
 }
 
-/* ---- Room on devices ------------------------------------------------------------------------------------------ */
+/* ---- Device memory ----------------------------------------------------------------------------------------------- */
 
 typedef struct room {
     uint64_t place;
@@ -123,7 +123,7 @@ mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
     MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &all));
     int64_t least = INT64_MAX;
     for (int r = 0; r < comm->ranks; r++) {
-        int64_t sharing = 1; /* itself */
+        int64_t sharing = 1; /* rank r itself */
         for (int i = 0; i < comm->ranks; i++) sharing += i != r && all[i].place == all[r].place;
         least = mrc_min(least, all[r].bytes / sharing);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which fits begin with a hyperparameter search. What is given stays as it is and the rest is searched.
+ * Whether a fit begins with a hyperparameter search. Given hyperparameters are fixed and the others are searched.
  *
- * Where the caller leaves the decision open (mercer_fit_options.tune is AUTO), tables are searched:
+ * If the caller leaves the decision open (mercer_fit_options.tune is AUTO), a search runs for tables:
  *
- *   a table       numbers that would be standardized, from text and arrays of floats: no bytes, half floats, sparse or
- *                 computed samples, no images; at most 1,024 features
- *   enough memory samples take at most a quarter of it: a larger file is a stream that is read a few times
+ *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
+ *                 computed samples, or images; at most 1,024 features
+ *   enough memory samples take at most a quarter of it; a larger file is streamed and read only a few times
  *
  * A fit without a search still chooses its ridge (fit/ridge.c).
  */
@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search asks for as many different rows */
+enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search requires as many distinct rows */
 
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
