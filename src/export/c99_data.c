@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, texts and tables in C. */
+/* Writes numbers, texts and tables as C definitions. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -15,7 +15,7 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
 {
     char text[NUMBER_CHARS];
     if (single) value = (double)(float)value;
-    /* Norms of very large centers overflow; C99 has macros, but no digits, for what they become. */
+    /* Norms of very large centers overflow; C99 has macros, but no literals, for infinity and NaN. */
     if (!isfinite(value)) {
         mrc_output_text(&job->out, isnan(value) ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
         return;
@@ -27,7 +27,7 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
     mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", single ? "f" : "");
 }
 
-/* Begins an array, whose name has the number of its member, and adds it to the fields. */
+/* Begins the definition of an array, whose name ends in the number of its member, and adds it to the fields. */
 static void begin_array(mrc_c99_job *job, const char *type, const char *name)
 {
     char full[64];
@@ -75,7 +75,8 @@ void mrc_c99_struct(mrc_c99_job *job, const char *type, const char *name)
     job->fields[0] = 0;
 }
 
-/* Characters other than plain ones are octal numbers; a question mark might begin a trigraph. */
+/* Writes a string literal. Special characters are written as octal escapes, including '?', which might begin a
+   trigraph. */
 static void put_text(mrc_c99_job *job, const char *text)
 {
     mrc_output_bytes(&job->out, "\"", 1);
@@ -122,7 +123,7 @@ static void put_column(mrc_c99_job *job, const mrc_column *column, int64_t place
         mrc_output_text(&job->out, ", 0},\n");
 }
 
-/* How missing numbers follow from the others of their row. */
+/* Writes the data for filling missing numbers from the other numbers of their row. */
 static void put_gaps(mrc_c99_job *job, const mrc_gaps *gaps)
 {
     begin_array(job, "int", "filled");

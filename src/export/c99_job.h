@@ -8,23 +8,23 @@
 
 typedef struct mrc_c99_job {
     const mercer_model *model;
-    const char *name; /* begins the names of functions */
+    const char *name; /* prefix of the names of the exported functions */
     mrc_output out;
-    int member;        /* number of the member that is written; -1 for data of the whole model */
+    int member;        /* index of the member that is being written; -1: data of the whole model */
     char fields[1024]; /* initializers of the struct that is written next */
 } mrc_c99_job;
 
-/* A number as the shortest decimal that reads back as it was; single: as a float. */
+/* Writes a number as the shortest decimal that reads back exactly, as a double or (single) as a float. */
 void mrc_c99_number(mrc_c99_job *job, double value, bool single);
-/* Defines an array of numbers, and adds it to the fields under its name. */
+/* Writes the definition of an array, and adds it to the fields under its name. */
 void mrc_c99_matrix(mrc_c99_job *job, const char *name, const mercer_matrix *values);
-/* The same for doubles; single: floats that are stored as doubles. */
+/* The same as mrc_c99_matrix for doubles; single: the values are floats that are stored as doubles. */
 void mrc_c99_doubles(mrc_c99_job *job, const char *name, int64_t count, const double *values, bool single);
-/* Begins a struct with the fields, which are then empty; its end is "};" and an empty line. */
+/* Writes the definition of a struct that is initialized by the fields, and clears the fields. */
 void mrc_c99_struct(mrc_c99_job *job, const char *type, const char *name);
-/* NAME[] = {"..", .., 0}; NULL is written as "". */
+/* Writes the definition of a list of texts, NAME[] = {"..", .., 0}; a NULL is written as "". */
 void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts, int64_t count);
-/* The table that cells belong to. */
+/* Writes the schema of the table that the cells to predict from belong to. */
 void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema);
 
 #endif

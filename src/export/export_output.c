@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exported files, through a buffer. */
+/* Buffered output of exported files. */
 #include "core/memory.h"
 #include "export/export.h"
 

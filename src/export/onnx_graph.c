@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model as an ONNX graph, of operators that runtimes have in double.
+ * A model as an ONNX graph, made of operators that runtimes support in double.
  *
  *   x (m, d) -> preprocessing -> s (m, p): |x|^2 + |z|^2 - 2 x z', sums of |x - z|^q, or x z' -> K -> K W -> units
  *
- * All in double: where x is near a center, |x|^2 + |z|^2 - 2 x z' loses half the digits of the distance, which leaves 8
- * of a double and none of a float. asin alone is in float, which is all that runtimes have: of an argument that
- * is computed in double, and at most sqrt(1/2), where it is well-conditioned. Runtime and Mercer then agree but for
- * Mercer's own roundings, of float where the model is in float.
+ * Everything is in double: if x is near a center, |x|^2 + |z|^2 - 2 x z' loses half the digits of the distance, which
+ * leaves 8 of a double and none of a float. Only asin is in float, because runtimes do not support it in double; its
+ * argument is computed in double and at most sqrt(1/2), where asin is well-conditioned. Runtime and Mercer therefore
+ * agree up to Mercer's own rounding, which is that of float if the model is in float.
  *
- * Memory of a runtime: m p doubles, and m p d of kernels of differences.
+ * Memory of a runtime: m p doubles, and m p d doubles for kernels of differences.
  */
 #include "core/memory.h"
 #include "export/onnx_proto.h"
@@ -41,7 +41,7 @@ static int unsqueeze(mrc_onnx *g, int a, int64_t axis)
 
 /* ---- Piecewise linear functions ------------------------------------------------------------------------------ */
 
-/* How many of the knots (1, d, count) are below x (m, d), or not above it: whole numbers (m, d). */
+/* Counts the knots (1, d, count) below x (m, d), or not above it: integers (m, d). */
 static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
 {
     const int64_t last = 2;
@@ -50,7 +50,7 @@ static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
     return mrc_onnx_with(g, "ReduceSum", below, axes, "keepdims", 0, false);
 }
 
-/* Entries number `at` - shift (m, d), from 0 to count - 1, of rows of a table (d, count) that is laid out flat. */
+/* Reads entries `at` - shift (m, d), clamped to 0 .. count - 1, from the rows of a flattened table (d, count). */
 static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_t count)
 {
     const int64_t least = 0, most = count - 1;
@@ -61,7 +61,7 @@ static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_
     return node(g, "Gather", flat, place);
 }
 
-/* 0, count, 2 count, ...: where the rows of a table begin. */
+/* Adds the constant 0, count, 2 count, ...: the starts of the rows of a flattened table. */
 static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *out)
 {
     int64_t *starts;
@@ -86,7 +86,7 @@ static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, in
     int width = node(g, "Sub", high, low), zero = mrc_onnx_number(g, 0);
     width = mrc_onnx_node(g, "Where", node(g, "Greater", width, zero), width, mrc_onnx_number(g, 1));
     int share = node(g, "Div", node(g, "Sub", x, low), width);
-    /* Before the first and behind the last knot both ends are the same. */
+    /* Before the first and after the last knot both ends are the same. */
     int between = node(g, "Add", from, node(g, "Mul", share, node(g, "Sub", to, from)));
     int middle = with(g, "Mul", node(g, "Add", to, gather(g, normal, -1, upto, 1, q)), 0.5);
     int equal = node(g, "Greater", node(g, "Sub", upto, below), mrc_onnx_integers(g, -1, &none));
@@ -94,7 +94,7 @@ static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, in
     return MERCER_OK;
 }
 
-/* core/numbers/target_curve.c, back: quantiles (c, k) to values (c, k). */
+/* The inverse transform of core/numbers/target_curve.c: quantiles (c, k) to values (c, k). */
 static mercer_status leave_ranks(mrc_onnx *g, const mrc_curve *curve, int64_t c, int v, int *out)
 {
     const int64_t k = curve->count;
@@ -148,7 +148,7 @@ static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int
     return MERCER_OK;
 }
 
-/* data/prepare/preprocess_blend.c. The rank transform is finite, so a weight of 0 leaves nothing of it. */
+/* The blend of data/prepare/preprocess_blend.c. The rank transform is finite, so a weight of 0 removes it. */
 static mercer_status blend_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     int ranked, weight = mrc_onnx_doubles(g, of->features, -1, -1, of->rank_weight);
@@ -190,7 +190,7 @@ static int squared_norms(mrc_onnx *g, int x)
     return reduce(g, "ReduceSumSquare", x, 1);
 }
 
-/* (m, p) of x (m, d) and z (p, d), both less the origin. */
+/* Squared distances (m, p) of x (m, d) and z (p, d), computed from both minus the origin. */
 static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
 {
     int from = mrc_onnx_doubles(g, d, -1, -1, origin);
@@ -230,7 +230,7 @@ static int arc_cosine(mrc_onnx *g, int c)
     return mrc_onnx_node(g, "Where", node(g, "Less", c, mrc_onnx_number(g, 0)), other, angle);
 }
 
-/* The layers of ntk and nngp: kernels/formulas.h. */
+/* The layers of ntk and nngp, see kernels/formulas.h. */
 static int layers(mrc_onnx *g, const mercer_kernel *kernel, int x, int z)
 {
     const double pi = 3.14159265358979323846, variance = kernel->bias * kernel->bias;
@@ -252,7 +252,7 @@ static int layers(mrc_onnx *g, const mercer_kernel *kernel, int x, int z)
     return kernel->id == MRC_KERNEL_NTK ? t : s;
 }
 
-/* u and exp(-u) to (1 + u [+ u^2 / 3]) exp(-u) */
+/* (1 + u [+ u^2 / 3]) exp(-u) with u = scale sqrt(s). */
 static int matern(mrc_onnx *g, int s, double scale, bool second)
 {
     int u = with(g, "Mul", node(g, "Sqrt", s, -1), scale), sum = with(g, "Add", u, 1);
@@ -260,7 +260,7 @@ static int matern(mrc_onnx *g, int s, double scale, bool second)
     return node(g, "Mul", sum, exp_of(g, node(g, "Neg", u, -1)));
 }
 
-/* A function of the distance, or of the sum s of |x_k - z_k|^p. */
+/* A kernel as a function of s: the squared distance, or the sum of |x_k - z_k|^p. */
 static int of_distance(mrc_onnx *g, const mercer_kernel *kernel, int s)
 {
     const double b = kernel->bandwidth;
@@ -328,11 +328,11 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
     mrc_onnx_output(g, label, "class", MRC_ONNX_INT64, -1);
 }
 
-/* The predictions (m, c) of a model, or of a member, for x (m, features) in double. */
+/* Adds the predictions (m, c) of a model or member for x (m, features), in double. */
 static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int *f)
 {
     if (model->preprocess) MRC_TRY(preprocess(g, model->preprocess, x, &x));
-    if (model->centers.dtype != MERCER_F64) /* rounded where the library does */
+    if (model->centers.dtype != MERCER_F64) /* rounded where the library rounds */
         x = mrc_onnx_cast(g, mrc_onnx_cast(g, x, MRC_ONNX_FLOAT), MRC_ONNX_DOUBLE);
     int z = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->centers), MRC_ONNX_DOUBLE);
     int w = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->weights), MRC_ONNX_DOUBLE);

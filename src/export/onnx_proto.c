@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encoding ONNX files. Numbers of fields are those of onnx.proto, version 7 of the format with operator set 13. */
+/* Encoding of ONNX files. Field numbers are those of onnx.proto, version 7 of the format with operator set 13. */
 #include "export/onnx_proto.h"
 
 #include "core/matrix.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24, MOST_HEAD = 128 };
-#define MOST_BYTES INT64_C(0x7fffffff) /* of a protocol buffer */
+#define MOST_BYTES INT64_C(0x7fffffff) /* size limit of a protocol buffer */
 
 /* ---- Bytes --------------------------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static void add_text(mrc_onnx *self, mrc_bytes *to, int field, const char *text)
     add_bytes(self, to, text, length);
 }
 
-/* A message as a field, which is emptied. */
+/* Adds a message as a field, and clears it. */
 static void add_message(mrc_onnx *self, mrc_bytes *to, int field, mrc_bytes *message)
 {
     add_length(self, to, field, message->count);
@@ -88,7 +88,7 @@ static const char *value_name(char name[NAME_CHARS], int v)
     return name;
 }
 
-/* TensorProto: dims = 1, data_type = 2, name = 8, raw_data = 9. All but the data. */
+/* Adds everything of a TensorProto except the data: dims = 1, data_type = 2, name = 8, raw_data = 9. */
 static int begin_tensor(mrc_onnx *self, mrc_bytes *to, mrc_onnx_type type, const int64_t *dims, int count,
                         int64_t bytes)
 {
@@ -103,7 +103,7 @@ static int begin_tensor(mrc_onnx *self, mrc_bytes *to, mrc_onnx_type type, const
 static int small_tensor(mrc_onnx *self, mrc_onnx_type type, const int64_t *dims, int count, const void *data)
 {
     mrc_bytes tensor = {0};
-    int64_t bytes = 8; /* of a double or a whole number */
+    int64_t bytes = 8; /* size of a double or an integer */
     for (int i = 0; i < count; i++) bytes *= dims[i];
     int v = begin_tensor(self, &tensor, type, dims, count, bytes);
     add_bytes(self, &tensor, data, bytes);
@@ -162,7 +162,7 @@ int mrc_onnx_node(mrc_onnx *self, const char *operator, int a, int b, int c)
     return add_node(self, operator, operands, 3, NULL);
 }
 
-/* AttributeProto: name = 1, i = 3, ints = 8, type = 20 (2: a whole number, 7: a list of them). */
+/* AttributeProto: name = 1, i = 3, ints = 8, type = 20 (2: an integer, 7: a list of integers). */
 int mrc_onnx_with(mrc_onnx *self, const char *operator, int a, int b, const char *attribute, int64_t value, bool list)
 {
     const int operands[] = {a, b};
@@ -199,7 +199,7 @@ static void add_value(mrc_onnx *self, int field, const char *name, mrc_onnx_type
     add_message(self, &self->graph, field, &value);
 }
 
-/* By an Identity: values have numbers, the graph's own have names. */
+/* An Identity node connects the named input to a numbered value. */
 int mrc_onnx_input(mrc_onnx *self, const char *name, mrc_onnx_type type, int64_t width)
 {
     mrc_bytes node = {0};
