@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets from the options of a command: files, folders with the names of MNIST or CIFAR, computed samples. */
+/* Opens datasets from the options of a command: files, folders in MNIST or CIFAR layout, computed samples. */
 #include "data.h"
 #include "ranks/program_ranks.h"
 
@@ -134,7 +134,7 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     CLI_OWNED(cli_drop) char *names = NULL;
     for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++)
         names = cli_append(names, "%s%s%s", i > 0 ? ", " : "", info->target_names[i], i == 7 ? ", ..." : "");
-    /* Whole numbers could be either; names and fractions could not. */
+    /* Only whole numbers are ambiguous; names are always classes and fractions always values. */
     const char *change = !open || info->distinct == 0 || info->outputs == 0 ? ""
                          : classes                                          ? " (--task regression to change)"
                                                                             : " (--task classification to change)";
@@ -149,9 +149,9 @@ int64_t cli_memory(const cli_values *v)
     return bytes > 0 ? bytes : mercer_free_memory() / 2;
 }
 
-/* ---- What may stand together ------------------------------------------------------------------------------------- */
+/* ---- Compatibility of options ------------------------------------------------------------------------------------ */
 
-/* The value of an option that not every command has. */
+/* Returns the value of an option, or NULL if it is not set or the command does not have it. */
 static const char *optional_text(const cli_values *v, const char *name)
 {
     return cli_has(v, name) ? cli_text(v, name) : NULL;
@@ -193,7 +193,7 @@ int cli_check_data(const cli_values *v)
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
-/* DIR/train-images-idx3-ubyte or one of its other names; NULL if there is none. Released with free. */
+/* Returns the path of DIR/train-images-idx3-ubyte or one of its variants; NULL if none exists. Release with free. */
 static char *find_idx(const char *folder, const char *part, const char *what, int dimensions)
 {
     static const char *const separators = "-.";
@@ -207,7 +207,7 @@ static char *find_idx(const char *folder, const char *part, const char *what, in
     return NULL;
 }
 
-/* Whether a comma-separated list has the name. */
+/* Returns whether a comma-separated list contains the name. */
 static int list_has(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -216,7 +216,8 @@ static int list_has(const char *list, const char *name)
     return 0;
 }
 
-/* Names the columns that the model was not trained on, except its target and columns that are copied to the output. */
+/* Prints a note about columns that the model was not trained on, except its target and columns that are copied to
+   the output. */
 static void note_ignored(const cli_values *v, const cli_request *request, const char *path,
                          const mercer_dataset_info *info)
 {
@@ -241,7 +242,7 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
     mercer_status status = mercer_dataset_open(out, context, options);
     int from_model = request->targets != NULL && options->target != NULL && cli_text(v, "target") == NULL;
     if (status == MERCER_ERROR_MISMATCH && from_model) {
-        /* The target may be what is missing: then the rest can be opened. */
+        /* Find out whether only the target is missing: if so, the file can be opened without it. */
         CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
         mercer_dataset_options rest = *options;
         rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELLED;
@@ -258,7 +259,9 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
     return CLI_OK;
 }
 
-/* Folders whose files hold samples and targets: a file that tells them apart, and those of a part. NULL: it is none. */
+/* Recognizes folders whose files contain both samples and targets. Returns the format and sets *files to the file
+   pattern of the requested part; NULL if the folder is not of this kind. A file that is unique to the format
+   identifies it. */
 static const char *find_records(const char *folder, int training, char **files)
 {
     static const struct {
@@ -318,7 +321,8 @@ static mercer_task requested_task(const cli_values *v, const cli_request *reques
     return MERCER_TASK_AUTO;
 }
 
-/* --columns, and --drop as the same: "a:drop,b:drop". Released with free; NULL if there is neither. */
+/* Returns --columns merged with --drop, which is rewritten as "a:drop,b:drop". NULL if neither is set. Release with
+   free. */
 static char *asked_kinds(const cli_values *v)
 {
     const char *columns = optional_text(v, "columns"), *drop = optional_text(v, "drop");
@@ -332,8 +336,8 @@ static char *asked_kinds(const cli_values *v)
     return text;
 }
 
-/* The target columns: --target, or those of the model where targets are read from the table itself. NULL: unknown.
-   Released with free. */
+/* Returns the target columns: --target, or those of the model if targets are read from the table itself. NULL:
+   unknown. Release with free. */
 static char *asked_target(const cli_values *v, const cli_request *request)
 {
     const char *given = cli_text(v, "target");
@@ -364,7 +368,7 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
     options->column_count = request->column_count;
     options->schema = request->schema;
     if (request->schema == NULL) {
-        /* What a model without a schema learned from are numbers as they stand there. */
+        /* A model without a schema was trained on plain numeric columns. */
         options->kinds = kinds == NULL && request->columns == NULL && request->features > 0 ? "numbers" : kinds;
         options->only = optional_text(v, "only");
         options->missing = optional_text(v, "missing");
@@ -372,13 +376,14 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
     options->weight_column = optional_text(v, "weight-column");
     options->group_column = optional_text(v, "group-column");
     options->time_column = optional_text(v, "time-column");
-    /* mercer predict has one, too: a column to write beside predictions, which a model may well have learned from. */
+    /* In mercer predict --id-column has another meaning: a column to write next to predictions, which may well be a
+       feature of the model. */
     options->id_column = cli_has(v, "model") ? NULL : optional_text(v, "id-column");
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
     options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
     options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
     options->mapping = cli_has(v, "no-map") && cli_flag(v, "no-map") ? MERCER_OFF : MERCER_AUTO;
-    /* What a model is used on is read once, in order: little of it needs to be in memory. */
+    /* Data to apply a model to are read once, in order, so little memory suffices. */
     options->spill = cli_has(v, "model") ? CLI_USED_ONCE_BYTES : INT64_MAX;
 }
 
@@ -412,7 +417,7 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     *out = NULL;
     if (like->schema != NULL) request.columns = NULL, request.column_count = 0;
     if (cli_number(v, "validation-fraction") > 0) return CLI_OK;
-    fill_options(v, &request, NULL, &options); /* its columns are those of the training data */
+    fill_options(v, &request, NULL, &options); /* columns and kinds follow the training data */
     options.only = NULL;
     options.first = options.rows = 0;
     if (cli_text(v, "x-val") != NULL) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No output may be a file that is read, or another output: it would be lost. Nor may a new output match the pattern of
- * an input: the next command with that pattern would read it as data. The table of options says which of them name
- * inputs and which outputs; files are compared by device and inode, so that links and other spellings do not matter.
- * Pipes and devices are not looked at.
+ * Checks that no output is also an input or another output, because it would be overwritten, and that no new output
+ * matches the pattern of an input, because the next command with that pattern would read it as data. The table of
+ * options tells inputs from outputs; files are compared by device and inode, so that links and different spellings do
+ * not matter. Pipes and devices are ignored.
  */
 #include "options/options.h"
 
@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A file that is there, or a name in a folder where none is yet. */
+/* Location of an existing file, or of a name in a folder where the file does not exist yet. */
 typedef struct place {
     dev_t device;
     ino_t inode;
-    char *name; /* NULL if the file is there: device and inode are its own; otherwise they are its folder's */
+    char *name; /* NULL if the file exists, with its own device and inode; otherwise those of its folder */
 } place;
 
 typedef struct used {
@@ -29,10 +29,10 @@ typedef struct used {
     int written;
 } used;
 
-/* An input that stands for all files of a folder that match it, now and later. */
+/* An input pattern: all files of a folder that match it, now and later. */
 typedef struct pattern {
     char *option, *text;
-    dev_t device; /* of the folder */
+    dev_t device; /* device and inode of the folder */
     ino_t inode;
 } pattern;
 
@@ -88,7 +88,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
     all->items[all->count++] = (used){cli_copy(option), cli_copy(path), at, written};
 }
 
-/* What a folder is read for: the files of MNIST's names, or those of a run. */
+/* Adds the files that are read from an input folder: MNIST files, or those of a run. */
 static void add_folder(list *all, const char *option, const char *path)
 {
     DIR *folder = opendir(path);
@@ -103,7 +103,8 @@ static void add_folder(list *all, const char *option, const char *path)
     if (folder != NULL) closedir(folder);
 }
 
-/* Wildcards stand in the last part of a path only, as the library has it (data/files/pattern.c). */
+/* Adds an input pattern. Wildcards are allowed only in the last component of a path, as in the library
+   (data/files/pattern.c). */
 static void add_pattern(list *all, const char *option, const char *text)
 {
     struct stat state;
@@ -113,7 +114,7 @@ static void add_pattern(list *all, const char *option, const char *text)
     all->patterns[all->pattern_count++] = (pattern){cli_copy(option), cli_copy(text), state.st_dev, state.st_ino};
 }
 
-/* A file, a folder, or a pattern of several files. */
+/* Adds an input: a file, a folder, or a pattern. */
 static void add_input(list *all, const char *option, const char *path)
 {
     struct stat state;
@@ -135,7 +136,7 @@ static void add_output(list *all, const char *option, const char *path)
 {
     static const char *const kept[] = {"config.json", "checkpoint.safetensors"};
     if (strcmp(path, "-") == 0) return;
-    add_file(all, option, path, 1); /* of a checkpoint: the folder, if it is new */
+    add_file(all, option, path, 1); /* for --checkpoint: the folder, if it is new */
     if (strcmp(option, "--checkpoint") != 0) return;
     for (int i = 0; i < 2; i++) {
         CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, kept[i]);
@@ -231,7 +232,7 @@ json_t *cli_input_states(const cli_values *v)
                                  (int64_t)state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
         const char *slash = strrchr(file->path, '/');
         char *key = cli_format("%s %s", file->option, slash != NULL ? slash + 1 : file->path);
-        char *shown = cli_visible(key); /* JSON holds texts of UTF-8 alone */
+        char *shown = cli_visible(key); /* JSON strings must be UTF-8 */
         json_object_set_new(states, shown, json_string(about));
         free(about);
         free(key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The folder of a run that can be resumed. */
+/* The folder of a resumable run. */
 #include "folder.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -40,7 +40,7 @@ void cli_drop_folder(cli_folder **owned)
     json_decref(folder->files);
     if (folder->lock >= 0) {
         char *name = lock_name(folder);
-        unlink(name); /* while it is held: whoever waits for it finds that it is gone, and makes a new one */
+        unlink(name); /* while locked, so that a process waiting for the lock notices and creates a new file */
         close(folder->lock);
         free(name);
     }
@@ -55,7 +55,7 @@ int cli_folder_has_checkpoint(const cli_folder *folder)
     return access(folder->checkpoint, F_OK) == 0;
 }
 
-/* Checkpoints that were being written when their run was killed: .checkpoint.safetensors.DIGITS.tmp. */
+/* Removes partial checkpoints of a killed run: .checkpoint.safetensors.DIGITS.tmp. */
 static void remove_remains(const cli_folder *folder)
 {
     static const char begin[] = "." CHECKPOINT ".";
@@ -68,7 +68,7 @@ static void remove_remains(const cli_folder *folder)
     closedir(list);
 }
 
-/* Who has the folder, in the file that is locked. */
+/* Writes the holder of the lock into the lock file. */
 static void write_holder(int lock)
 {
     char host[65] = "", text[160], since[32] = "";
@@ -77,7 +77,7 @@ static void write_holder(int lock)
     gethostname(host, sizeof host - 1);
     if (gmtime_r(&now, &parts) != NULL) strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", &parts);
     int length = snprintf(text, sizeof text, "process %ld on %s, since %s", (long)getpid(), host, since);
-    /* It helps a reader; the lock holds without it. */
+    /* The text is informational; errors are ignored because the lock works without it. */
     if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)length, 0) != length) errno = 0;
 }
 
@@ -98,13 +98,13 @@ int cli_folder_take(cli_folder *folder)
     for (;;) {
         struct stat state;
         int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (lock < 0) break; /* what is wrong with the folder will be said when it is used */
+        if (lock < 0) break; /* an unusable folder is reported when it is first used */
         if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EWOULDBLOCK) code = refuse_busy(folder, lock);
             close(lock);
             break;
         }
-        if (fstat(lock, &state) == 0 && state.st_nlink == 0) { /* its holder ended in between */
+        if (fstat(lock, &state) == 0 && state.st_nlink == 0) { /* the previous holder deleted it after our open */
             close(lock);
             continue;
         }
@@ -121,7 +121,7 @@ int cli_folder_create(cli_folder *folder, int force)
 {
     if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) == 0)
-        cli_sync_name(folder->path); /* what is synced in it is lost with the folder's own name */
+        cli_sync_name(folder->path); /* without this, files synced in the folder could be lost with its name */
     else if (errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
     CLI_TRY(cli_folder_take(folder));
@@ -142,13 +142,13 @@ int cli_folder_create(cli_folder *folder, int force)
 int cli_folder_begin(cli_folder *folder, const cli_values *v)
 {
     folder->replaces = 0;
-    /* The old checkpoint first: config.json without one means a run that starts from the beginning. */
+    /* Delete the old checkpoint first: config.json without a checkpoint means a run that starts from the beginning. */
     if (cli_rank() == 0 && unlink(folder->checkpoint) != 0 && errno != ENOENT)
         return cli_error(CLI_IO, "%s: cannot be removed: %s", folder->checkpoint, strerror(errno));
     return cli_folder_write(folder, v);
 }
 
-/* A path that means the same from anywhere. Released with free. */
+/* Returns the path as an absolute path. Release with free. */
 static char *absolute(const char *path)
 {
     char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
@@ -157,7 +157,7 @@ static char *absolute(const char *path)
     return result;
 }
 
-/* The options as an object, with absolute paths. The folder itself is left out: it may be moved. */
+/* Returns the options as an object with absolute paths, without the folder itself, which may be moved. */
 static json_t *portable_options(const cli_values *v)
 {
     json_t *object = cli_config_object(v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A fit from the options of a command: its data, its options, and what the library tells of it. */
+/* A fit made from the options of a command: its data, its options, and the library's report on it. */
 #ifndef MERCER_CLI_JOB_H
 #define MERCER_CLI_JOB_H
 
@@ -9,53 +9,55 @@
 typedef struct cli_job {
     const cli_values *v;
     mercer_context *context;
-    mercer_dataset *data, *validation, *centers; /* as opened; owned */
-    mercer_fit_options options;                  /* of the fit, and of its training, until it begins */
+    mercer_dataset *data, *validation, *centers; /* datasets as opened; owned */
+    mercer_fit_options options; /* options of the fit and of its training; may be changed until the fit begins */
     mercer_train_options train;
-    mercer_matrix metric; /* of --metric; its data are owned */
+    mercer_matrix metric; /* matrix given by --metric; owned */
     mercer_fitting *fitting;
-    mercer_fit_report fit;    /* what is known of it by now */
-    mercer_dataset_info info; /* of the samples that are trained on */
-    cli_timeline timeline;    /* of the command */
+    mercer_fit_report fit;    /* latest report of the fit */
+    mercer_dataset_info info; /* description of the training rows */
+    cli_timeline timeline;    /* timeline of the whole command */
 } cli_job;
 
-/* Options that can be checked without data: kernel and number of centers; how they are chosen. Exit code. */
+/* Check options that need no data: cli_check_job the kernel and the number of centers, cli_check_centers the center
+   method. Return an exit code. */
 int cli_check_job(const cli_values *v);
 int cli_check_centers(const cli_values *v);
 
-/* A job with the options of the command line. */
+/* Initializes a job from the options of the command line. */
 void cli_job_init(cli_job *job, const cli_values *v);
-/* Context and data. Exit code, as of all that follow; errors are printed. */
+/* Creates the context and opens the data. This and the following functions return an exit code and print errors. */
 int cli_job_open(cli_job *job);
-/* The fit of these data: samples are held back, all ranks have the same. */
+/* Creates the fitting for the data: splits off validation rows; all ranks use the same split. */
 int cli_job_begin(cli_job *job);
-/* The report as it is now. */
+/* Updates job->fit with the current report. */
 void cli_job_look(cli_job *job);
-/* Prints why a step of the fit failed; of one that does not fit the memory, the options that would. */
+/* Prints why a step of the fit failed; if memory is insufficient, suggests options that would fit. */
 int cli_job_fail(cli_job *job, mercer_status status);
 void cli_job_free(cli_job *job);
 
-/* Whether training is done in the memory of a device. */
+/* Returns whether training uses the memory of a device. */
 int cli_job_on_device(const cli_job *job);
 const char *cli_job_center_method(const cli_job *job);
 
-/* Handles signals from now on: they set cli_signal, a second SIGINT ends the program. */
+/* Installs signal handlers that set cli_signal; a second SIGINT ends the program. */
 void cli_catch_signals(void);
-/* SIGUSR1 asks for a checkpoint, not for the end. Taken once: by one of the ranks that are threads. */
+/* Make SIGUSR1 request a checkpoint instead of ending the program. cli_take_request returns and clears the request;
+   only one of the ranks that are threads receives it. */
 void cli_keep_on_request(void);
 int cli_take_request(void);
-/* From now on a signal ends the program: it removes unfinished output, prints the text and exits with the code, 128 +
-   the number of the signal if it is 0. grace: milliseconds that the program has to end by itself before. text NULL: a
-   line that fits every command. A signal that was caught before ends it now. */
+/* From now on, a signal ends the program: the handler deletes unfinished output, prints `text` and exits with
+   `code`, or with 128 + the signal number if `code` is 0. grace: milliseconds that the program gets to end by itself
+   first. text NULL: a generic line. A signal that was caught earlier takes effect immediately. */
 void cli_end_on_signals(int grace, int code, const char *text);
-/* From now on signals are only caught: there is work to save, or the end has begun. */
+/* From now on, signals are only recorded in cli_signal: there is work to save, or the program is already ending. */
 void cli_end_by_itself(void);
-/* Removes the files that this process is writing under temporary names; their number. For signal handlers too. */
+/* Deletes the temporary files that this process is writing and returns their number. Async-signal-safe. */
 int cli_remove_unfinished(void);
-/* Who reads the talk may go away: writing it then fails, and the work goes on. */
+/* Ignores SIGPIPE: if the reader of the messages goes away, writing them fails, but the computation continues. */
 void cli_outlive_readers(void);
-/* The signal that asked the program to end; 0: none. */
+/* Returns the signal that requested the end of the program; 0: none. */
 int cli_signal(void);
-int cli_signal_code(void); /* 128 + its number; that of SIGTERM if only another rank got one */
+int cli_signal_code(void); /* 128 + signal number; that of SIGTERM if only another rank received a signal */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program mercer: finds the command, reads its options, runs it. */
+/* The program mercer: finds the command, reads its options and runs it. */
 #include "job.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options in order of strength: command line, environment, configuration file, default. */
+/* Reads options from, in order of precedence, command line, environment, configuration file, defaults. */
 static int read_options(cli_values *v, int count, char **arguments, int *help)
 {
     CLI_TRY(cli_parse(v, count, arguments, help));
@@ -33,7 +33,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     CLI_TRY(cli_check_files(v));
     CLI_TRY(cli_ranks_open(v));
     CLI_TRY(cli_local_start(v));
-    if (cli_comm() == NULL) { /* ranks end together */
+    if (cli_comm() == NULL) { /* with several ranks, signals end all ranks together */
         cli_catch_signals();
         cli_end_on_signals(0, 0, NULL);
     }
@@ -65,9 +65,9 @@ static int dispatch(int count, char **arguments)
 }
 
 /*
- * OpenBLAS asks this function of its own how many threads it should start when it is loaded. Mercer uses one; others
- * would only take memory, and where there is little of it, try for ever to get some. The program's answer comes before
- * the library's. With another BLAS nobody asks.
+ * OpenBLAS calls this function of its own when it is loaded, to get its number of threads. Mercer uses one OpenBLAS
+ * thread; more would only take memory, and when memory is scarce OpenBLAS retries forever to allocate it. The
+ * definition in the program takes precedence over the library's. Other BLAS libraries never call it.
  */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)
@@ -83,7 +83,7 @@ int main(int count, char **arguments)
     cli_outlive_files();
     cli_options_init();
     int code = dispatch(count, arguments);
-    /* Output that did not arrive is a failure, also when it was buffered until now. */
+    /* Failing to write stdout is an error, also for output buffered until now. */
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));

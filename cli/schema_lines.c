@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the columns of a table are, for people: the schema of a dataset or a model in a few lines. */
+/* Describes the schema of a dataset or model in a few lines of text. */
 #include "data.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static int is_kind(const json_t *column, const char *kind)
     return kind_of(column) != NULL && strcmp(kind_of(column), kind) == 0;
 }
 
-/* "8 numbers, 1 category: 14 features" */
+/* Returns column counts by kind: "8 numbers, 1 category: 14 features". */
 static char *columns_text(const json_t *columns, int64_t features)
 {
     static const struct {
@@ -38,7 +38,7 @@ static char *columns_text(const json_t *columns, int64_t features)
     return cli_append(text, "%s%" PRId64 " features", *text ? ": " : "", features);
 }
 
-/* What one column has to say under a title; NULL: nothing. */
+/* Returns the entry of one column under a title; NULL if there is none. */
 static char *column_text(const json_t *column, size_t place, const char *title)
 {
     char number[2 * CLI_SHORT], count[CLI_SHORT];

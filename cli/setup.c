@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the options of a command to a fit of the library's. */
+/* Sets up a fit of the library from the options of a command. */
 #include "job.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The path of --metric file:PATH, "" if it is no such text, or NULL if there is none. */
+/* Returns the path of --metric file:PATH, "" if the value has another form, NULL if it is not set. */
 static const char *metric_file(const cli_values *v)
 {
     const char *text = cli_has(v, "metric") ? cli_text(v, "metric") : NULL;
@@ -17,19 +17,19 @@ static const char *metric_file(const cli_values *v)
     return strncmp(text, "file:", 5) == 0 ? text + 5 : "";
 }
 
-/* ---- What can be checked without data ---------------------------------------------------------------------------- */
+/* ---- Checks that need no data ------------------------------------------------------------------------------------ */
 
 static void read_search_options(const cli_values *v, mercer_fit_options *options)
 {
     options->tune = cli_switch(v, "tune");
     if (!cli_given(v, "kernel")) options->kernel = NULL;
-    /* With a budget, a given effort is the largest that may be taken. */
+    /* With a budget, an explicit effort is an upper limit. */
     if (cli_given(v, "effort") || !cli_has(v, "budget") || !cli_given(v, "budget"))
         options->effort = (int)cli_integer(v, "effort");
     if (cli_has(v, "budget") && cli_given(v, "budget")) options->budget = cli_number(v, "budget");
 }
 
-/* Fail with the message of mercer_fit_check, and the option that it is about. */
+/* Prints the message of mercer_fit_check with the option that it is about. Returns an exit code. */
 static int refuse_option(const cli_values *v)
 {
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
@@ -39,7 +39,7 @@ static int refuse_option(const cli_values *v)
     return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, rest) : cli_error(CLI_USAGE, "%s", message);
 }
 
-/* Check options of kernel, search and metric that need no data. */
+/* Checks options of kernel, search and metric that need no data. */
 static int check_values(const cli_values *v)
 {
     if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
@@ -68,7 +68,7 @@ int cli_check_job(const cli_values *v)
     return mercer_fit_check(NULL, &options) == MERCER_OK ? CLI_OK : refuse_option(v);
 }
 
-/* The path of --center-method file:PATH, or NULL. */
+/* Returns the path of --center-method file:PATH, or NULL. */
 static const char *center_file(const cli_values *v)
 {
     const char *method = cli_has(v, "center-method") ? cli_text(v, "center-method") : "";
@@ -119,7 +119,7 @@ static void read_train_options(const cli_values *v, mercer_train_options *option
     }
 }
 
-/* What train has, and plan and centers have not. */
+/* Reads options that train has, but plan and centers do not. */
 static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 {
     options->calibrate = cli_switch(v, "calibrate");
@@ -168,7 +168,7 @@ void cli_job_init(cli_job *job, const cli_values *v)
     }
 }
 
-/* "28x28x1", or "32x32" for one channel. */
+/* Parses an image shape: "28x28x1", or "32x32" for one channel. */
 static int read_image(const char *text, mercer_fit_options *options)
 {
     char rest = '\0';
@@ -184,7 +184,7 @@ static int read_image(const char *text, mercer_fit_options *options)
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
 
-/* Centers that a file holds, in the units of the data. */
+/* Opens a file of centers, given in the units of the data. */
 static int open_centers(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
@@ -210,7 +210,7 @@ static int open_centers(cli_job *job, const char *path)
     return CLI_OK;
 }
 
-/* The metric that a file holds. */
+/* Reads the metric from a file. */
 static int open_metric(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
@@ -230,9 +230,9 @@ static int open_metric(cli_job *job, const char *path)
     return cli_error(CLI_DATA, "%s: %s", path, mercer_last_error(job->context));
 }
 
-/* --calibrate auto: probabilities of classes are calibrated, as those of the Python estimators are, unless
-   --validation-fraction 0 says that nothing may be held back. The test part of a folder is only watched: a model that
-   learned from it could not be tested with it. */
+/* Resolves --calibrate auto: class probabilities are calibrated, as in the Python estimators, unless
+   --validation-fraction 0 forbids holding out rows. The test part of a folder is never used: a model calibrated on
+   it could not be tested on it. */
 static void settle_calibration(cli_job *job)
 {
     const cli_values *v = job->v;
@@ -251,11 +251,11 @@ static int open_files(cli_job *job)
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
-    /* Centers need targets only to be balanced over classes. */
+    /* Choosing centers needs targets only for balanced classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
-    /* Chosen centers should be in the units of the file they were chosen from. */
+    /* Keep chosen centers in the units of their file. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
     if (training && job->info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
@@ -288,7 +288,7 @@ void cli_job_look(cli_job *job)
     if (job->fit.train != NULL) job->info = cli_data_info(job->fit.train);
 }
 
-/* --budget counts from the start of the program, the library's budget from mercer_fitting_open. */
+/* Subtracts the elapsed time: --budget counts from program start, the library's budget from mercer_fitting_open. */
 static void subtract_elapsed(mercer_fit_options *options)
 {
     const double least = 1e-3; /* 0 would mean no limit */
@@ -304,7 +304,7 @@ int cli_job_begin(cli_job *job)
     if (job->fit.held_at_end)
         cli_say(job->v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)",
                 job->fit.validation_rows);
-    int64_t rows = cli_data_info(job->data).rows; /* as the file has them: equal ones may have been merged */
+    int64_t rows = cli_data_info(job->data).rows; /* rows of the file; the fit may have merged equal rows */
     if (job->options.given_centers == NULL && job->options.centers > rows &&
         !cli_is(job->v, "center-method", "augmented"))
         return cli_error(CLI_DATA,
@@ -314,7 +314,7 @@ int cli_job_begin(cli_job *job)
     return CLI_OK;
 }
 
-/* A source of samples that failed has a reason of its own: a file that was cut, which reading tells once more. */
+/* Returns the cause of a failed sample source, such as a truncated file, by reading from the dataset again. */
 static mercer_status reason_of(const mercer_dataset *dataset, mercer_status status)
 {
     if (status != MERCER_ERROR_CALLBACK || dataset == NULL) return status;

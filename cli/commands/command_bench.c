@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command bench: how fast this machine is, or with "gpu" a GPU of it. Products K(X, Z) W, X (m, d), Z (p, d),
- * W (p, c), beside X Z' alone by the machine's own library in the same run; copies between host and device; and a
- * training on computed digits with its phases. With --phases instead: a timeline of a whole training, of the context to
- * the file, by each kind of solver. Products count 2 m p (d + c) operations, on a GPU 2 m p d, as X Z' does.
+ * The command bench: measures the speed of this machine, or with "gpu" of one of its GPUs. It times products K(X, Z) W,
+ * X (m, d), Z (p, d), W (p, c), compared with X Z' by the machine's own BLAS in the same run; copies between host and
+ * device; and a training on computed digits with its phases. With --phases it reports instead a timeline of a whole
+ * training, from creating the context to writing the file, for each kind of solver. Products count 2 m p (d + c)
+ * operations, on a GPU 2 m p d, as X Z' does.
  */
 #include "commands/commands.h"
 #include "data.h"
@@ -54,7 +55,7 @@ static int open_context(const bench *self, const char *arithmetic, mercer_contex
     if (!self->gpu) return cli_context(self->v, out);
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     const char *device = cli_text(self->v, "device");
-    int named = device != NULL && strncmp(device, "cuda", 4) == 0; /* one of several */
+    int named = device != NULL && strncmp(device, "cuda", 4) == 0; /* a specific GPU */
     *out = NULL;
     options.threads = (int)cli_integer(self->v, "threads");
     options.backend = named ? device : "cuda";
@@ -140,7 +141,7 @@ static int watch_phases(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* Classes of the centers, and a file that does not stay. */
+/* Classifies the centers and writes the model to a temporary file, to time both. */
 static int use_model(mercer_context *context, mercer_model *model, const mercer_matrix *Z, cli_timeline *line)
 {
     const char *folder = getenv("TMPDIR");
@@ -157,7 +158,8 @@ static int use_model(mercer_context *context, mercer_model *model, const mercer_
     return cli_check(context, status);
 }
 
-/* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
+/* Trains a model with random centers on computed digits; all options have their defaults, except the solver if one
+   is named. */
 static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
                         mercer_report *report, mercer_plan *plan, cli_timeline *line)
 {
@@ -186,7 +188,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
     cli_timeline_next(line, "set-up: the rest");
     CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
-    *plan = *report->plan, report->plan = plan; /* the model goes */
+    *plan = *report->plan, report->plan = plan; /* copied: the original is freed with the trainer */
     cli_timeline_report(line, report);
     if (cli_flag(v, "phases")) CLI_TRY(use_model(context, model, &Z, line));
     cli_timeline_end(line);
@@ -240,7 +242,7 @@ static int measure_training(const bench *self, const char *solver, cli_timeline 
     return CLI_OK;
 }
 
-/* One training after the other: the first finds the device asleep, and libraries that have loaded nothing yet. */
+/* Measures several trainings in sequence. The first one includes waking the device and lazy library loading. */
 static int measure_phases(bench *self)
 {
     static const char *const solvers[] = {"ep4", "ep4", "cg", "direct"};
@@ -272,13 +274,16 @@ static int run(bench *self)
     mercer_context_info info = {.struct_size = sizeof info};
     char isa[256] = "";
     int phases = cli_flag(self->v, "phases");
-    if (phases) CLI_TRY(measure_phases(self)); /* before any context is made: its first one is the process' first */
+    if (phases)
+        CLI_TRY(measure_phases(
+            self)); /* must precede any other context, so that it measures the first one of the process */
     CLI_TRY(open_context(self, "fast", &context));
     if (mercer_context_query(context, &info) == MERCER_OK) snprintf(isa, sizeof isa, "%s", info.isa);
     mercer_context_free(context);
     cli_timeline line = {0};
     if (!phases) CLI_TRY(measure_products(self));
-    if (!phases) CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU the one with phases */
+    if (!phases)
+        CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU use the solver that has phases */
     if (cli_flag(self->v, "json"))
         return cli_print_answer(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                           self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command centers: chooses them and writes them to a file. */
+/* The command centers: chooses centers and writes them to a file. */
 #include "commands/commands.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"

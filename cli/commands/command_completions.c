@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions for bash, zsh and fish, made from the tables. */
+/* Completions for bash, zsh and fish, generated from the tables of commands and options. */
 #include "commands/commands.h"
 #include "options/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* "a|b|c" as "a b c". Released with free. */
+/* Returns "a|b|c" as "a b c". Release with free. */
 static char *spaced(const char *words)
 {
     char *text = cli_copy(words != NULL ? words : "");
@@ -14,21 +14,22 @@ static char *spaced(const char *words)
     return text;
 }
 
-/* The words that the value of an option may be, NULL if they are not known. Released with free. */
+/* Returns the possible values of an option, separated by spaces; NULL if they are not enumerable. Release with free. */
 static char *option_words(const cli_option *option)
 {
     if (option->type == CLI_SWITCH) return cli_copy("on off auto");
     return option->words != NULL && !cli_is_path(option) ? spaced(option->words) : NULL;
 }
 
-/* The words that the first argument of a command may be, "" if it is a file, NULL if there is none. */
+/* Returns the possible first arguments of a command, "" if it is a file, NULL if there is no argument. Release with
+   free. */
 static char *argument_words(const cli_command *command)
 {
     if (command->words == NULL) return NULL;
     return strchr(command->words, '|') != NULL ? spaced(command->words) : cli_copy("");
 }
 
-/* Help without what the shell would read as something else, cut at the first clause. */
+/* Writes the first clause of a help text without characters that are special to the shell. */
 static void put_plain(FILE *file, const char *text)
 {
     for (; *text != '\0' && *text != ';'; text++)
@@ -122,7 +123,8 @@ static void put_zsh(FILE *file)
         else
             fprintf(file, "            '*:argument:%s' ;;\n", words != NULL ? "_files" : "");
     }
-    /* Loaded by name it is the function's own first call; sourced it only registers itself. */
+    /* If autoloaded, the file's contents are the body of the function and must call it; if sourced, it only
+       registers the function. */
     fputs("    esac\n}\nif [[ $funcstack[1] == _mercer ]]; then\n    _mercer \"$@\"\nelse\n"
           "    compdef _mercer mercer\nfi\n",
           file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands convert and synth: data of any kind as NPY files or tables. */
+/* The commands convert and synth: write data of any kind as NPY files or tables. */
 #include "commands/commands.h"
 #include "data.h"
 #include "options/options.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name says what is written. */
+/* The output format follows from the extension. */
 static int check_ending(const char *option, const char *path)
 {
     if (cli_ends_with(path, ".npy") || cli_ends_with(path, ".csv") || cli_ends_with(path, ".tsv")) return CLI_OK;
@@ -26,7 +26,8 @@ static int check_outputs(const cli_values *v)
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
 }
 
-/* Of samples whose law is known: over some of them, few enough for any number of clusters. NaN of others. */
+/* Returns the least error of any model on synthetic samples with a known distribution, estimated on at most SOME
+   rows, which is fast for any number of clusters; NaN for other data. */
 static double least_error(const mercer_dataset *dataset, int64_t rows)
 {
     enum { SOME = 400 };
@@ -34,7 +35,7 @@ static double least_error(const mercer_dataset *dataset, int64_t rows)
     return mercer_dataset_least_error(dataset, &error, rows < SOME ? rows : SOME) == MERCER_OK ? error : (double)NAN;
 }
 
-/* Writes a dataset and tells what was written. */
+/* Writes a dataset and prints a description of it. */
 static int write_dataset(const cli_values *v, mercer_context *context, const mercer_dataset *dataset)
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
@@ -63,7 +64,7 @@ int cli_convert(const cli_values *v)
 {
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
-    /* Without targets to write, none are asked for; csv files would otherwise lose a column. */
+    /* Without --y-output no targets are read; csv files would otherwise lose the target column. */
     cli_request request = {.unlabelled = cli_text(v, "y-output") == NULL};
     CLI_TRY(cli_check_data(v));
     CLI_TRY(check_outputs(v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command eval: a model on labelled samples; what the library measures is shown by cli/results. */
+/* The command eval: evaluates a model on labeled samples; cli/results prints the metrics. */
 #include "commands/commands.h"
 #include "commands/evaluate.h"
 #include "ranks/program_ranks.h"
@@ -80,7 +80,8 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
     return cli_agree("other data", &print, sizeof print);
 }
 
-/* The level of --interval. What was not asked for is left out where it cannot be told. Exit code. */
+/* Sets *level to --interval; to 0 if the model has no intervals and the option was not given explicitly. Returns an
+   exit code. */
 static int find_level(const cli_values *v, mercer_context *context, const mercer_model *model, double *level)
 {
     mercer_matrix weights = mercer_model_weights(model);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command explain: what a model's outputs depend on. With --permutation columns of the table, as the library
- * measures it. With --gradients features: over the samples i and outputs l, in feature k,
+ * The command explain: what a model's outputs depend on. --permutation computes the permutation importance of columns,
+ * as measured by the library. --gradients computes for feature k, over the samples i and outputs l,
  *
  *   mean absolute  sum_l mean_i |g_ilk|     root mean squared  sqrt(sum_l mean_i g_ilk^2)     g_ilk = d f_l / d x_k
  *
- * and both times the standard deviation of the feature over the samples, so that units do not matter.
+ * and both multiplied by the standard deviation of the feature over the samples, which makes them independent of units.
  */
 #include "commands/commands.h"
 #include "commands/evaluate.h"
@@ -20,13 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of a feature. */
+/* Gradient statistics of a feature. */
 typedef struct sensitivity {
     int64_t feature;
     char *name;
-    double absolute, square;   /* sums, then the two measures */
-    double mean, spread;       /* of the feature itself; sum of squared differences, then the deviation */
-    double effect, effect_rms; /* of a change by one deviation */
+    double absolute, square;   /* running sums, finally mean absolute and root mean squared derivative */
+    double mean, spread;       /* of the feature: mean, and sum of squared deviations, finally standard deviation */
+    double effect, effect_rms; /* absolute and square, multiplied by the standard deviation */
 } sensitivity;
 
 static int by_effect(const void *a, const void *b)
@@ -36,7 +36,8 @@ static int by_effect(const void *a, const void *b)
     return (left->feature > right->feature) - (left->feature < right->feature);
 }
 
-/* Adds rows of gradients (m, c d) and of samples (m, d). */
+/* Adds gradients (m, c d) of m samples and the samples (m, d) to the statistics; `before` samples were added
+   earlier. */
 static void add_rows(sensitivity *all, int64_t d, int64_t c, int64_t before, int64_t m, const double *gradients,
                      const double *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command export: a model as a file that predicts without Mercer. */
+/* The command export: writes a model as a file that predicts without Mercer. */
 #include "commands/commands.h"
 #include "options/options.h"
 

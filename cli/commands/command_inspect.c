@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command inspect: what is in a model file. Loading it checks every size, offset and checksum. */
+/* The command inspect: shows the contents of a model file. Loading it checks every size, offset and checksum. */
 #include "commands/commands.h"
 #include "data.h"
 #include "options/options.h"
@@ -14,17 +14,17 @@ typedef struct contents {
     const char *path;
     int64_t bytes;
     mercer_matrix centers, weights;
-    char kernel[TEXT], folded[TEXT]; /* as the user gave it; as the file has it, if they differ */
+    char kernel[TEXT], folded[TEXT]; /* kernel as given by the user; folded: as stored, empty if the same */
     const char *preprocess;
-    int64_t inputs;       /* features of samples */
-    mercer_matrix metric; /* the map of the kernel's metric; no rows: none */
-    char *targets;        /* owned; NULL: as they are */
+    int64_t inputs;       /* number of features of a sample */
+    mercer_matrix metric; /* linear map of the kernel's metric; no rows: none */
+    char *targets;        /* description of the target transform, owned; NULL: none */
     const double *offset, *scale;
     const char *const *labels;
     int64_t label_count;
-    const char *const *features, *const *target_names; /* names of the columns, or NULL */
+    const char *const *features, *const *target_names; /* column names, or NULL */
     int64_t feature_count, target_count;
-    const char *note, *schema; /* schema: NULL if there is none */
+    const char *note, *schema; /* schema: NULL if the model has none */
     const mercer_model *model;
     json_t *header;
 } contents;
@@ -126,7 +126,7 @@ static void print_note(cli_table *table, const char *text)
     }
 }
 
-/* A line with the first of the names; nothing if there are none. */
+/* Adds a row with the first SHOWN names; nothing if there are none. */
 static void print_names(cli_table *table, const char *what, const char *const *names, int64_t count)
 {
     enum { SHOWN = 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command plan: what training would do, need and take, from data or from sizes alone. */
+/* The command plan: shows what training would do, its memory and its time, from data or from sizes only. */
 #include "commands/commands.h"
 #include "terminal/progress.h"
 
@@ -10,7 +10,8 @@
 
 /* ---- On several ranks --------------------------------------------------------------------------------------- */
 
-/* "100Gb/s", "12.5GB/s": bits or bytes a second. 0, or -1 if it is neither. */
+/* Parses a network speed in bits ("100Gb/s") or bytes ("12.5GB/s") per second into bytes per second. Returns 0, or
+   -1 if the text is neither. */
 static int read_network(const char *text, double *out)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command predict: classes or values of new samples, block by block, in one of the formats of cli/results. */
+/* The command predict: computes classes or values of new samples, block by block, and writes them in one of the
+   formats of cli/results. */
 #include "commands/commands.h"
 #include "commands/evaluate.h"
 #include "job.h"
@@ -21,7 +22,7 @@ typedef struct prediction {
     int uses_probabilities;
 } prediction;
 
-/* ---- What is asked for ------------------------------------------------------------------------------------------- */
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *ending;
@@ -44,7 +45,8 @@ static int choose_form(const cli_values *v, cli_form *out)
                      path);
 }
 
-/* Names of --id-column and --keep as one list; NULL if there are none. Released with free. */
+/* Returns the names of --id-column and --keep as one comma-separated list; NULL if neither is set. Release with
+   free. */
 static char *kept_names(const cli_values *v)
 {
     const char *id = cli_text(v, "id-column"), *keep = cli_text(v, "keep");
@@ -108,7 +110,7 @@ static int find_intervals(prediction *p)
     return CLI_OK;
 }
 
-/* The columns of the same file that stand beside predictions. */
+/* Opens the columns of the input file that are written next to the predictions. */
 static int open_kept(prediction *p)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
@@ -127,12 +129,12 @@ static int open_kept(prediction *p)
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
-/* All ranks stop at the same block. */
+/* Returns whether to stop: a write failed or a signal came on any rank. All ranks stop at the same block. */
 static int stopped(const prediction *p)
 {
     int any = cli_writer_failed(p->writer) || cli_signal() != 0;
     if (cli_comm() != NULL && mercer_comm_any(cli_comm(), &any, any) != MERCER_OK)
-        return 0; /* the next call will tell */
+        return 0; /* the next library call reports the error */
     return any;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of commands, and the meaning of exit codes. */
+/* The table of commands, and descriptions of the exit codes. */
 #include "commands/commands.h"
 #include "options/options.h"
 

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One training from its beginning or its checkpoint to its end. */
+/* A training run, from its beginning or a checkpoint to its end. */
 typedef struct run {
-    const cli_values *v; /* of train, with the memory decided */
+    const cli_values *v; /* options of train, with --memory resolved */
     cli_folder *folder;  /* NULL without --checkpoint */
-    int resumed;         /* the folder was read, not made */
-    int begun;           /* the folder holds this run: it can be resumed */
-    int force;           /* although data changed */
+    int resumed;         /* true if the folder was read by mercer resume, not created */
+    int begun;           /* true once the folder contains this run, so that it can be resumed */
+    int force;           /* true: continue although data changed */
     cli_job job;
     cli_watch watch;
     cli_log *log;
@@ -30,11 +30,12 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds that a training has to write its log and to end by itself; with a folder, to take its first step. */
+/* Milliseconds a training gets after a signal to write its log and end by itself; with a folder, to reach its first
+   step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
-/* From now on a signal ends the program, because nothing that was computed since the last checkpoint is worth saving.
-   what: what was written. Ranks end together, when all know of the signal. */
+/* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what`
+   tells what was written. With several ranks this has no effect: they end together once all know of the signal. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;
@@ -46,7 +47,7 @@ static void end_on_signals(const run *r, int grace, const char *what)
     cli_end_on_signals(grace, resumable ? CLI_INTERRUPTED : 0, shown);
 }
 
-/* While data are read. */
+/* Sets the effect of signals while data are read. */
 static void end_while_reading(const run *r)
 {
     if (r->folder == NULL)
@@ -55,7 +56,7 @@ static void end_while_reading(const run *r)
         end_on_signals(r, GRACE, r->resumed ? "the run is as it was" : "nothing was written");
 }
 
-/* A signal came: what it means depends on whether there is a folder. */
+/* Prints the error for a received signal and returns its exit code, which depends on the run folder. */
 static int interrupted(const run *r, int with_checkpoint)
 {
     cli_end_by_itself();
@@ -71,13 +72,15 @@ static int interrupted(const run *r, int with_checkpoint)
 static int check_signals(const run *r)
 {
     int stop = 0, code = cli_interrupted(&stop);
-    int kept = r->folder != NULL && cli_folder_has_checkpoint(r->folder); /* of a search, or of rounds */
+    int kept = r->folder != NULL &&
+               cli_folder_has_checkpoint(r->folder); /* a checkpoint of the search or of training rounds */
     return code == CLI_OK && stop ? interrupted(r, kept) : code;
 }
 
-/* ---- Data that must not change ----------------------------------------------------------------------------------- */
+/* ---- Detecting changed data -------------------------------------------------------------------------------------- */
 
-/* Data so large that their fingerprint is one of samples: sizes and times of the files must be what they were. */
+/* Checks sizes and modification times of the input files against those of the original run. This covers large data,
+   whose fingerprint is computed from a sample only. */
 static int check_times(run *r, int larger)
 {
     json_t *files = cli_input_states(r->v);
@@ -102,7 +105,7 @@ static int begin_folder(run *r)
 
 static int check_fingerprints(run *r)
 {
-    enum { WHOLE_BYTES = 1 << 30 }; /* up to this size fingerprints are of every byte */
+    enum { WHOLE_BYTES = 1 << 30 }; /* data up to this size are fingerprinted in full, larger data by a sample */
     int larger = 0, verify = cli_flag(r->v, "verify");
     static const char *const parts[] = {"training", "validation"};
     const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
@@ -124,13 +127,13 @@ static int check_fingerprints(run *r)
         r->folder->fingerprints[i] = found;
     }
     CLI_TRY(check_times(r, larger));
-    /* A run in the folder that --force discards stays until all that can be refused has been. */
+    /* An old run that --force discards is kept until every check that can fail has passed. */
     return r->resumed || r->folder->replaces ? CLI_OK : begin_folder(r);
 }
 
 /* ---- From options to a model ------------------------------------------------------------------------------------- */
 
-/* Who watches the fit, and where it is kept. */
+/* Sets the progress callbacks and checkpoint options of the fit. */
 static void attach(run *r)
 {
     mercer_train_options *options = &r->job.train;
@@ -146,7 +149,7 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
-/* Print the decisions that have a text, except that there was no search. */
+/* Prints the decisions that have a text, except the one that there was no search. */
 static void show_decisions(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
@@ -156,14 +159,14 @@ static void show_decisions(const run *r)
             cli_say(r->v, "%s: %s", one.stage, one.text);
 }
 
-/* The one plan of this training, shown before it is followed. */
+/* Prepares the fit, and shows and logs its plan before training starts. */
 static int prepare(run *r)
 {
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fitting_prepare(r->job.fitting, plan);
     cli_bar_clear(&r->watch.bar);
-    /* A signal may be why it failed. */
+    /* A signal may be the cause of the failure. */
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
@@ -181,8 +184,8 @@ static int fit(run *r)
 {
     CLI_TRY(prepare(r));
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
-    /* Set-up may take long and changes nothing that a checkpoint holds; from the first step on there is state to save.
-     */
+    /* Set-up may take long but changes nothing that a checkpoint stores; from the first step on there is state to
+       save. */
     r->watch.keeps = r->folder != NULL;
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
@@ -206,7 +209,7 @@ static int save_model(run *r)
     return cli_check(r->job.context, mercer_model_save(r->job.fit.model, cli_text(r->v, "output"), &options));
 }
 
-/* What the model gives beside what is true: class against class, or pairs of values. */
+/* Logs predictions next to targets: confusion matrix and curves for classes, pairs of values for regression. */
 static void log_comparison(const run *r)
 {
     if (r->metrics.all.task != MERCER_TASK_CLASSIFICATION) {
@@ -248,7 +251,7 @@ static int finish(run *r)
     const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
     cli_timeline_next(&r->job.timeline, "log");
-    cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
+    cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the final numbers */
     cli_log_spectrum(r->log, job->fit.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
     if (cli_log_is_kept(r->log) && cli_comm() == NULL)
@@ -283,12 +286,12 @@ static int run_steps(run *r)
     CLI_TRY(cli_job_open(&r->job));
     cli_timeline_next(&r->job.timeline, "splitting data");
     CLI_TRY(cli_job_begin(&r->job));
-    /* Not before the data are there: a run that never begins leaves earlier logs alone. */
+    /* The log is opened only after the data: a run that fails earlier leaves existing logs unchanged. */
     CLI_TRY(cli_log_open(&r->log, cli_text(r->v, "log")));
     r->watch.log = r->log;
     if (r->folder != NULL) CLI_TRY(check_fingerprints(r));
     CLI_TRY(check_signals(r));
-    if (r->folder != NULL) cli_end_by_itself(); /* a search writes what it found */
+    if (r->folder != NULL) cli_end_by_itself(); /* the search saves its results when a signal stops it */
     cli_timeline_next(&r->job.timeline, "bandwidth, centers, plan");
     CLI_TRY(fit(r));
     if (r->report.stopped != MERCER_STOP_CALLBACK) return finish(r);
@@ -316,7 +319,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     return code != CLI_OK ? code : logged;
 }
 
-/* Everything that can be said before data are read. */
+/* All checks that need no data. */
 static int check_training(const cli_values *v)
 {
     CLI_TRY(cli_check_data(v));
@@ -327,7 +330,7 @@ static int check_training(const cli_values *v)
     return cli_check_log(cli_text(v, "log"));
 }
 
-/* Rank 0 looks what is there; the others must know what to say should a signal come. */
+/* Creates the folder on rank 0; the other ranks need folder->replaces for their message if a signal comes. */
 static int make_folder(cli_folder *folder, int force)
 {
     CLI_TRY(cli_folder_create(folder, force));
@@ -338,13 +341,14 @@ static int make_folder(cli_folder *folder, int force)
 int cli_train(const cli_values *v)
 {
     CLI_TRY(check_training(v));
-    /* What is free now may differ when the run is resumed; the plan must not. (On a device the checkpoint keeps its
-       budget, which is not the host's.) */
+    /* Fix --memory, because free memory may differ when the run is resumed but the plan must not. (On a device the
+       checkpoint stores the device's budget, which is separate from the host's.) */
     CLI_OWNED(cli_drop_values) cli_values *fixed = cli_values_copy(v);
     CLI_OWNED(cli_drop) char *memory = cli_format("%" PRId64, cli_memory(v));
     if (!cli_names_gpu(v))
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
-    /* That the centers are in shards, too: a run of several ranks may be resumed by one process alone. */
+    /* Also fix --comm, which implies that the centers are in shards: a run of several ranks may be resumed by a
+       single process. */
     if (cli_is_mpi())
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
     CLI_OWNED(cli_drop_folder) cli_folder *folder = NULL;
@@ -356,7 +360,7 @@ int cli_train(const cli_values *v)
     return run_training(fixed, folder, 0, 0);
 }
 
-/* The options of the run, with those that resume may change. */
+/* Sets `train` to the options of the original run, overridden by those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
     static const char *const changeable[] = {"threads",  "device", "log",   "checkpoint-every",
@@ -364,14 +368,14 @@ static int resumed_values(const cli_values *v, const cli_folder *folder, cli_val
     CLI_TRY(cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG));
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);
-        /* How the first run talked says nothing about this one. */
+        /* The output mode of the first run does not carry over. */
         int talk = strcmp(changeable[i], "json") == 0 || strcmp(changeable[i], "quiet") == 0;
         if (talk)
             CLI_TRY(cli_values_set(train, option, cli_flag(v, changeable[i]) ? "true" : "false", CLI_FROM_COMMAND, ""));
         else if (cli_given(v, changeable[i]))
             CLI_TRY(cli_values_set(train, option, cli_text(v, changeable[i]), CLI_FROM_COMMAND, changeable[i]));
     }
-    CLI_TRY(cli_check_files(train)); /* its own --log may be a file of the run */
+    CLI_TRY(cli_check_files(train)); /* the new --log may be one of the run's files */
     return check_training(train);
 }
 
@@ -382,7 +386,8 @@ int cli_resume(const cli_values *v)
     cli_ranks_folder(folder->path);
     CLI_TRY(cli_folder_read(folder));
     CLI_TRY(resumed_values(v, folder, train));
-    CLI_TRY(cli_folder_take(folder)); /* also if it is finished: its process may have been killed before it left */
+    CLI_TRY(cli_folder_take(
+        folder)); /* also if it is finished: its process may have been killed before it removed the lock */
     if (folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
         cli_say(v, "%s: the run is finished; its model is %s", folder->path, cli_text(train, "output"));
         if (!cli_flag(v, "json")) return CLI_OK;

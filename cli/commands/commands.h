@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cli/commands: one file for each command of the program, command_NAME.c, and the table of them, command_table.c.
+ * cli/commands: one file per command of the program, command_NAME.c, and the table of commands, command_table.c.
  *
- * A command reads its options, calls the library, prints what it found and returns an exit code. What a training is
- * made of is decided by the library. evaluate.h has the measures that eval, train and demo print; the demonstration has
- * a folder of its own.
+ * A command reads its options, calls the library, prints the results and returns an exit code. All decisions about
+ * training are made by the library. evaluate.h declares the evaluation that eval, train and demo share; the
+ * demonstration has its own folder.
  */
 #ifndef MERCER_CLI_COMMANDS_H
 #define MERCER_CLI_COMMANDS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How good a model is on labelled samples, read block by block. */
+/* Evaluation of a model on labeled samples, read block by block. */
 #ifndef MERCER_CLI_EVALUATE_H
 #define MERCER_CLI_EVALUATE_H
 
@@ -7,21 +7,24 @@
 
 typedef struct cli_metrics {
     mercer_metrics all;
-    mercer_evaluation *evaluation; /* owned */
+    mercer_evaluation *evaluation; /* owned; released by cli_metrics_free */
     double seconds;
 } cli_metrics;
 
-/* The dataset has the model's classes, or its number of outputs; name is for errors. interval is the level of the
-   intervals whose coverage is wanted, where the model has any; 0: of none. bar may be NULL. Exit code. */
+/* Evaluates a model. The dataset must have the model's classes, or its number of outputs; `name` is used in errors.
+   interval: level of the prediction intervals whose coverage is measured, if the model has any; 0: none. bar may be
+   NULL. Returns an exit code; release `out` with cli_metrics_free. */
 int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
                  double interval, cli_bar *bar, cli_metrics *out);
 void cli_metrics_free(cli_metrics *metrics);
-/* Rows to compute with at a time. */
+/* Returns the number of rows per block: about 32 MiB, between 64 and 8192 rows. */
 int64_t cli_block_rows(int64_t features, int64_t outputs);
 
-/* Data for a model: its classes, its number of features; the errors of data that do not fit it. Exit code. */
-/* --model, or this rank's share of it. */
+/* Loads --model, or this rank's shard of it. */
 mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out);
+
+/* Opens data for a model, with its classes and its number of features; data that do not match the model are an error.
+   unlabelled: do not read targets. Prints errors. Returns an exit code. */
 int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
                        mercer_dataset **out);
 

@@ -15,7 +15,7 @@ json_t *cli_json_text(const char *text)
     return json_pack("{ss}", "hex", hex);
 }
 
-/* The bytes of {"hex": "..."}; NULL if that is none. */
+/* Decodes the bytes of {"hex": "..."}; NULL if `hex` is not valid. */
 static char *hex_text(const char *hex)
 {
     size_t length = hex != NULL ? strlen(hex) : 1;
@@ -28,7 +28,7 @@ static char *hex_text(const char *hex)
     return text;
 }
 
-/* The text of a JSON value as it would stand on a command line; NULL if it cannot stand there. */
+/* Returns a JSON value as command line text; NULL if it has no such form. */
 static char *value_text(const json_t *value)
 {
     if (json_is_string(value)) return cli_copy(json_string_value(value));
@@ -39,7 +39,7 @@ static char *value_text(const json_t *value)
     return NULL;
 }
 
-/* ["a", "b"] as "a,b", for lists; NULL if an element cannot stand on a command line. */
+/* Returns ["a", "b"] as "a,b", for lists; NULL if an element has no command line form. */
 static char *list_text(const json_t *array)
 {
     char *whole = NULL;
@@ -56,8 +56,8 @@ static char *list_text(const json_t *array)
     return whole;
 }
 
-/* The text of --metric with a relative path, which is relative to the folder of the configuration.
-   A file of the current folder is the fallback, for configurations of 0.2. Released with free. */
+/* Returns the value of --metric with a relative path resolved against the folder of the configuration file. If only
+   the current folder has the file, it is used, as in configurations of 0.2. Release with free. */
 static char *metric_sibling(const char *text, int prefix, const char *config)
 {
     const char *path = text + prefix, *slash = strrchr(config, '/');
@@ -68,7 +68,8 @@ static char *metric_sibling(const char *text, int prefix, const char *config)
     return cli_copy(text);
 }
 
-/* Switches may be true or false, or a number, as learn-features of 0.2: 0 is off. */
+/* Sets an option from a JSON value. Switches also accept true, false and numbers (0 is off), as learn-features of
+   0.2. */
 static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *config,
                          const char *where, cli_origin origin)
 {
@@ -91,7 +92,7 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
     json_t *value = NULL;
     json_object_foreach((json_t *)object, key, value)
     {
-        if (key[0] == '_') continue; /* a remark, such as "_sources" of --print-config */
+        if (key[0] == '_') continue; /* a comment, such as */
         const cli_option *option = cli_find_option(command, key);
         if (option == NULL || strcmp(option->name, "config") == 0 || strcmp(option->name, "print-config") == 0) {
             const char *meant = option == NULL ? cli_suggest_option(command, key) : NULL;
@@ -122,8 +123,8 @@ int cli_read_config(cli_values *v, const char *path)
     return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 
-/* Whether the value of an option belongs into a configuration. A default that means something else when it is given
-   (no search, no calibration, the largest effort of a budget) does not. */
+/* Returns whether an option belongs into a configuration. Excludes defaults that mean something else when given
+   explicitly (no search, no calibration, the largest effort that fits a budget). */
 static int is_configurable(const cli_values *v, const cli_option *option)
 {
     int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "effort") == 0 ||
@@ -133,7 +134,7 @@ static int is_configurable(const cli_values *v, const cli_option *option)
            strcmp(option->name, "print-config") != 0;
 }
 
-/* Numbers become JSON numbers where nothing is lost; everything else keeps its text. */
+/* Returns numbers as JSON numbers if that is lossless; everything else as text. */
 static json_t *option_json(const cli_option *option, const char *text)
 {
     int64_t integer = 0;

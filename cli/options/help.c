@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --help, made from the tables. */
+/* --help, generated from the tables. */
 #include "commands/commands.h"
 #include "options/options.h"
 
@@ -28,7 +28,8 @@ char *cli_word_list(const char *words)
 
 char *cli_option_help(const cli_option *option)
 {
-    /* The words of a text are hints for completion; "auto" of a number is shown as its default. */
+    /* The keywords of a text option are only hints for completion; "auto" of a number is already shown as its
+       default. */
     int listed = option->words != NULL && option->type != CLI_TEXT && strcmp(option->words, "auto") != 0;
     CLI_OWNED(cli_drop) char *words = listed ? cli_word_list(option->words) : cli_copy("");
     char *notes =

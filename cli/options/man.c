@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Manual pages, made from the tables: mercer(1) and mercer-COMMAND(1). */
+/* Manual pages, generated from the tables: mercer(1) and mercer-COMMAND(1). */
 #include "commands/commands.h"
 #include "options/options.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text with troff's own characters escaped; "-" as the character that is typed. */
+/* Writes text with troff's special characters escaped; "-" becomes a hyphen-minus that can be copied. */
 static void put(FILE *file, const char *text)
 {
     int line_begins = 1;
@@ -107,7 +107,7 @@ static void put_overview_page(FILE *file)
     fputs(".TP\n.B NO_COLOR\nno colours.\n", file);
 }
 
-/* One page to a file or stdout; command NULL: the overview. */
+/* Writes one page to a file or stdout; command NULL: the overview. */
 static int write_page(const char *path, const cli_command *command)
 {
     cli_output *output = NULL;

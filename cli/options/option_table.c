@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of options, and looking one up.
+ * The table of options, and lookup in it.
  *
- * Options of training are not written here: the library lists them (mercer_train_option) with their names, types and
- * help, and they become rows when the program starts.
+ * Training options are not listed here: the library lists them (mercer_train_option) with their names, types and help,
+ * and they are added to the table at program start.
  */
 #include "options/options.h"
 
@@ -11,19 +11,19 @@
 #include <string.h>
 
 enum {
-    READS =
-        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
-    FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
-    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
-    FITS = CLI_TRAIN | CLI_PLAN,                              /* take options of training */
+    READS = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT |
+            CLI_EXPLAIN,                                      /* commands that read data files */
+    FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* commands that infer column kinds */
+    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* commands that also read targets */
+    FITS = CLI_TRAIN | CLI_PLAN,                              /* commands with training options */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
     COMPUTES =
         CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
     ANSWERS = CLI_TRAIN | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
-              CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN | CLI_EXPORT, /* have --json */
+              CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN | CLI_EXPORT, /* commands with --json */
     CONFIGURED = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
                  CLI_DEMO | CLI_EXPLAIN,
-    RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
+    RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* commands that can run on several ranks */
     ALL = (1 << 18) - 1
 };
 
@@ -157,7 +157,7 @@ static const cli_option written[] = {
      "the mean, and they are divided by their standard deviation; log, rank: the same of their logarithm, or of the "
      "normal quantile of their rank; auto: standardise for values, center for classes"},
 
-    {.group = "Training"}, /* here come the options that the library lists */
+    {.group = "Training"}, /* placeholder: the training options of the library are inserted here */
     {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL,
      FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, 0, "Training",
      "seed of everything random: the same seed gives the same result"},
@@ -291,16 +291,16 @@ static const cli_option written[] = {
 /* clang-format on */
 enum { WRITTEN = sizeof written / sizeof written[0] };
 
-const cli_option *cli_options; /* kept until the program ends */
+const cli_option *cli_options; /* never freed */
 int cli_option_count;
 
-/* One letter for the options of training that are typed most. */
+/* Short names of the most used training options. */
 static const struct {
     const char *name;
     char letter;
 } letters[] = {{"epochs", 'e'}};
 
-/* A name of the library as the program spells it. */
+/* Returns a library name in the program's spelling, '-' instead of '_'. */
 static char *with_dashes(const char *name)
 {
     char *text = cli_copy(name);
@@ -318,13 +318,13 @@ static const char *target_format(int index)
     return mercer_format_holds(index, 1) ? mercer_format_name(index) : NULL;
 }
 
-/* Words with a list of the library's, as "auto|@formats", in full; others as they are. */
+/* Returns keywords with the marker of a library list, as in "auto|@formats", expanded; other keywords unchanged. */
 static const char *words_in_full(const char *words)
 {
     static const struct {
         const char *mark;
         int (*count)(void);
-        const char *(*name)(int index); /* NULL: left out */
+        const char *(*name)(int index); /* returns NULL to skip an entry */
     } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name},
                  {"@solvers", mercer_solver_count, mercer_solver_name},
                  {"@projectors", mercer_projector_count, mercer_projector_name},
@@ -342,7 +342,7 @@ static const char *words_in_full(const char *words)
     return text;
 }
 
-/* The row of an option that the library lists. */
+/* Returns the row of an option listed by the library. */
 static cli_option row_of(const mercer_option *option)
 {
     static const struct {
@@ -391,7 +391,7 @@ int cli_path_in(const cli_option *option, const char *text)
     return takes && strncmp(text, "file:", 5) == 0 ? 5 : 0;
 }
 
-/* '_' and '-' are the same in names, so that keys of configuration files may be written either way. */
+/* Compares names, treating '_' and '-' as equal, so that keys of configuration files may use either. */
 static int same_name(const char *a, const char *b)
 {
     for (; *a != '\0' && *b != '\0'; a++, b++)
@@ -423,7 +423,8 @@ const cli_option *cli_find_letter(const cli_command *command, char letter)
     return NULL;
 }
 
-/* The number of single-character edits between two names, neighbours swapped counting as one; at most `limit` + 1. */
+/* Returns the number of single-character edits between two names, where swapping two neighbors counts as one; at
+   most `limit` + 1. */
 static int edit_distance(const char *a, const char *b, int limit)
 {
     enum { LONGEST = 40 };
@@ -450,8 +451,8 @@ static int edit_distance(const char *a, const char *b, int limit)
     return last[lb] < limit ? last[lb] : (last[lb] == limit ? limit : limit + 1);
 }
 
-/* The likeliest so far: a typing mistake changes few letters; a beginning of a name (at least three) is taken for it
-   too. */
+/* Updates the best match so far: names within a few edits of the typed one, or that start with it (at least three
+   characters). */
 static void compare_name(const char *typed, const char *name, int *least, const char **best)
 {
     size_t length = strlen(typed);

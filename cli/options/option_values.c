@@ -11,8 +11,8 @@
 
 struct cli_values {
     const cli_command *command;
-    char **texts;        /* (cli_option_count) NULL: no value */
-    cli_origin *origins; /* (cli_option_count) */
+    char **texts;        /* (cli_option_count) value as text; NULL: not set */
+    cli_origin *origins; /* (cli_option_count) origin of each value */
     char **positional;
     int positional_count;
 };
@@ -56,9 +56,10 @@ const cli_command *cli_values_command(const cli_values *v)
     return v->command;
 }
 
-/* ---- Reading numbers --------------------------------------------------------------------------------------------- */
+/* ---- Parsing numbers --------------------------------------------------------------------------------------------- */
 
-/* A finite decimal number at the beginning of text; *rest is what follows. strtod alone would take "nan" and hex. */
+/* Parses a finite decimal number at the start of text; *rest is the text after it. strtod would also accept "nan"
+   and hexadecimal. */
 static int read_decimal(const char *text, double *out, const char **rest)
 {
     const char *digits = text + (*text == '+' || *text == '-');
@@ -244,7 +245,7 @@ double cli_number(const cli_values *v, const char *name)
         read_duration(text, &value);
     else
         cli_read_number(text, &value);
-    /* A 0 that was typed means none; to the library, 0 means: choose. */
+    /* An explicit 0 means none, but the library takes 0 as its default choice. */
     return value == 0 && option->words != NULL && cli_has_word(option->words, "none") ? -1 : value;
 }
 

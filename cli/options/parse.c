@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a command line with the table of options: --name=value, --name value, -n value, -nvalue; -- ends options. */
+/* Command line parser: --name=value, --name value, -n value, -nvalue; -- ends options. */
 #include "options/options.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int unknown_option(const cli_command *command, const char *shown, const c
     return cli_error(CLI_USAGE, "%s: no option %s; see mercer %s --help", command->name, shown, command->name);
 }
 
-/* Arguments that have not been read yet. */
+/* Parser state: the arguments and the position of the next one. */
 typedef struct reader {
     cli_values *v;
     const cli_command *command;
@@ -20,7 +20,8 @@ typedef struct reader {
     int count, at;
 } reader;
 
-/* An option that is given again would hide what was said first; only lists grow. */
+/* Sets an option. Repeating an option is an error, because it would silently override the first value; only lists
+   append. */
 static int set_value(reader *r, const cli_option *option, const char *value, const char *where)
 {
     int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
@@ -32,7 +33,7 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
     return cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
 }
 
-/* The value of an option: what stands behind '=' (or behind the letter), or the next argument. */
+/* Reads the value of an option: the text after '=' (or after the letter), or the next argument. */
 static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
     if (option->type == CLI_FLAG) return set_value(r, option, attached != NULL ? attached : "true", where);
@@ -58,7 +59,7 @@ static int take_long(reader *r, const char *argument)
     return take_value(r, option, equals == NULL ? NULL : equals + 1, shown);
 }
 
-/* -o FILE, -oFILE; flags may stand together, as -qf. */
+/* Reads short options: -o FILE, -oFILE; flags may be combined, as in -qf. */
 static int take_letters(reader *r, const char *argument)
 {
     for (const char *at = argument + 1; *at != '\0'; at++) {
@@ -125,7 +126,7 @@ int cli_check_required(const cli_values *v)
     const cli_command *command = cli_values_command(v);
     for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
         if ((option->required & command->bit) == 0) continue;
-        /* A default does not serve where an option must be given. */
+        /* A default does not satisfy a required option. */
         if (cli_values_get(v, option) != NULL && cli_values_origin(v, option) != CLI_FROM_DEFAULT) continue;
         char title[64];
         cli_option_title(title, sizeof title, option);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What --device names: one device, or a list of them, which one rank each computes on.
+ * Parses --device: one device, or a list of devices with one rank each.
  *
- *   cpu  reference  auto    as contexts know them
- *   cuda                    the first GPU; for a process that a launcher started, the one of its local rank
- *   cuda:N                  that one
- *   cuda:all                all there are, one rank each
- *   A,B,...                 one rank each; the same one may be there several times
+ *   cpu  reference  auto    as mercer_context_create accepts them
+ *   cuda                    the first GPU; for a process started by a launcher, the one of its local rank
+ *   cuda:N                  GPU N
+ *   cuda:all                all GPUs, one rank each
+ *   A,B,...                 one rank each; a device may be repeated
  */
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What launchers tell a process about its place among those of its machine; -1: nothing. */
+/* Returns the local rank that the launcher assigned to this process, its index among those on the same machine; -1:
+   unknown. */
 static int local_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
@@ -37,7 +38,7 @@ static void add_device(cli_devices *devices, char *name)
     devices->names[devices->count++] = name;
 }
 
-/* One word of the list. */
+/* Parses one entry of the list. */
 static int read_device(const char *name, int launched, cli_devices *devices)
 {
     int graphics = strncmp(name, "cuda", 4) == 0, count = graphics ? mercer_device_count("cuda") : 0;
@@ -57,7 +58,7 @@ static int read_device(const char *name, int launched, cli_devices *devices)
     return CLI_OK;
 }
 
-/* Ranks on different kinds of machines would round differently. */
+/* Checks that all devices are of one kind, because different kinds round differently. */
 static int check_list(const cli_devices *devices)
 {
     for (int i = 0; i < devices->count; i++) {
@@ -74,7 +75,7 @@ static int check_list(const cli_devices *devices)
 int cli_devices_read(const cli_values *v, cli_devices *out)
 {
     CLI_OWNED(cli_drop) char *text = cli_copy(cli_text(v, "device"));
-    /* --comm self: processes that were started together, each on its own, still share the machine's GPUs. */
+    /* With --comm self too, processes of one launcher share the machine's GPUs. */
     int launched = mercer_comm_launched(NULL) > 0;
     *out = (cli_devices){.list = strchr(text, ',') != NULL || strcmp(text, "cuda:all") == 0};
     for (char *at = text; at != NULL;) {

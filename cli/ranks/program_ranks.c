@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining a job of several ranks, and leaving it. */
+/* Joining and leaving a job of several ranks. */
 #include "ranks/program_ranks.h"
 #include "data.h"
 #include "folder.h"
@@ -67,7 +67,7 @@ void cli_ranks_folder(const char *path)
     job.folder = cli_copy(path);
 }
 
-/* ---- The words of a rank that ends ------------------------------------------------------------------------------- */
+/* ---- Error reports of a rank ------------------------------------------------------------------------------------- */
 
 int cli_ranks_blame(const char *text)
 {
@@ -77,12 +77,13 @@ int cli_ranks_blame(const char *text)
 
 void cli_wait_read(void)
 {
-    enum { LOOKS = 5000 }; /* for 5 seconds at most: the reader may be gone, or stuck */
-    struct timespec look = {0, 1000000}, on = {0, 100000000}; /* to be passed on, maybe from another machine */
+    enum { LOOKS = 5000 }; /* 5 s at 1 ms each: the reader may be gone, or stuck */
+    struct timespec look = {0, 1000000},
+                    on = {0, 100000000}; /* 0.1 s for the launcher to forward the text, possibly from another machine */
     struct stat place;
     if (!job.mpi || fstat(STDERR_FILENO, &place) != 0) return;
     unsigned long request = S_ISFIFO(place.st_mode) ? FIONREAD : S_ISSOCK(place.st_mode) ? SIOCOUTQ : 0;
-    if (request == 0) return; /* a file, or a terminal: it is there */
+    if (request == 0) return; /* a file or a terminal: no reader to wait for */
     for (int i = 0, unread = 0; i < LOOKS; i++) {
         if (ioctl(STDERR_FILENO, request, &unread) != 0 || unread == 0) break;
         nanosleep(&look, NULL);
@@ -90,7 +91,7 @@ void cli_wait_read(void)
     nanosleep(&on, NULL);
 }
 
-/* One line in one write, so that ranks which end together do not mix theirs. */
+/* Appends the error to errors.log, with a single write so that lines of ranks that end at the same time do not mix. */
 static void write_blame(void)
 {
     char moment[32], host[64] = "?";
@@ -104,7 +105,7 @@ static void write_blame(void)
     char *line = cli_format("%s rank %d of %d (%s, process %ld): %s\n", moment, job.rank, job.ranks, host,
                             (long)getpid(), job.blame);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    /* What cannot be written has still been printed. */
+    /* Ignore write errors: the error has been printed as well. */
     if (file >= 0 && write(file, line, strlen(line)) < 0) errno = 0;
     if (file >= 0) close(file);
 }
@@ -142,7 +143,7 @@ int cli_interrupted(int *stop)
     return job.comm != NULL ? cli_check(job.context, mercer_comm_any(job.comm, stop, *stop)) : CLI_OK;
 }
 
-/* Options that may differ between ranks: they change no result. */
+/* Checks that all ranks have the same version and options. The options in `own` may differ: they change no result. */
 static int agree_on_options(const cli_values *v)
 {
     static const char *const own[] = {"threads", "quiet", "json", "color", "log", "memory", "device", "config"};
@@ -158,7 +159,8 @@ static int agree_on_options(const cli_values *v)
 
 /* ---- Time limits ------------------------------------------------------------------------------------------------- */
 
-/* Joining and closing are the message-passing library's, which would wait for ever for a rank that is gone. */
+/* Joining and closing happen inside the MPI library, which would wait forever for a lost rank; the alarm limits the
+   wait. */
 static void on_alarm(int number)
 {
     static const char text[] = "mercer: the ranks did not find each other, or lost one at the end: no word within the "
@@ -179,8 +181,8 @@ static void set_limit(double seconds)
 
 /* ---- Joining ----------------------------------------------------------------------------------------------------- */
 
-/* A run that is resumed goes on where it began unless told otherwise, with the arithmetic it began with; *cut: its
-   centers are in shards, *shards as it was told, 0: by their number. */
+/* Reads device, arithmetic and shards of the run to resume; environment and command line override only the device.
+   *cut: whether its centers are in shards; *shards: the option as given, 0: chosen from the number of centers. */
 static int recall_run(cli_values *v, int *shards, int *cut)
 {
     CLI_OWNED(cli_drop_folder) cli_folder *folder = cli_folder_new(cli_positional(v, 0));
@@ -194,7 +196,7 @@ static int recall_run(cli_values *v, int *shards, int *cut)
                                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
     int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
     *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
-    /* Under a launcher every process takes one of what was a list. */
+    /* Under a launcher every process gets one device of the former list. */
     if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
     if (device != NULL)
         CLI_TRY(cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config));
@@ -222,7 +224,7 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
     return CLI_OK;
 }
 
-/* What only rank 0 may decide, because it depends on the machine. */
+/* Broadcasts rank 0's machine-dependent decisions: the memory limit. */
 static int share_machine(cli_values *v)
 {
     job.memory = cli_has(v, "memory") ? cli_memory(v) : 0;
@@ -249,7 +251,8 @@ static int join(cli_values *v, const mercer_comm_options *options)
     return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
 }
 
-/* One rank for each device of a list: in this process, which must then be alone. */
+/* Creates one rank per device of a list, as threads of this process; an error if the process is itself one of
+   several. */
 static int open_list(const cli_values *v, const cli_devices *devices, mercer_comm_options *options)
 {
     if (job.mpi)
@@ -258,7 +261,7 @@ static int open_list(const cli_values *v, const cli_devices *devices, mercer_com
                          "launcher or --comm mpi has made: give it one device (cuda is the GPU of its local rank)",
                          cli_text(v, "device"));
     options->kind = "local";
-    options->leaving = NULL; /* rank 0 shares the process with all others, and speaks at its end */
+    options->leaving = NULL; /* rank 0 is in the same process as all others and prints at its end */
     return cli_local_open(v, devices, options);
 }
 
@@ -269,7 +272,8 @@ int cli_ranks_open(cli_values *v)
     int needed = 0;
     if (!cli_has(v, "comm")) return CLI_OK;
     int launched = mercer_comm_launched(&job.rank);
-    if (cli_is(v, "comm", "self") || launched == 0) job.rank = 0; /* else the launcher's word until MPI's is heard */
+    if (cli_is(v, "comm", "self") || launched == 0)
+        job.rank = 0; /* otherwise use the launcher's value until MPI is initialized */
     CLI_TRY(choose_options(v, &options, &needed));
     CLI_TRY(cli_devices_read(v, &devices));
     if (devices.list) return open_list(v, &devices, &options);
@@ -278,7 +282,7 @@ int cli_ranks_open(cli_values *v)
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
-/* All ranks arrive here and end alike: none is left waiting. */
+/* Returns 1 if all ranks end in the same orderly way, so that none is left waiting. */
 static int in_order(int code)
 {
     int any = 0;
@@ -286,33 +290,35 @@ static int in_order(int code)
     return mercer_comm_any(job.comm, &any, 0) == MERCER_OK;
 }
 
-/* Tells the others, and prints what a rank above 0 has kept to itself unless rank 0 has left, and so has spoken. */
+/* Notifies the other ranks. A rank above 0 prints its own error, unless rank 0 has left and hence printed one. */
 static int leave(int code)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
     if (info.left_code != 0) code = info.left_code;
     if (code == CLI_OK) code = CLI_RANKS;
-    if (job.blame[0] == '\0') cli_error(code, "%s", mercer_last_error(job.context)); /* at the very end */
+    if (job.blame[0] == '\0')
+        cli_error(code, "%s", mercer_last_error(job.context)); /* fails only when closing: no error was recorded */
     int first_left = mercer_comm_leave(job.comm, code, job.blame);
-    /* Of threads rank 0 is never lost: it has spoken, or will when it hears of this. */
+    /* If ranks are threads, rank 0 cannot be lost: it has printed, or will when it gets the message. */
     if (job.rank > 0 && !first_left && !job.local) say_blame();
     return code;
 }
 
 int cli_ranks_close(int code)
 {
-    /* A launcher ends the job at the first rank that fails: none does before rank 0's error is out. */
+    /* A launcher kills the job at the first failing rank, so wait until rank 0's error has been read. */
     if (code != CLI_OK && job.rank == 0) cli_wait_read();
     if (job.comm != NULL && job.ranks > 1 && !in_order(code)) {
         code = leave(code);
         if (!job.local) {
             fflush(NULL);
-            _Exit(code); /* what message-passing libraries do at exit would wait for ranks that are gone */
+            _Exit(code); /* the exit handlers of MPI would wait for ranks that are gone */
         }
     }
     if (job.comm == NULL && job.rank > 0 && job.blame[0] != '\0') {
-        /* Before the ranks knew each other: rank 0 has most likely met the same, and said so. */
+        /* The communicator does not exist yet: rank 0 has most likely hit and printed the same error, so give it 0.3
+           s first. */
         struct timespec moment = {0, 300000000};
         nanosleep(&moment, NULL);
         say_blame();

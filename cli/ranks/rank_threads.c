@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are threads of this process, one for each device of a list. Rank 0 is the main thread; every other one
- * runs the same command with options of its own, and closes by itself. The main thread closes last, and joins them.
+ * Ranks that are threads of this process, one per device of a list. Rank 0 is the main thread; every other rank runs
+ * the same command with its own copy of the options and closes by itself. The main thread closes last and joins them.
  */
 #include "data.h"
 #include "options/options.h"
@@ -22,13 +22,13 @@ typedef struct worker {
 } worker;
 
 static struct {
-    worker *workers; /* (ranks) number 0 is the main thread */
+    worker *workers; /* (ranks) workers[0] is the main thread */
     int ranks;
-} local; /* of the main thread alone */
+} local; /* used only by the main thread */
 
-/* ---- Making ------------------------------------------------------------------------------------------------------ */
+/* ---- Creating ---------------------------------------------------------------------------------------------------- */
 
-/* Threads of a rank: as asked for, or a share of the processors. */
+/* Returns the number of threads per rank: --threads, or an equal share of the processors. */
 static int threads_each(const cli_values *v, int ranks)
 {
     mercer_context_info info = {.struct_size = sizeof info};
@@ -82,11 +82,13 @@ static void *serve(void *argument)
     worker *self = argument;
     *cli_rank_state_here() = self->rank_state;
     int code = cli_values_command(self->v)->run(self->v);
-    cli_ranks_close(code); /* the main thread knows the exit code too: it was told when this rank left */
+    cli_ranks_close(
+        code); /* the return value is not needed: the main thread gets the exit code when this rank leaves */
     return NULL;
 }
 
-/* Signals are for the main thread; the others learn of them as of anything that concerns all ranks. */
+/* Starts a rank thread with all signals blocked: the main thread receives them and shares them like any state of all
+   ranks. */
 static int start(worker *self)
 {
     sigset_t all, before;
@@ -101,7 +103,8 @@ static int start(worker *self)
 int cli_local_start(const cli_values *v)
 {
     int error = 0;
-    if (local.ranks > 1) json_object_seed(0); /* once, before several threads make objects */
+    if (local.ranks > 1)
+        json_object_seed(0); /* jansson seeds its hash tables once, before several threads create objects */
     for (int r = 1; r < local.ranks && error == 0; r++) {
         worker *self = &local.workers[r];
         self->v = cli_values_copy(v);
@@ -115,7 +118,7 @@ int cli_local_start(const cli_values *v)
 
 /* ---- The end ----------------------------------------------------------------------------------------------------- */
 
-/* Returns 0 if the thread has not ended in time. */
+/* Joins a rank thread; returns 0 if it has not ended by `limit`. */
 static int join(worker *self, const struct timespec *limit)
 {
     if (self->started && pthread_timedjoin_np(self->thread, NULL, limit) != 0) return 0;
@@ -134,7 +137,7 @@ void cli_local_join(int code)
     limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].rank_state.deadline : 0);
     for (int r = 1; r < local.ranks; r++) {
         if (join(&local.workers[r], &limit)) continue;
-        fflush(NULL); /* it has not looked up for so long that it may never do so */
+        fflush(NULL); /* the thread has not responded within the deadline, so it may never end */
         _Exit(code != CLI_OK ? code : CLI_RANKS);
     }
     free(local.workers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A text that grows, and numbers for people in it. */
+/* A growing text buffer, and formatting of numbers for readers. */
 #include "report/page.h"
 
 #include "cli.h"
@@ -16,7 +16,7 @@
 
 static void append(page *self, const char *bytes, size_t count)
 {
-    if (count >= self->room - self->used) { /* a zero must fit too */
+    if (count >= self->room - self->used) { /* the terminating zero must fit too */
         size_t room = self->room ? self->room : 4096;
         while (room - self->used <= count && room <= SIZE_MAX / 4) room *= 2;
         char *text = cli_allocate((int64_t)room, 1);
@@ -62,7 +62,7 @@ void page_free(page *self)
     *self = (page){0};
 }
 
-/* One conversion of page_print, which begins at its percent sign; returns what follows it. */
+/* Formats one conversion of page_print, starting at its percent sign; returns the text after it. */
 static const char *convert(page *self, const char *at, va_list *given)
 {
     char form[16], shown[512] = ""; /* the largest double has 309 digits */
@@ -128,7 +128,7 @@ void page_count(page *self, double value)
     }
 }
 
-/* Without zeros at the end that say nothing. */
+/* Appends a decimal number without trailing zeros. */
 static void fraction(page *self, double value, int decimals)
 {
     char digits[64];
@@ -160,7 +160,7 @@ void page_percent(page *self, double share, int decimals)
     if (!unknown(self, share)) page_print(self, "%.*f\u202f%%", decimals, 100 * share);
 }
 
-/* The value in the largest unit that keeps it at 1 or more. */
+/* Appends the value in the largest unit in which it is at least 1. */
 static void in_units(page *self, double value, const char *const *units, int count)
 {
     if (unknown(self, value)) return;

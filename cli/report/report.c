@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mercer report: the log of a run as one HTML file that needs nothing but a browser: style and drawings are inside, no
- * script, no network. Everything that comes from the log is escaped; the page's policy forbids scripts and requests
- * besides.
+ * mercer report: writes the log of a run as one HTML file that needs only a browser: styles and drawings are inline,
+ * with no scripts and no network access. Everything that comes from the log is escaped; in addition, the page's content
+ * security policy forbids scripts and requests.
  */
 #include "report/report.h"
 #include "commands/commands.h"
@@ -72,7 +72,7 @@ static void make_page(page *out, const report_page *parts, const report_run *run
     page_add(out, "</body></html>\n");
 }
 
-/* Writes the whole text under its name, or nothing. Exit code. */
+/* Writes the text to `path` completely or not at all. Returns an exit code. */
 static int save(const page *text, const char *path)
 {
     cli_output *output = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which classes are taken for which. matrix[i][j] counts samples of class i that were given class j. A dozen classes
- * make a shaded table; up to a hundred a map that is scaled to the width of the page; of more, and beside a map, the
- * pairs that are confused most are listed.
+ * The confusion matrix. matrix[i][j] counts samples of class i that were classified as class j. Up to TABLE_CLASSES
+ * classes are shown as a shaded table, up to MAP_CLASSES as a map that is scaled to the width of the page. With a map,
+ * and for more classes, the most confused pairs are listed.
  */
 #include "report/report.h"
 
@@ -20,7 +20,7 @@ typedef struct confusion {
     const json_t *labels;
 } confusion;
 
-/* False if the event is no square matrix of counts. */
+/* Reads the matrix of the event; returns false if it is not a square matrix of counts. */
 static bool read_matrix(confusion *out, const json_t *event)
 {
     const json_t *matrix = json_object_get(event, "matrix");
@@ -67,8 +67,8 @@ static double column_sum(const confusion *self, size_t j)
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
 
-/* How strongly a cell is coloured, 0 .. 0.9: right answers in proportion to their share of the row; mistakes, where
-   even a small share must be seen, by its square root. */
+/* Returns the color strength of a cell, 0 .. 0.9: for correct answers proportional to their share of the row; for
+   mistakes, by its square root, so that even a small share is visible. */
 static double strength(double share, bool right)
 {
     return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
@@ -126,12 +126,12 @@ static void whole_table(page *out, const confusion *self)
 
 enum { PAGE_WIDTH = 1080, LARGEST_CELL = 34, COUNTED_CELL = 21, LONGEST_LABEL = 14, RIGHT_RIM = 46, BOTTOM_RIM = 20 };
 
-/* Sizes of a map, in pixels of a page that is wide enough. */
+/* Sizes of a map, in pixels of a page at full width. */
 typedef struct map {
     double cell, font, left, top;
 } map;
 
-/* A label as it is shown: its first characters. */
+/* Appends a label, shortened to LONGEST_LABEL characters. */
 static void short_label(page *out, const confusion *self, size_t i)
 {
     const char *name = json_string_value(json_array_get(self->labels, i));
@@ -164,7 +164,7 @@ static size_t longest_label(const confusion *self)
 
 static map plan_map(const confusion *self)
 {
-    double label = 7.2 * (double)longest_label(self); /* pixels that the longest takes */
+    double label = 7.2 * (double)longest_label(self); /* width of the longest label in pixels, 7.2 per character */
     map sizes = {.left = 14 + label};
     sizes.cell = fmin(LARGEST_CELL, (PAGE_WIDTH - sizes.left - RIGHT_RIM) / (double)self->classes);
     sizes.font = fmax(8, fmin(12, 0.85 * sizes.cell));
@@ -213,7 +213,7 @@ static void map_cell(page *out, const confusion *self, const map *sizes, size_t 
     page_print(out, count < 10000 ? "%.0f</text>" : "%.0fk</text>", count < 10000 ? count : count / 1000);
 }
 
-/* Cells shrink with the page until labels would be too small to read; then it scrolls. */
+/* Draws the map. Cells shrink with the page until labels would be too small to read; then it scrolls. */
 static void whole_map(page *out, const confusion *self)
 {
     map sizes = plan_map(self);
@@ -238,7 +238,7 @@ static void whole_map(page *out, const confusion *self)
 
 /* ---- The most confused pairs --------------------------------------------------------------------------------- */
 
-/* The largest counts off the diagonal, descending, the first of equals first. Returns how many. */
+/* Finds the largest off-diagonal counts, in descending order; ties keep matrix order. Returns their number. */
 static size_t worst_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
 {
     size_t found = 0;

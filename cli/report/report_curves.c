@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The charts of a training: losses and accuracies, the spectrum, projection residuals.
+ * The charts of a training run: losses and accuracies, the spectrum, projection residuals.
  *
- * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, t = lambda_{q+1} the tail: the top q become
- * t, the others stay. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
+ * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, where t = lambda_{q+1} is the tail: the top q
+ * become t, the others are unchanged. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
  */
 #include "report/report.h"
 
@@ -23,7 +23,7 @@ static void value_cell(page *out, double value, bool share)
     page_print(out, share ? "<td class=\"n\">%.2A</td>" : "<td class=\"n\">%.4F</td>", value);
 }
 
-/* The numbers behind a chart, for those who cannot see it or want to copy them: a few points of each series. */
+/* Adds a table of a few points of each series, for screen readers and for copying. */
 static void chart_table(page *out, const svg_chart *chart, bool alone)
 {
     page_add(out, alone ? "" : "<details><summary>Numbers</summary>");
@@ -65,7 +65,8 @@ static double field(const report_point *point, size_t offset)
     return value;
 }
 
-/* Means over the part of a pass that is done jump where the next begins: they serve only where there is little else. */
+/* Returns whether the run has enough epochs to draw only their ends. Running means within an epoch jump where the
+   next one starts, so they are drawn only if there is little else. */
 static bool has_epochs(const report_run *run)
 {
     size_t ends = 0;
@@ -73,7 +74,8 @@ static bool has_epochs(const report_run *run)
     return ends >= ENOUGH_EPOCHS;
 }
 
-/* The points of a curve that are known: x (count) and y (count), in one block that the series owns. */
+/* Returns the known points of a curve: x (count) and y (count), in one allocation that starts at x and that the
+   caller frees. */
 static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit,
                         bool ends_only)
 {
@@ -87,7 +89,7 @@ static svg_series curve(const report_run *run, const char *name, size_t x_offset
     return (svg_series){.name = name, .x = block, .y = y, .count = count};
 }
 
-/* Values spread over more than a factor of 20 are read on a log axis. */
+/* Returns whether a log axis suits: all values are positive and spread over more than a factor of 20. */
 static bool wants_log(const svg_series *series, size_t count)
 {
     double low = INFINITY, high = 0;
@@ -145,12 +147,12 @@ static void value_row(page *out, const char *name, double training, double valid
     page_add(out, "</tr>\n");
 }
 
-/* What a solver that is done in one step, or a run of one epoch, has in place of curves. */
+/* Shows final values instead of curves, for a solver with a single step or a run of one epoch. */
 static void single_values(report_page *self, const report_run *run)
 {
     const report_point *last = &run->points[run->count - 1];
     CLI_OWNED(page_free) page rows = {0};
-    if (run->summary && !isfinite(last->train_loss)) return; /* the page's head has all of it */
+    if (run->summary && !isfinite(last->train_loss)) return; /* the headline shows them already */
     if (!isfinite(last->epoch)) return;
     value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
     value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
@@ -166,7 +168,7 @@ static void single_values(report_page *self, const report_run *run)
 
 /* ---- Curves of a training ------------------------------------------------------------------------------------ */
 
-/* Training by conjugate gradients counts its steps as epochs. */
+/* Returns the epoch axis; conjugate gradients report their steps as epochs. */
 static time_axis epochs_axis(const report_run *run)
 {
     bool steps = mercer_solver_kind_of(report_text(run->plan, "solver")) == MERCER_SOLVER_STEPS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables, charts and images that a log brings along, for instance those of the demonstration. */
+/* Additional tables, charts and images from the log, for instance those of the demonstration. */
 #include "report/report.h"
 
 #include "cli.h"
@@ -49,7 +49,7 @@ static void add_base64(page *out, const unsigned char *bytes, size_t count)
     }
 }
 
-/* Pixels (height, width), 0 .. 255, as an <img> with a text. */
+/* Writes pixels (height, width), 0 .. 255, as an <img> with an alternative text. */
 static void put_image(page *out, const unsigned char *pixels, int height, int width, const char *text)
 {
     static const unsigned char signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -60,7 +60,7 @@ static void put_image(page *out, const unsigned char *pixels, int height, int wi
     for (int i = 0; i < height; i++)
         memcpy(raw + (size_t)i * ((size_t)width + 1) + 1, pixels + (size_t)i * (size_t)width, (size_t)width);
     put_word(put_word(shape, (uint32_t)width), (uint32_t)height);
-    shape[8] = 8; /* bits; then 0: gray, and the only methods there are */
+    shape[8] = 8; /* bits; the zeros after it: gray, and the only defined methods */
     if (compress2(packed, &packed_bytes, raw, (uLong)raw_bytes, 9) == Z_OK) {
         unsigned char *file = cli_allocate((int64_t)packed_bytes + 100, 1), *end = file + sizeof signature;
         memcpy(file, signature, sizeof signature);
@@ -79,7 +79,7 @@ enum { MOST_ROWS = 1000, MOST_COLUMNS = 64, MOST_IMAGES = 200, MOST_SIDE = 256 }
 
 /* ---- Tables -------------------------------------------------------------------------------------------------- */
 
-/* A column is set right if all its cells are numbers, or texts that begin like one ("97.3 %"). */
+/* Returns whether to align a column right: all cells are numbers, or texts that start like one ("97.3 %"). */
 static bool is_numeric(const json_t *rows, size_t column)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -166,7 +166,7 @@ static void one_image(page *out, const json_t *values, const json_t *label, int 
     const char *name = json_string_value(label);
     unsigned char *pixels = cli_allocate((int64_t)height * width, 1);
     for (int i = 0; i < height * width; i++) {
-        double value = json_number_value(json_array_get(values, (size_t)i)); /* 0 for what is no number */
+        double value = json_number_value(json_array_get(values, (size_t)i)); /* 0 if not a number */
         pixels[i] = (unsigned char)fmax(0, fmin(255, value));
     }
     page_add(out, "<li>");
@@ -186,7 +186,7 @@ static void images(page *out, const json_t *event)
     page_add(out, "</ul>\n");
 }
 
-/* ---- In their order ------------------------------------------------------------------------------------------ */
+/* ---- Sections ---------------------------------------------------------------------------------------------------- */
 
 static const char *kind_of(const json_t *event)
 {
@@ -194,7 +194,8 @@ static const char *kind_of(const json_t *event)
     return kind ? kind : "";
 }
 
-/* Charts that follow each other and name the same "section" stand side by side in it. Returns how many. */
+/* Adds a section with the charts from index `first` on: consecutive charts with the same "section" are placed side
+   by side. Returns their number. */
 static size_t chart_section(report_page *self, const json_t *extras, size_t first, const char *id)
 {
     const json_t *event = json_array_get(extras, first);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The top of a report: what was trained on what, with which result, and what a reader must know about the log. */
+/* The top of a report: model, data, results, and notes about the log. */
 #include "report/report.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void say_model(page *out, const report_run *run)
 
 /* ---- The cards ----------------------------------------------------------------------------------------------- */
 
-/* A number as `show` writes it, with a small text below; nothing if it is not known. */
+/* Adds a card with a number formatted by `show` and a small text below; nothing if the number is unknown. */
 static void card(page *out, const char *name, double value, void (*show)(page *out, double value), const char *small)
 {
     if (!isfinite(value)) return;
@@ -48,7 +48,7 @@ static void card(page *out, const char *name, double value, void (*show)(page *o
     page_print(out, "<small>%s</small></dd></div>\n", small);
 }
 
-/* The last value of a curve that is known. */
+/* Returns the last known value of a curve. */
 static double last_of(const report_run *run, size_t offset)
 {
     for (size_t i = run->count; i > 0; i--) {
@@ -65,7 +65,7 @@ typedef struct measure {
     const char *name;
 } measure;
 
-/* Shows the first measure that the summary or the curves know. */
+/* Shows the first metric that the summary or the curves contain. */
 static void result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
 {
     for (size_t i = 0; i < count; i++) {
@@ -78,7 +78,7 @@ static void result_card(page *out, const report_run *run, const measure *measure
     }
 }
 
-/* A regression is measured by the share of the targets' variance that it explains, and by errors in their unit. */
+/* Shows the results of a regression: R², the share of explained variance, and errors in units of the target. */
 static void regression_cards(page *out, const report_run *run)
 {
     double mae = report_number(run->summary, "mae");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the log of a run: one JSON object a line, {"event": name, ...}.
+ * Reads the log of a run: one JSON object per line, {"event": name, ...}.
  *
- * A log may hold several runs; the last one counts. A run that was resumed goes on: what it had logged beyond the point
- * it was resumed from is replaced. Unknown events and fields are left to later versions. A line that is no JSON was cut
- * off when the run was killed if it is the last one, or the last before a run starts or resumes: it is left out. Any
- * other is an error, because what is missing is then unknown.
+ * A log may contain several runs; the last one is used. A resumed run continues: events logged after the point it was
+ * resumed from are replaced. Unknown events and fields are ignored, for forward compatibility. A line that is not JSON
+ * is skipped if it is the last one, or the last before a run starts or resumes: the run was killed while writing it.
+ * Anywhere else it is an error, because the missing content is unknown.
  */
 #include "report/report.h"
 
@@ -83,7 +83,7 @@ static beginning begins_anew(const char *name, const json_t *event)
     return json_is_true(json_object_get(event, "resumed")) ? RESUMES : STARTS;
 }
 
-/* Takes what the event says; of events that should come once, the last one counts. */
+/* Stores an event; for events that should occur once, the last one counts. */
 static void take_event(report_run *run, const char *name, json_t *event, size_t line)
 {
     struct {
@@ -115,11 +115,11 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-/* Where a log is read, and the line that could not be, until it is known whether it matters. */
+/* Reader state: position, and the last malformed line until it is known whether it is an error. */
 typedef struct reader {
     const char *path;
-    size_t line;      /* number of the current one */
-    size_t torn_line; /* 0: none */
+    size_t line;      /* number of the current line */
+    size_t torn_line; /* number of the malformed line; 0: none */
     char why[JSON_ERROR_TEXT_LENGTH];
 } reader;
 
@@ -129,7 +129,7 @@ static int refuse_torn(const reader *self)
                      self->path, self->torn_line, self->why);
 }
 
-/* One line, without its end. Exit code. */
+/* Processes one line, without its line break. Returns an exit code. */
 static int take_line(reader *self, report_run *run, const char *line, size_t length)
 {
     json_error_t error;
@@ -157,7 +157,7 @@ static int read_lines(report_run *run, const char *path, char *text, size_t leng
     for (char *line = text, *end = text + length; code == CLI_OK && line < end;) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
         if (stop == NULL) stop = end;
-        *stop = '\0'; /* there is a byte behind the text */
+        *stop = '\0'; /* the text is followed by a writable byte */
         self.line++;
         code = take_line(&self, run, line, (size_t)(stop - line));
         line = stop + 1;

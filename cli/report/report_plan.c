@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What training did and why, where its time went, and every option it was given: the sections made of tables. */
+/* Sections made of tables: the plan and its reasons, the time of each phase, the options. */
 #include "report/report.h"
 
 #include "report/svg.h"
@@ -42,7 +42,7 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"flops", "Estimated work", FLOPS},
                                      {"seconds", "Estimated time", SECONDS}};
 
-/* What only an iteration over batches has. */
+/* Returns whether a field applies only to solvers that iterate over batches. */
 static bool of_iteration(const char *field)
 {
     static const char *const names[] = {"projector", "epochs", "batch", "average", "decay", "carry"};
@@ -51,7 +51,8 @@ static bool of_iteration(const char *field)
     return false;
 }
 
-/* Sizes that are 0 belong to parts that this plan does not have; an exact projector has none. */
+/* Returns whether to show a row. Sizes of 0 belong to parts that this plan does not have; an exact projector has no
+   sizes. */
 static bool worth_showing(const plan_row *row, const json_t *plan)
 {
     mercer_solver_kind kind = mercer_solver_kind_of(report_text(plan, "solver"));
@@ -93,7 +94,7 @@ static void plan_table(page *out, const json_t *plan)
     page_add(out, "</tbody></table></div>\n");
 }
 
-/* The planner's own lines, one item each. */
+/* Adds the planner's explanation as a list, one item per line. */
 static void plan_words(page *out, const char *text)
 {
     page_add(out, "<div><h3>Why, in the planner’s words</h3>\n<ul class=\"words\">\n");
@@ -166,7 +167,7 @@ void report_phases(report_page *self, const report_run *run)
         total += time;
     }
     if (count == 0) return;
-    if (seconds > 1.002 * total) { /* what the phases do not account for */
+    if (seconds > 1.002 * total) { /* time outside the phases */
         names[count] = "Everything else: data, centers, files";
         values[count++] = seconds - total;
         total = seconds;
@@ -179,7 +180,7 @@ void report_phases(report_page *self, const report_run *run)
     report_close(self);
 }
 
-/* What the command did one after the other, the longest spans as a bar, all of them as a table. */
+/* Adds the timeline of the command: the spans as a bar and as a table. */
 void report_timeline(report_page *self, const report_run *run)
 {
     const char *names[MOST_SPANS];
@@ -225,7 +226,7 @@ static void option_value(page *out, const json_t *value)
     }
 }
 
-/* Names of the options whose value was left to the program, as one sentence. */
+/* Adds a sentence with the names of the options that were left at "auto". */
 static void automatic_options(page *out, json_t *config)
 {
     const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the predictions of a regression lie beside the targets: measures for each output, the sampled pairs of the first
- * ones as a plot, and what a prediction misses (true - predicted) over what was predicted.
+ * Predictions of a regression compared with the targets: metrics for each output, a scatter plot of the sampled pairs
+ * for the first outputs, and the residuals (true - predicted) over the predictions.
  */
 #include "report/report.h"
 
@@ -10,7 +10,7 @@
 
 enum { MOST_PLOTS = 4, MOST_ROWS = 100 };
 
-/* The name of output k, "output 3" if it has none. */
+/* Appends the name of output k, such as "output 3" if it has none. */
 static void say_output(page *out, const json_t *output, size_t k)
 {
     const char *name = report_text(output, "name");
@@ -39,7 +39,7 @@ static void measure_table(page *out, const json_t *outputs)
     page_add(out, "</tbody></table></div>\n");
 }
 
-/* The plots of output k: of one output alone its misses as well. */
+/* Adds the plots of output k; its residuals only if it is the only output. */
 static void plots(page *out, const json_t *output, size_t k, bool alone)
 {
     const json_t *truth = json_object_get(output, "true"), *given = json_object_get(output, "predicted");
@@ -67,7 +67,7 @@ static void say_sample(page *out, const json_t *event, size_t sampled)
     page_print(out, "%G", (double)sampled);
     if (rows > (double)sampled) page_print(out, " of %G", rows);
     page_add(out, " ");
-    page_add(out, data ? data : ""); /* the lead is escaped as a whole */
+    page_add(out, data ? data : ""); /* not escaped here: report_open escapes the lead */
     page_print(out, "%ssamples%s. On the dashed line a prediction is exact.", data ? " " : "",
                rows > (double)sampled ? ", spread evenly" : "");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the probabilities of classes are worth: how often predictions of a confidence are right, and which shares of a
- * class and of the others a threshold takes for the class (ROC).
+ * Quality of class probabilities: calibration (accuracy of predictions by confidence) and ROC curves (true and false
+ * positive rates of a class by threshold).
  */
 #include "report/report.h"
 
@@ -12,7 +12,7 @@
 
 enum { MOST_CURVES = SVG_COLOURS };
 
-/* A series of two lists of the same length; none if they are not. Lists are released with free. */
+/* Returns a series of two lists, empty unless they have the same length. The caller frees the lists (free_series). */
 static svg_series series_of(const json_t *object, const char *x, const char *y, const char *name)
 {
     const json_t *left = json_object_get(object, x), *right = json_object_get(object, y);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The style sheet of a report: light, dark (as the reader's system says) and paper.
+ * The style sheet of a report: light mode, dark mode (by the system setting) and print.
  *
- * Colours of series are those of Okabe and Ito, which people with any kind of colour vision tell apart, darkened or
- * lightened until each has a contrast of 3 : 1 or more against its background.
+ * The series colors are the Okabe-Ito palette, which is distinguishable with any kind of color vision, darkened or
+ * lightened until each has a contrast of at least 3 : 1 against its background.
  */
 #include "report/report.h"
 

@@ -3,8 +3,8 @@
  * Line charts, scatter charts and a stacked bar as SVG.
  *
  * An axis maps its range [low, high], or [log10 low, log10 high], linearly to pixels. Ticks of a linear axis are the
- * multiples of 1, 2 or 5 times a power of ten that give about five of them; a log axis has powers of ten, and 2 and 5
- * times them while there are few. Coordinates are rounded to a tenth and always finite: what is not is left out.
+ * multiples of 1, 2 or 5 times a power of ten that give about five ticks; a log axis has powers of ten, and 2 and 5
+ * times them if the range is small. Coordinates are rounded to a tenth; points that are not finite are left out.
  */
 #include "report/svg.h"
 
@@ -14,11 +14,11 @@ enum { WIDTH = 520, HEIGHT = 290, TALL = 430, LEFT = 64, RIGHT = 14, TOP = 12, B
 
 typedef struct axis {
     bool log;
-    double low, high;     /* of values; of their log10 if log */
-    double begin, extent; /* in pixels; extent < 0 goes up */
+    double low, high;     /* range of the values, or of their log10 if log */
+    double begin, extent; /* position of `low` and extent in pixels; extent < 0 points up */
     double ticks[MOST_TICKS];
     int count;
-    double step; /* between ticks of a linear axis */
+    double step; /* distance between ticks of a linear axis */
 } axis;
 
 svg_chart svg_chart_of(const char *title, const char *x_label, const char *y_label, const svg_series *series,
@@ -79,7 +79,7 @@ static double place(const axis *self, double value)
     return isfinite(pixels) ? fmax(-WIDTH, fmin(2 * WIDTH, pixels)) : self->begin;
 }
 
-/* The range of all points that can be drawn; false if there are none. */
+/* Sets the range to that of all drawable points; returns false if there are none. */
 static bool find_range(const svg_chart *chart, bool of_y, axis *out)
 {
     out->low = INFINITY, out->high = -INFINITY;
@@ -121,7 +121,7 @@ static void log_ticks(axis *self)
         }
 }
 
-/* Widens the range so that lines do not touch the frame and there are ticks to read, then places the ticks. */
+/* Widens the range so that lines do not touch the frame and at least a few ticks fit, then places the ticks. */
 static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool whole)
 {
     if (self->log) {
@@ -141,14 +141,14 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool
         double room = 0.06 * (self->high - self->low), top = self->high;
         if (!at_zero) self->low -= room;
         self->high += room;
-        if (shares && top <= 1) self->high = fmin(self->high, 1); /* no accuracy is above 100 % */
+        if (shares && top <= 1) self->high = fmin(self->high, 1); /* fractions do not exceed 100 % */
     }
     linear_ticks(self, of_y ? 5 : 6, whole);
 }
 
 /* ---- Labels -------------------------------------------------------------------------------------------------- */
 
-/* On a log axis, far from 1: 10 with a raised exponent, 2 or 5 times that. */
+/* Writes a value far from 1 on a log axis as a power of ten, or 2 or 5 times one. Returns false for other values. */
 static bool power_label(page *out, const axis *self, double value)
 {
     if (!self->log || (value > 0.0009 && value < 1.1e9)) return false;
@@ -210,8 +210,8 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-/* Numbers of a series' colour and mark, and of its dashes: series count without those that are dotted, which take the
-   colour and mark of the one before. */
+/* Returns the index of a series' color and marker, and sets *dashes to its dash style. Dotted series are not
+   counted: they take color and marker of the series before. */
 static size_t look_of(const svg_chart *chart, size_t k, int *dashes)
 {
     enum { DOTTED = 4 };
@@ -221,7 +221,7 @@ static size_t look_of(const svg_chart *chart, size_t k, int *dashes)
     return number;
 }
 
-/* A mark whose shape tells the series where colours do not: disc, square, diamond, triangle. */
+/* Draws a marker whose shape identifies the series independently of its color: disc, square, diamond, triangle. */
 static void draw_mark(page *out, size_t series, double x, double y)
 {
     int colour = (int)(series % SVG_COLOURS);
@@ -237,9 +237,9 @@ static void draw_mark(page *out, size_t series, double x, double y)
     }
 }
 
-enum { MARKED_POINTS = 30 }; /* marks on more points would hide the line */
+enum { MARKED_POINTS = 30 }; /* markers on more points would hide the line */
 
-/* Draws the line of a series (marks = false) or the marks on it. */
+/* Draws the line of a series (marks = false) or the markers on it. */
 static void walk_series(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y, bool marks)
 {
     const svg_series *series = &chart->series[k];
@@ -257,8 +257,8 @@ static void walk_series(page *out, const svg_chart *chart, size_t k, const axis 
     }
 }
 
-/* Dots in layers: those of one path do not add up where they lie on each other, those of several do, so that dense
-   places are darker. */
+/* Draws dots in layers. The opacity of overlapping dots accumulates only between paths, so several paths make dense
+   regions darker. */
 static void draw_dots(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y)
 {
     enum { LAYERS = 12 };
@@ -293,9 +293,9 @@ static void draw_series(page *out, const svg_chart *chart, size_t k, const axis 
     if (points <= MARKED_POINTS) walk_series(out, chart, k, x, y, true);
 }
 
-/* ---- Words --------------------------------------------------------------------------------------------------- */
+/* ---- Descriptions ------------------------------------------------------------------------------------------------ */
 
-/* How many dots there are, or from where to where each series goes. */
+/* Writes the description for screen readers: the number of dots, or the first and last point of each series. */
 static void describe(page *out, const svg_chart *chart)
 {
     if (chart->dots) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What predictions depend on: the fall of R2 or accuracy when a column of the table is permuted, as a table or JSON,
- * and for the page about a training also how the mean prediction goes with the columns that matter most.
+ * Importance of columns: the drop of R2 or accuracy when a column of the table is permuted, as a table or JSON. For the
+ * report page also the partial dependence of the mean prediction on the most important columns.
  */
 #include "results/results.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns by importance. */
+/* A column and its importance, for sorting. */
 typedef struct rank {
     int64_t column;
     double drop;
@@ -90,7 +90,7 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
     return code;
 }
 
-/* ---- The page about a training --------------------------------------------------------------------------------- */
+/* ---- The report page --------------------------------------------------------------------------------------------- */
 
 enum {
     SHOWN_COLUMNS = 6,
@@ -101,7 +101,7 @@ enum {
     SHOWN_CLASSES = 4
 };
 
-/* Rows spread evenly over a dataset, as one of their own; NULL if that fails. */
+/* Returns up to `most` evenly spaced rows as a new dataset; NULL on error. */
 static mercer_dataset *some_rows(const mercer_dataset *data, int64_t most)
 {
     int64_t all = cli_data_info(data).rows, count = all < most ? all : most;
@@ -112,7 +112,7 @@ static mercer_dataset *some_rows(const mercer_dataset *data, int64_t most)
     return out;
 }
 
-/* Levels of the used column of that number; NULL: it is no category. */
+/* Returns the levels of the used column with this index; NULL if it is not a category. */
 static const json_t *levels_of(const json_t *schema, int64_t column)
 {
     const json_t *list = json_object_get(schema, "columns");
@@ -147,7 +147,7 @@ static json_t *number_array(const double *values, int64_t count, int64_t stride)
     return list;
 }
 
-/* Levels and their mean predictions. */
+/* Logs a table of the levels and their mean predictions. */
 static void log_levels(cli_log *log, const char *name, const json_t *levels, const double *f, int64_t count, int64_t c,
                        int64_t first, json_t *heads)
 {
@@ -195,7 +195,8 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
                             "x", cli_json_text(name), "y", "mean prediction", "series", series));
 }
 
-/* Charts of numbers first, so that they stand side by side; then tables of categories. */
+/* Logs the dependence on the most important columns: charts of numeric columns first, so that they are placed side
+   by side, then tables of categories. */
 static void log_shown(cli_log *log, mercer_model *model, const mercer_dataset *data, const mercer_importance_info *info,
                       const rank *order)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How good a model is, as lines, tables, JSON and events. The measures are the library's: mercer_metrics. */
+/* Evaluation metrics as lines, tables, JSON and events. They are computed by the library: mercer_metrics. */
 #include "results/results.h"
 
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 
 enum { LISTED_OUTPUTS = 100, CURVE_POINTS = 200, CURVE_CLASSES = 6, PAIRS = 2000 };
 
-/* ---- One list of measures ---------------------------------------------------------------------------------------- */
+/* ---- The list of metrics ----------------------------------------------------------------------------------------- */
 
-/* Those that apply to the task are finite. A title of NULL: shown in another place. */
+/* Metrics that do not apply to the task are not finite. title NULL: not shown in the list. */
 static const struct {
     const char *name, *title;
     size_t offset;
@@ -52,7 +52,7 @@ static double measure(const mercer_metrics *metrics, int k)
     return value;
 }
 
-/* Measures that never apply are left out; r2 of constant targets is null. */
+/* Omits metrics that do not apply, but shows r2 of constant targets as null. */
 json_t *cli_metrics_json(const mercer_metrics *metrics)
 {
     json_t *object = json_object();
@@ -83,7 +83,7 @@ json_t *cli_confusion_json(const double *matrix, int64_t classes)
     return rows;
 }
 
-/* In the seven digits that a plot can use at most. */
+/* Returns the values rounded to seven digits, which are enough for a plot. */
 static json_t *list_json(const double *values, int64_t count)
 {
     json_t *array = json_array();
@@ -95,7 +95,7 @@ static json_t *list_json(const double *values, int64_t count)
     return array;
 }
 
-/* Adds two lists with the points of a curve, if there are any. */
+/* Adds the points of a curve as two lists; returns 0 if the curve has none. */
 static int add_curve(json_t *object, const mercer_evaluation *evaluation, const char *curve, int64_t index,
                      const char *x_name, const char *y_name)
 {
@@ -131,7 +131,7 @@ json_t *cli_predictions_json(const cli_metrics *metrics, const char *data)
     return json_pack("{ss sI so}", "data", data, "rows", (json_int_t)metrics->all.rows, "outputs", outputs);
 }
 
-/* The name as JSON takes it: text that is no UTF-8 is "?". */
+/* Returns a name as JSON; "?" if it is not valid UTF-8. */
 static json_t *name_json(const char *name)
 {
     json_t *text = json_string(name);
@@ -142,7 +142,7 @@ json_t *cli_curves_json(const cli_metrics *metrics, const char *const *labels, c
 {
     const mercer_metrics *all = &metrics->all;
     json_t *object = json_pack("{ss}", "data", data), *roc = json_array(), *calibration = json_object();
-    int64_t first = all->outputs == 2 ? 1 : 0; /* of two classes one curve tells all */
+    int64_t first = all->outputs == 2 ? 1 : 0; /* with two classes one curve suffices */
     for (int64_t j = first; j < all->outputs && j < CURVE_CLASSES; j++) {
         json_t *curve = json_object();
         mercer_output_metrics one = output_metrics(metrics->evaluation, j);
@@ -160,7 +160,7 @@ json_t *cli_curves_json(const cli_metrics *metrics, const char *const *labels, c
     return object;
 }
 
-/* Measures of each class, or of each of several outputs. */
+/* Returns the metrics of each class or output. */
 static json_t *each_json(const cli_metrics *metrics, const char *const *names)
 {
     json_t *list = json_array();
@@ -187,7 +187,7 @@ static json_t *each_json(const cli_metrics *metrics, const char *const *names)
     return list;
 }
 
-/* ---- For people -------------------------------------------------------------------------------------------------- */
+/* ---- Text output ------------------------------------------------------------------------------------------------- */
 
 static void print_confusion(const cli_metrics *metrics, const char *const *labels, FILE *file)
 {
@@ -205,7 +205,7 @@ static void print_confusion(const cli_metrics *metrics, const char *const *label
     cli_table_print(table, file);
 }
 
-/* A number in four digits, or behind the point; "-" where there is none. */
+/* Adds a cell with four significant digits, or four decimals if `fixed`; "-" if not finite. */
 static void number_cell(cli_table *table, double value, int fixed)
 {
     if (isfinite(value))
@@ -214,7 +214,7 @@ static void number_cell(cli_table *table, double value, int fixed)
         cli_table_cell(table, "-");
 }
 
-/* A share in percent. */
+/* Adds a cell with a fraction as a percentage; "-" if not finite. */
 static void share_cell(cli_table *table, double share)
 {
     if (isfinite(share))
@@ -254,7 +254,7 @@ static void print_each(const cli_metrics *metrics, const char *const *names)
     cli_table_print(table, stdout);
 }
 
-/* The names of classes, or of several outputs; NULL if they have none. */
+/* Returns the names of the classes or outputs; NULL if they have none. */
 static const char *const *output_names(const cli_metrics *metrics, const mercer_model *model)
 {
     int64_t count = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Predictions as files, row by row. A row of text has
+ * Writes predictions to files, row by row. A row of text has
  *
- *   columns of the input that are kept | class, or values | probabilities | set of classes
+ *   kept columns of the input | class, or values | probabilities | set of classes
  *
- * with the ends of its interval behind each value. An array in an NPY file has one of these: classes, scores,
+ * with the bounds of its interval after each value. An array in an NPY file contains one of these: classes, scores,
  * probabilities, (prediction, low, high) for each output, or sets as booleans.
  */
 #include "results/results.h"
@@ -21,19 +21,19 @@ struct cli_writer {
     cli_form form;
     cli_result result;
     int64_t outputs;
-    const char *const *labels; /* (outputs) names of classes, or NULL */
-    char **names;              /* (name_count) of the columns, in their order; (kept + values or 1) first */
+    const char *const *labels; /* (outputs) class names, or NULL */
+    char **names; /* (name_count) column names in output order, starting with kept columns and values or class */
     int64_t name_count;
-    int named;         /* a line of names comes first */
-    double *radius;    /* (outputs) of intervals, or the threshold of sets; NULL: none */
-    int32_t *members;  /* (outputs) a set of classes */
-    int64_t *numbers;  /* (outputs) labels as whole numbers; NULL if one of them is none */
-    uint32_t *letters; /* (outputs, width) labels as UCS-4 for NPY; NULL if they are numbers */
+    int named;         /* true: write a header line */
+    double *radius;    /* (outputs) interval half-widths, or the threshold of sets; NULL: none */
+    int32_t *members;  /* (outputs) class indices of a set, ended by -1 */
+    int64_t *numbers;  /* (outputs) labels as integers; NULL if any is not an integer */
+    uint32_t *letters; /* (outputs, width) labels as UCS-4 for NPY; NULL if integers */
     int64_t width;
-    int single;   /* scores are floats */
-    int terminal; /* the file is one */
+    int single;   /* true: scores are f32 */
+    int terminal; /* true: the file is a terminal */
     mercer_context *context;
-    mercer_column_texts *kept; /* or NULL */
+    mercer_column_texts *kept; /* kept columns of the input, or NULL; borrowed */
     int64_t kept_count;
 };
 
@@ -54,7 +54,7 @@ static int64_t *names_as_numbers(const char *const *names, int64_t count)
     return numbers;
 }
 
-/* One character of UTF-8; a byte that begins none stands for itself. */
+/* Decodes one UTF-8 character; an invalid byte is returned as is. */
 static uint32_t next_letter(const unsigned char **at)
 {
     const unsigned char *s = *at;
@@ -94,7 +94,7 @@ static int has_name(const cli_writer *w, const char *name)
     return 0;
 }
 
-/* Takes the name over. One that another column has gets a number, with a warning where names are written. */
+/* Adds a column name and takes ownership. A duplicate gets a number, with a warning if names are written. */
 static void add_name(cli_writer *w, char *name)
 {
     int64_t capacity = w->name_count;
@@ -113,7 +113,7 @@ static void add_name(cli_writer *w, char *name)
     w->names[w->name_count++] = name;
 }
 
-/* Adds the names of class or values: those of the targets with "_predicted", so that they can stand next to them. */
+/* Adds the names of class or values: the target names with "_predicted", so that they can stand next to the targets. */
 static void name_predictions(cli_writer *w, const mercer_model *model)
 {
     int64_t count = 0, classes = w->labels != NULL;
@@ -153,7 +153,7 @@ static void name_columns(cli_writer *w, const mercer_model *model)
 
 /* ---- NPY --------------------------------------------------------------------------------------------------------- */
 
-/* Version 1.0 of the format: magic, length of the header, a Python dictionary padded to a multiple of 64. */
+/* Writes the NPY 1.0 header: magic, header length, a Python dictionary padded to a multiple of 64 bytes. */
 static void put_npy_header(const cli_writer *w, int64_t rows)
 {
     char type[32], shape[64], header[192];
@@ -223,11 +223,11 @@ static void put_npy_row(const cli_writer *w, const mercer_matrix *m, int64_t i)
 
 /* ---- Text -------------------------------------------------------------------------------------------------------- */
 
-/* A name as a field: quoted where a reader of csv would take it apart. */
+/* Writes a name as a field, quoted if it contains special characters of the format. */
 static void put_name(const cli_writer *w, const char *name)
 {
     const char *special = w->form == CLI_FORM_CSV ? ",\"\n\r" : (w->form == CLI_FORM_TSV ? "\t\"\n\r" : "");
-    if (w->terminal) { /* a person reads it */
+    if (w->terminal) { /* escape control characters */
         char *shown = cli_visible(name);
         fputs(shown, w->file);
         free(shown);
@@ -251,7 +251,7 @@ static void put_number(const cli_writer *w, double value, int single)
     fputs(cli_number_text(text, value, single), w->file);
 }
 
-/* What comes before field number k of a row: a separator, and in JSON the name. */
+/* Writes the separator before field k of a row, in JSON '{' or ','. */
 static void put_before(const cli_writer *w, int64_t k)
 {
     if (w->form != CLI_FORM_JSONL) {
@@ -264,7 +264,7 @@ static void put_before(const cli_writer *w, int64_t k)
 static void put_json_text(const cli_writer *w, const char *text)
 {
     json_t *value = json_string(text);
-    if (value == NULL) value = json_string("?"); /* text that is no UTF-8 */
+    if (value == NULL) value = json_string("?"); /* not valid UTF-8 */
     json_dumpf(value, w->file, JSON_ENCODE_ANY);
     json_decref(value);
 }
@@ -300,7 +300,7 @@ static void put_values(const cli_writer *w, const mercer_matrix *m, int64_t i, i
     }
 }
 
-/* {"a":0.5,"b":0.5}, or a field for each class. */
+/* Writes probabilities as {"a":0.5,"b":0.5} in JSON, otherwise one field per class. */
 static void put_probabilities(const cli_writer *w, const mercer_matrix *m, int64_t i, int64_t *k)
 {
     int json = w->form == CLI_FORM_JSONL;
@@ -315,7 +315,7 @@ static void put_probabilities(const cli_writer *w, const mercer_matrix *m, int64
     if (json) fputc('}', w->file);
 }
 
-/* ["a","b"], or a|b. */
+/* Writes a set of classes as ["a","b"] in JSON, otherwise as a|b. */
 static void put_set(const cli_writer *w, int64_t *k)
 {
     int json = w->form == CLI_FORM_JSONL;
@@ -358,7 +358,7 @@ static mercer_status put_text_row(const cli_writer *w, const mercer_matrix *m, i
     return MERCER_OK;
 }
 
-/* Tables have names over their columns, but for predictions alone of a model that knows none. */
+/* Writes the header line of csv and tsv, unless there are only predictions of a model without target names. */
 static void put_header(const cli_writer *w)
 {
     if (!w->named || (w->form != CLI_FORM_CSV && w->form != CLI_FORM_TSV)) return;
@@ -405,7 +405,7 @@ void cli_writer_begin(cli_writer *w, FILE *file, int64_t rows)
 mercer_status cli_writer_put(cli_writer *w, const mercer_matrix *m)
 {
     for (int64_t i = 0; i < m->rows; i++) {
-        if (w->radius != NULL && w->result != CLI_RESULT_VALUES) { /* then m is double */
+        if (w->radius != NULL && w->result != CLI_RESULT_VALUES) { /* m is f64 in this case */
             mercer_matrix row = mercer_matrix_view((double *)m->data + i * m->ld, 1, m->cols, MERCER_F64);
             mercer_status status = mercer_class_sets(w->context, w->members, &row, w->radius[0]);
             if (status != MERCER_OK) return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors and talk on stderr: one line each, whatever a file's name holds. */
+/* Errors, warnings and notes on stderr: one line each, even if a file name contains line breaks. */
 #include "data.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -33,7 +33,7 @@ int cli_error(int code, const char *format, ...)
     return code;
 }
 
-/* Warnings printed so far, by rank 0 only, which is one thread. */
+/* Warnings printed so far; needs no lock, because only rank 0 prints them, from one thread. */
 static struct {
     char *texts[256];
     size_t count;
@@ -64,7 +64,7 @@ json_t *cli_warnings_json(void)
     return list;
 }
 
-/* The library's log sink. */
+/* Log callback of the library: prints messages of level warning or error as warnings. */
 static void print_warning(void *user, mercer_log_level level, const char *message)
 {
     (void)user;
@@ -149,7 +149,7 @@ void cli_give_up(int code, const char *format, ...)
     if (cli_ranks() == 1) exit(code);
     cli_wait_read();
     fflush(NULL);
-    _Exit(code); /* other threads still compute, and other ranks would be waited for */
+    _Exit(code); /* exit would wait for computing threads and other ranks */
 }
 
 int cli_make_context(const cli_values *v, const char *device, int threads, int deferred, mercer_context **out)
@@ -169,7 +169,7 @@ static int make_context(const cli_values *v, int deferred, mercer_context **out)
 {
     CLI_OWNED(cli_devices_free) cli_devices devices = {0};
     *out = cli_comm_context();
-    if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
+    if (*out != NULL) return CLI_OK; /* with ranks, everything shared uses the communicator's context */
     CLI_TRY(cli_devices_read(v, &devices));
     int64_t threads = cli_integer(v, "threads");
     if (devices.list)
@@ -188,10 +188,11 @@ int cli_context_deferred(const cli_values *v, mercer_context **out)
     return make_context(v, 1, out);
 }
 
-/* ---- Which element is to blame ------------------------------------------------------------------------------ */
+/* ---- Locating elements that are not finite ----------------------------------------------------------------------- */
 
-/* Which element of a file is to blame when the library finds a value that is not finite: it only sees parts of it. */
-/* The first element of a block that is NaN or infinite, or -1. */
+/* The library sees only blocks of a file, so the program searches for the row and column of a value that is not
+   finite. */
+/* Returns the index of the first NaN or infinite element of a block, or -1. */
 static int64_t first_bad(const double *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -199,7 +200,7 @@ static int64_t first_bad(const double *values, int64_t count)
     return -1;
 }
 
-/* Prints where a value that is not finite stands; false if all are finite. */
+/* Finds and prints the position of the first value that is not finite; returns false if all are finite. */
 static int find_bad(const mercer_dataset *dataset, const char *name)
 {
     mercer_dataset_info info = cli_data_info(dataset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metric that a search found, for the log and the page: largest weights, spectrum, a map. */
+/* The learned metric for the log and the report page: largest weights, spectrum, a map. */
 #include "options/options.h"
 #include "terminal/progress.h"
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_FEATURES = 30, MOST_MAPPED = 128 }; /* features that are listed, and of which a map is drawn */
+enum { MOST_FEATURES = 30, MOST_MAPPED = 128 }; /* maximum number of features in the table, and in the map */
 
 typedef struct weight {
     int64_t feature;
@@ -21,7 +21,8 @@ static int by_value(const void *a, const void *b)
     return (left->feature > right->feature) - (left->feature < right->feature);
 }
 
-/* M = A A' of the map A (d, d'), or of its diagonal (1, d): its diagonal entries, sorted. */
+/* Returns the diagonal entries of M = A A', for the map A (d, d') or its diagonal (1, d), sorted in descending
+   order. Release with free. */
 static weight *weights_of(const mercer_matrix *map, int64_t d)
 {
     const double *a = map->data;
@@ -36,7 +37,7 @@ static weight *weights_of(const mercer_matrix *map, int64_t d)
     return all;
 }
 
-/* A bar of blocks, as long as the share says. */
+/* Returns a bar of block characters, `share` times LONGEST long. Release with free. */
 static char *bar_of(double share)
 {
     enum { LONGEST = 24 };
@@ -60,7 +61,7 @@ static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
     return rows;
 }
 
-/* A line through values at first, first + 1, ... */
+/* Returns a line chart of values at first, first + 1, ... */
 static json_t *chart(const char *title, const char *x, const char *y, int64_t first, const double *values,
                      int64_t count)
 {
@@ -73,7 +74,8 @@ static json_t *chart(const char *title, const char *x, const char *y, int64_t fi
                      "Learned features", "series", "name", y, "x", places, "y", heights);
 }
 
-/* Eigenvalues of A A' are squared norms of the columns of a map that was learned: they are orthogonal. */
+/* Returns a chart of the eigenvalues of A A'. They are the squared norms of the columns of A, because the columns of
+   a learned map are orthogonal. */
 static json_t *spectrum_chart(const mercer_matrix *map)
 {
     const double *a = map->data;
@@ -83,7 +85,7 @@ static json_t *spectrum_chart(const mercer_matrix *map)
     return chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
 }
 
-/* |M| as an image, dark where it is large; each entry a square of some pixels. */
+/* Returns |M| as an image, dark where it is large; each entry is a square of `each` pixels per side. */
 static json_t *map_image(const mercer_matrix *map)
 {
     enum { SIDE = 160 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The run log: one JSON object a line, flushed line by line, so that it can be read while it grows. */
+/* The run log: one JSON object per line, flushed after each line so that it can be read while it grows. */
 #include "ranks/program_ranks.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 
 struct cli_log {
     char *path;
-    FILE *file;  /* NULL: everything is dropped */
-    int failure; /* errno of the first write that failed */
+    FILE *file;  /* NULL: events are discarded */
+    int failure; /* errno of the first failed write */
 };
 
-/* A run that was killed may have left half a line: it is ended, so that the next event is a line of its own. */
+/* Ends an incomplete last line, as left by a killed run, so that the next event starts on its own line. */
 static void end_last_line(FILE *file)
 {
     if (fseek(file, -1, SEEK_END) == 0) {
@@ -24,13 +24,14 @@ static void end_last_line(FILE *file)
     }
 }
 
-/* Whether what is there can be continued: nothing, something that begins like a log, or no regular file. */
+/* Returns whether a path can be appended to: it does not exist, is empty, starts like a log, or is not a regular
+   file. */
 static int looks_like_log(const char *path)
 {
     struct stat state;
     if (stat(path, &state) != 0 || !S_ISREG(state.st_mode) || state.st_size == 0) return 1;
     FILE *file = fopen(path, "rb");
-    int first = file != NULL ? fgetc(file) : '{'; /* one that cannot be read will tell when it is opened */
+    int first = file != NULL ? fgetc(file) : '{'; /* an unreadable file is reported when it is opened */
     if (file != NULL) fclose(file);
     return first == '{';
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGBUS: a mapped file was cut by somebody else, or its disk failed, within the milliseconds between a look at the
- * file and the reading of a block. The program ends as after any other failure to read, with the file's name and exit
- * code 74; what the system knows of its own mappings tells which file it was. A SIGBUS of another kind ends it as
- * before.
+ * SIGBUS handler: a mapped file was truncated by another process, or its disk failed, between the check of the file and
+ * the reading of a block a few milliseconds later. The program ends like after any other read error, with the file's
+ * name, found in /proc/self/maps, and exit code 74. Any other SIGBUS keeps its default action.
  *
- * The library leaves signals to the process it is in: this is the program's own.
+ * Signal handling is left to the program: the library installs no handlers.
  */
 #include "job.h"
 
@@ -17,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text of /proc/self/maps, with nothing that a signal handler may not call. */
+/* Reads /proc/self/maps using only async-signal-safe functions. */
 typedef struct reader {
     int descriptor;
     ssize_t have, at;
@@ -33,7 +32,7 @@ static int next_byte(reader *r)
     return r->have > 0 ? (unsigned char)r->bytes[r->at++] : -1;
 }
 
-/* A hexadecimal number and the byte behind it; *byte is -1 at the end. */
+/* Reads a hexadecimal number and the byte after it; *byte is -1 at the end. */
 static uintptr_t take_number(reader *r, int *byte)
 {
     uintptr_t value = 0;
@@ -45,7 +44,8 @@ static uintptr_t take_number(reader *r, int *byte)
     return value;
 }
 
-/* The file that is mapped at the address, "low-high rights offset device node /name": 0 if there is none. */
+/* Finds the file mapped at the address; lines are "low-high rights offset device node /name". Returns 0 if there is
+   none. */
 static int find_name(uintptr_t address, char name[PATH_MAX])
 {
     static reader r;
@@ -56,7 +56,7 @@ static int find_name(uintptr_t address, char name[PATH_MAX])
         int here = address >= low && address < high;
         for (; byte >= 0 && byte != '\n'; byte = next_byte(&r)) {
             if (!here || (length == 0 && byte != '/') || length + 1 >= PATH_MAX) continue;
-            name[length++] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte); /* a name may hold anything */
+            name[length++] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte); /* names may contain control characters */
         }
     }
     name[length] = '\0';
@@ -78,10 +78,10 @@ static void on_bus(int number, siginfo_t *info, void *context)
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     static char name[PATH_MAX];
     (void)context;
-    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread met the same */
+    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is already handling it */
     if (info->si_code <= 0 || !find_name((uintptr_t)info->si_addr, name)) {
         signal(number, SIG_DFL);
-        raise(number); /* it comes when the handler has ended */
+        raise(number); /* delivered when this handler returns */
         return;
     }
     cli_remove_unfinished();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Output files that appear under their name when they are complete, or not at all; JSON on stdout. */
+/* Output files that appear under their name when complete, or not at all; JSON on stdout. */
 #include "ranks/program_ranks.h"
 
 #include <dirent.h>
@@ -15,18 +15,18 @@
 #include <unistd.h>
 
 struct cli_output {
-    char *path, *temporary; /* temporary is NULL for stdout, and for what leads nowhere */
+    char *path, *temporary; /* temporary is NULL for stdout and /dev/null */
     FILE *file;
 };
 
-/* The folder a path lies in. Released with free. */
+/* Returns the folder of a path. Release with free. */
 static char *folder_of(const char *path)
 {
     CLI_OWNED(cli_drop) char *copy = cli_copy(path);
     return cli_copy(dirname(copy));
 }
 
-/* Temporary files of the same output whose program was killed: nobody holds them any more. */
+/* Deletes temporary files of the same output whose program was killed: they are not locked any more. */
 static void remove_remains(const char *folder, const char *name)
 {
     DIR *list = opendir(folder);
@@ -43,19 +43,19 @@ static void remove_remains(const char *folder, const char *name)
     if (list != NULL) closedir(list);
 }
 
-/* Locks a new file. 0 if another program was faster, took it for one that nobody holds, and has removed it. */
+/* Locks a new file. Returns 0 if another program deleted it before it was locked, because it looked abandoned. */
 static int hold(int descriptor)
 {
     struct stat state;
-    if (flock(descriptor, LOCK_EX) != 0) return 1; /* where there are no locks, remains stay */
+    if (flock(descriptor, LOCK_EX) != 0) return 1; /* without file locks, leftover files are not removed */
     return fstat(descriptor, &state) != 0 || state.st_nlink > 0;
 }
 
-/* A new, empty file beside path, locked so that it is known to be in use; *out is its name. A long name is cut. Returns
-   a descriptor, or -1 with the error printed. */
+/* Creates an empty temporary file in the folder of `path`, locked to mark it as in use; *out is its name, shortened
+   if necessary. Returns a descriptor, or -1 with the error printed. */
 static int new_file(const char *path, char **out)
 {
-    enum { MORE = 12 }; /* characters around the name */
+    enum { MORE = 12 }; /* characters added to the name */
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
     const char *slash = strrchr(path, '/');
     CLI_OWNED(cli_drop) char *base = cli_format("%.*s", NAME_MAX - MORE, slash != NULL ? slash + 1 : path);
@@ -75,7 +75,7 @@ static int new_file(const char *path, char **out)
     return descriptor;
 }
 
-/* The file that a path means: of a link what it leads to. Released with free; NULL with the error printed. */
+/* Returns the target of a symbolic link, or a copy of the path. Release with free; NULL with the error printed. */
 static char *resolve(const char *path)
 {
     struct stat state;
@@ -87,7 +87,8 @@ static char *resolve(const char *path)
     return cli_copy(path);
 }
 
-/* The same for an output that may be there already. */
+/* Creates the temporary file for an output that may exist, after checking that it can be replaced. Returns like
+   new_file. */
 static int make_temporary(const char *path, char **out)
 {
     struct stat state;
@@ -135,7 +136,7 @@ int cli_output_open(cli_output **out, const char *path)
 {
     *out = NULL;
     cli_output *output = cli_allocate(1, sizeof *output);
-    if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* what ranks above 0 write leads nowhere */
+    if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* output of ranks above 0 is discarded */
         output->file = cli_rank() > 0 ? fopen("/dev/null", "wb") : stdout;
         *out = output;
         if (output->file != NULL) return CLI_OK;
@@ -149,7 +150,7 @@ int cli_output_open(cli_output **out, const char *path)
         free_output(output);
         return CLI_IO;
     }
-    /* mkstemp makes files for the owner only; results have the permissions that any new file has. */
+    /* mkstemp creates files that only the owner can access; give results the permissions of any new file. */
     mode_t mask = umask(0);
     umask(mask);
     fchmod(descriptor, 0666 & ~mask);
@@ -180,7 +181,8 @@ void cli_output_drop(cli_output *output)
     free_output(output);
 }
 
-/* The folder's entry must be on disk too before the file can be relied on. Some file systems do not offer it. */
+/* The folder entry must be on disk before the file is durable. Errors are ignored: some file systems do not support
+   it. */
 void cli_sync_name(const char *path)
 {
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
@@ -218,7 +220,7 @@ void cli_guard_streams(void)
 {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
         if (fcntl(i, F_GETFD) >= 0 || errno != EBADF) continue;
-        /* In the wrong direction: what is read or written there fails, as it did. */
+        /* Opened in the wrong direction, so that reading and writing still fail. */
         if (open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY) != i) return;
     }
 }
@@ -236,11 +238,11 @@ int cli_print_answer(json_t *object)
 
 int cli_print_json(json_t *object)
 {
-    if (cli_rank() > 0) { /* rank 0 answers */
+    if (cli_rank() > 0) { /* only rank 0 prints */
         json_decref(object);
         return CLI_OK;
     }
-    /* 15 digits: a decimal number that was written comes back as it was. */
+    /* 15 digits: decimal numbers round-trip unchanged. */
     int failed = json_dumpf(object, stdout, JSON_REAL_PRECISION(15)) != 0 || fputc('\n', stdout) == EOF;
     json_decref(object);
     if (failed || fflush(stdout) != 0) return cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));

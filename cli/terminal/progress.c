@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A training while it runs: the moving line, a plain line for each epoch, events of the log. */
+/* Progress of a training run: the progress bar, a plain line per epoch, events of the log. */
 #include "terminal/progress.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Passes done, with the part of the one under way. */
+/* Returns the number of passes done, including the fraction of the current one. */
 static double passes_done(const mercer_progress *p)
 {
     double part = p->pass_total > 0 ? (double)p->pass_samples / (double)p->pass_total : 0;
@@ -29,7 +29,7 @@ void cli_log_progress(cli_log *log, const mercer_progress *p, int ended)
     cli_log_event(log, ended ? "epoch" : "progress", event);
 }
 
-/* The same, between epochs at most once a second. */
+/* Logs progress, between epochs at most once per second. */
 static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int ended)
 {
     if (!ended && p->seconds - watch->last_logged < 1) return;
@@ -37,7 +37,7 @@ static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int end
     cli_log_progress(watch->log, p, ended);
 }
 
-/* Text that grows at its end, as far as it has room. */
+/* Appends a formatted value to a text, truncated to its capacity. */
 static void append(char *text, size_t size, const char *format, double value)
 {
     size_t used = strlen(text);
@@ -72,7 +72,7 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
     cli_bar_draw(&watch->bar, share, text, ended);
 }
 
-/* Before the first step: rates and the time that is left count from the end of this. */
+/* Draws the progress of set-up. Rates and remaining time are measured from its last call. */
 static void draw_setup(cli_watch *watch, const mercer_progress *p)
 {
     char text[256], seconds[CLI_SHORT];
@@ -84,7 +84,7 @@ static void draw_setup(cli_watch *watch, const mercer_progress *p)
     cli_bar_draw(&watch->bar, p->phase_share, text, 1);
 }
 
-/* One line for each epoch, where no line can move. */
+/* Prints one line per epoch, if there is no progress bar. */
 static void print_epoch(cli_watch *watch, const mercer_progress *p)
 {
     char text[256] = "", seconds[CLI_SHORT];
@@ -100,7 +100,7 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
-/* What training changes of a plan. */
+/* Returns whether a line of the plan describes a change made during training. */
 static int is_change(const char *line)
 {
     return strncmp(line, "refined:", 8) == 0 || strncmp(line, "replaced:", 9) == 0;
@@ -121,7 +121,7 @@ void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_pla
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 {
     char *lines = cli_copy(plan->text), *rest = NULL;
-    size_t changes = 0; /* a plan during training lacks what the recipe adds */
+    size_t changes = 0; /* counted separately: a plan during training lacks the lines that the recipe adds */
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         if (!is_change(line) || changes++ < watch->told) continue;
         cli_bar_clear(&watch->bar);
@@ -131,7 +131,7 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
     if (changes > watch->told) cli_watch_start(watch, watch->trainer, plan);
 }
 
-/* Set-up is behind: has it changed the plan? */
+/* Prints changes of the plan that were made in set-up. */
 static void look_at_plan(cli_watch *watch)
 {
     CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
@@ -140,10 +140,10 @@ static void look_at_plan(cli_watch *watch)
         cli_watch_plan(watch, report->plan);
 }
 
-/* A checkpoint was asked for: one of all ranks is enough. */
+/* Writes a checkpoint if SIGUSR1 requested one. A request on one rank is enough. */
 static void keep_if_asked(cli_watch *watch)
 {
-    int silent = cli_rank() > 0 && !cli_is_mpi(); /* another thread takes it, who can say so */
+    int silent = cli_rank() > 0 && !cli_is_mpi(); /* leave the request to the thread of rank 0, which can print */
     if (watch->trainer == NULL || silent || !cli_take_request()) return;
     cli_bar_clear(&watch->bar);
     if (mercer_trainer_checkpoint(watch->trainer) == MERCER_OK)
@@ -161,7 +161,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
         draw_setup(watch, p);
         return cli_signal() != 0;
     }
-    /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
+    /* Calls between steps report a partial pass, or an epoch that was reported before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
         if (watch->keeps) cli_end_by_itself();
@@ -255,7 +255,8 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
                             cli_json_real(report->tail)));
 }
 
-/* Seconds of each phase. Solvers that do not iterate over batches have one of their own: what is left of training. */
+/* Returns the seconds of each phase. Solvers that do not iterate over batches have a phase "solve": the rest of the
+   training time. */
 static json_t *phases_json(const mercer_report *r)
 {
     double named = r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds;
@@ -286,14 +287,14 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
         mercer_comm_info info = {.struct_size = sizeof info};
         mercer_comm_query(cli_comm(), &info);
         json_object_set_new(object, "ranks", json_integer(info.ranks));
-        json_object_set_new(object, "bytes_sent", json_integer(info.bytes_sent)); /* by rank 0 */
+        json_object_set_new(object, "bytes_sent", json_integer(info.bytes_sent)); /* sent by rank 0 */
         json_object_set_new(object, "exchanges", json_integer(info.exchanges));
-        json_object_set_new(object, "direct", json_boolean(info.direct)); /* from GPU to GPU */
+        json_object_set_new(object, "direct", json_boolean(info.direct)); /* true: directly between GPUs */
     }
     return object;
 }
 
-/* ---- For people -------------------------------------------------------------------------------------------------- */
+/* ---- Text output ------------------------------------------------------------------------------------------------- */
 
 static char *solver_text(const mercer_plan *plan)
 {
@@ -386,6 +387,6 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
     cli_table_row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
     cli_table_row(table, "model", cli_copy(cli_text(job->v, "output")));
-    fputc('\n', stderr); /* apart from the plan */
+    fputc('\n', stderr); /* blank line after the plan */
     cli_table_print(table, stderr);
 }

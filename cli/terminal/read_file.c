@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the program itself reads: configurations, run logs. They are small, so they are read whole. A FIFO, a
- * terminal or a device such as /dev/zero could make the program wait or read for ever. The pipe of a process
- * substitution, --config <(...), has a writer from the beginning; it is read as long as something arrives.
+ * Reads the program's own input files: configurations and run logs. They are small, so they are read whole. A FIFO, a
+ * terminal or a device such as /dev/zero could make the program wait or read forever, so these are refused. The pipe of
+ * a process substitution, --config <(...), has a writer from the start; it is read while data arrive.
  */
 #include "cli.h"
 
@@ -18,7 +18,7 @@
 
 enum { MOST_MIB = 1024, WAIT_MS = 5000 };
 
-/* Whether there is something to read, or the end, within the time that a pipe has. */
+/* Waits up to WAIT_MS for data or end of file; returns 0 on timeout. */
 static int is_ready(int descriptor)
 {
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
@@ -53,7 +53,7 @@ static int read_all(const char *path, int descriptor, char **text, size_t *lengt
     }
 }
 
-/* Whether a pipe is anonymous, as those of process substitutions are. */
+/* Returns whether a pipe is anonymous, as in process substitutions. */
 static int is_anonymous_pipe(int descriptor)
 {
     struct statfs system;

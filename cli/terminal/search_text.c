@@ -56,7 +56,7 @@ json_t *cli_decisions_json(const mercer_fitting *fitting)
     return list;
 }
 
-/* The smoothed held-out error of each step, a curve for each stage. */
+/* Returns a chart of the smoothed held-out error of each step, one curve per stage. */
 static json_t *step_chart(const mercer_matrix *steps)
 {
     static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"};

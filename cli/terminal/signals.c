@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. What they do depends on the
+ * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. Their effect depends on the
  * work that would be lost:
  *
- *   nothing to save     most commands: the first signal ends the program at once, in the handler, whatever it computes
- *   nothing but a log   a training without --checkpoint: it has a moment to end by itself, then the handler ends it
- *   state to save       a training with --checkpoint: it ends when the step is done and the checkpoint is written
- *   other ranks         are notified first, and all end together
+ *   nothing to save   most commands: the first signal ends the program immediately, in the handler
+ *   only a log        training without --checkpoint: it has a grace period to end by itself, then the handler ends it
+ *   state to save     training with --checkpoint: it ends after the current step, when the checkpoint is written
+ *   other ranks       are notified first, and all end together
  *
- * A second SIGINT ends the program in any case. A training takes SIGUSR1 for a request: write a checkpoint and go on.
- * SIGXFSZ, and SIGPIPE while training, become failures of the write.
+ * A second SIGINT always ends the program. For training, SIGUSR1 is a request to write a checkpoint and continue.
+ * SIGXFSZ, and SIGPIPE while training, become write errors.
  */
 #include "job.h"
 
@@ -23,23 +23,23 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static atomic_int caught; /* by any thread, read by all that are ranks */
+static atomic_int caught; /* last signal received; 0: none; set by any thread, read by all rank threads */
 
-static atomic_int asked; /* for a checkpoint */
+static atomic_int asked; /* true: a checkpoint was requested (SIGUSR1) */
 
 enum { BY_ITSELF, AT_ONCE, AFTER_GRACE };
 
-/* How the program ends at a signal. The other fields do not change while `mode` is not BY_ITSELF. */
+/* How a signal ends the program. The other fields do not change while `mode` is not BY_ITSELF. */
 static struct {
     atomic_int mode;
-    int grace;                 /* milliseconds */
-    int code;                  /* 0: 128 + the number of the signal */
-    char text[PATH_MAX + 128]; /* the message */
+    int grace;                 /* milliseconds before the handler ends the program */
+    int code;                  /* exit code; 0: 128 + signal number */
+    char text[PATH_MAX + 128]; /* message; "": a generic one */
 } ending;
 
-static atomic_int terminal; /* stderr is one: a progress bar may have to be cleared */
+static atomic_int terminal; /* true: stderr is a terminal, so a progress bar may have to be cleared */
 
-/* ---- What a handler may call ------------------------------------------------------------------------------------- */
+/* ---- Async-signal-safe functions --------------------------------------------------------------------------------- */
 
 static void put(const char *text)
 {
@@ -50,7 +50,7 @@ static void put(const char *text)
     }
 }
 
-/* The name of an open file: what /proc/self/fd/N leads to. 0 if there is none. */
+/* Finds the name of an open file through /proc/self/fd/N. Returns 0 if there is none. */
 static int find_name(int descriptor, char name[PATH_MAX])
 {
     char link[32] = "/proc/self/fd/", digits[12];
@@ -64,7 +64,7 @@ static int find_name(int descriptor, char name[PATH_MAX])
     return length > 0;
 }
 
-/* ".NAME.....tmp", as the library and output.c name files that are being written. */
+/* Returns whether a path has the form ".NAME.XXXXXX.tmp", used by the library and output.c for files being written. */
 static int is_temporary(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -72,8 +72,8 @@ static int is_temporary(const char *path)
     return slash != NULL && slash[1] == '.' && length > 4 && strcmp(path + length - 4, ".tmp") == 0;
 }
 
-/* Unfinished output is what this process has open for writing under a temporary name, and holds the lock of: another
-   process may be at work on a file that was opened to look at its lock. */
+/* Unfinished output is a file with a temporary name that this process has open for writing and has locked. Without
+   the lock it may belong to another process: remove_remains opens such files to test their lock. */
 int cli_remove_unfinished(void)
 {
     enum { MOST = 1024 };
@@ -126,7 +126,7 @@ static void handle(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART; /* a read or write that was under way goes on */
+    action.sa_flags = SA_RESTART; /* interrupted reads and writes continue */
     sigaction(number, &action, NULL);
 }
 
@@ -136,7 +136,7 @@ void cli_catch_signals(void)
     struct sigaction before;
     atomic_store(&terminal, cli_is_terminal(stderr));
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
-        /* nohup: a signal that is ignored means that the run should go on without its terminal. */
+        /* nohup: an ignored SIGHUP means that the run should continue without its terminal. */
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         handle(asking[i], on_signal);
     }
@@ -168,7 +168,7 @@ void cli_end_on_signals(int grace, int code, const char *text)
     ending.code = code;
     snprintf(ending.text, sizeof ending.text, "%s", text != NULL ? text : "");
     atomic_store(&ending.mode, grace > 0 ? AFTER_GRACE : AT_ONCE);
-    if (cli_signal() != 0) quit(cli_signal()); /* it came in between */
+    if (cli_signal() != 0) quit(cli_signal()); /* the signal came in between */
 }
 
 void cli_end_by_itself(void)

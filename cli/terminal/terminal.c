@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a person sees: width, colours, the line that moves, tables. */
+/* Terminal output: width, colors, progress bar, tables. */
 #include "cli.h"
 
 #include <stdarg.h>
@@ -32,7 +32,7 @@ int cli_colours(const cli_values *v, FILE *file)
     return cli_is_terminal(file);
 }
 
-/* Columns that a text takes: bytes that begin a character of UTF-8. */
+/* Returns the number of columns of a text: bytes that start a UTF-8 character. */
 static int text_width(const char *text)
 {
     int width = 0;
@@ -40,9 +40,9 @@ static int text_width(const char *text)
     return width;
 }
 
-/* ---- The line that moves ----------------------------------------------------------------------------------------- */
+/* ---- Progress bar ------------------------------------------------------------------------------------------------ */
 
-static _Thread_local cli_bar *shown; /* there is one line at the bottom; of ranks that are threads, rank 0 has it */
+static _Thread_local cli_bar *shown; /* the visible bar; NULL: none. Only rank 0 has one */
 
 void cli_bar_init(cli_bar *bar, const cli_values *v)
 {
@@ -102,7 +102,7 @@ void cli_bar_make_way(void)
 struct cli_table {
     int columns;
     char *alignment;
-    char **cells; /* row by row; a rule is a row whose first cell is NULL */
+    char **cells; /* (count) row by row; a rule is a row whose first cell is NULL */
     int64_t count, room;
 };
 
@@ -114,7 +114,8 @@ cli_table *cli_table_new(int columns, const char *alignment)
     return table;
 }
 
-/* Takes the text. Names of columns and classes come from files: they are shown, never obeyed. */
+/* Adds a cell and takes ownership of the text. Control characters are escaped, because column and class names come
+   from files. */
 static void add_cell(cli_table *table, char *text)
 {
     table->cells = cli_grow(table->cells, table->count, &table->room, sizeof *table->cells);
@@ -145,13 +146,14 @@ void cli_table_line(cli_table *table)
     for (int i = 0; i < table->columns; i++) add_cell(table, NULL);
 }
 
-/* Whether a line may end before this space: "p = 4" and "5 %" stay together. */
+/* Returns whether a line may break at this space: "p = 4" and "5 %" stay together. */
 static int may_break(const char *text, size_t at)
 {
     return text[at] == ' ' && at > 0 && text[at - 1] != '=' && text[at + 1] != '=' && text[at + 1] != '%';
 }
 
-/* Bytes of the text that fit into `room` columns, broken at a space; all of it, or its first word, where none fits. */
+/* Returns the number of bytes that fit into `room` columns, broken at a space; the first word, if even that does not
+   fit. */
 static size_t first_part(const char *text, int room)
 {
     size_t end = 0;
@@ -168,7 +170,7 @@ static size_t first_part(const char *text, int room)
 
 void cli_print_wrapped(FILE *file, const char *text, int begin, int width)
 {
-    enum { LEAST = 20 }; /* columns; in fewer the terminal may break the line itself */
+    enum { LEAST = 20 }; /* columns; narrower text is not wrapped here */
     while (*text != '\0') {
         size_t part = width - begin >= LEAST ? first_part(text, width - begin) : strlen(text);
         fwrite(text, 1, part, file);
@@ -179,7 +181,7 @@ void cli_print_wrapped(FILE *file, const char *text, int begin, int width)
 
 static void print_row(const cli_table *table, int64_t first, const int *widths, FILE *file)
 {
-    int pending = 0, at = 0; /* spaces that are only written if something follows; the column reached */
+    int pending = 0, at = 0; /* pending: spaces written only if text follows; at: current column */
     for (int c = 0; c < table->columns && first + c < table->count; c++) {
         const char *text = table->cells[first + c];
         int space = widths[c] - text_width(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory and texts. A program that cannot get a few bytes has nothing better to do than to end. */
+/* Memory and strings. Allocation failures end the program: a command line tool has no way to recover from them. */
 #include "ranks/program_ranks.h"
 
 #include <float.h>
@@ -23,7 +23,7 @@ char *cli_copy(const char *text)
     return memcpy(cli_allocate((int64_t)size, 1), text, size);
 }
 
-/* The text, and behind it what the format makes. */
+/* Returns the text with formatted text appended. Release with free. */
 __attribute__((format(printf, 2, 0))) static char *joined(const char *text, const char *format, va_list arguments)
 {
     va_list again;
@@ -57,12 +57,12 @@ char *cli_append(char *text, const char *format, ...)
     return longer;
 }
 
-/* Bytes of the character of UTF-8 that begins there; 0: none does, or it steers a terminal. */
+/* Returns the length of the UTF-8 character at this position; 0 if it is invalid or a terminal control character. */
 static int shown_bytes(const unsigned char *at)
 {
     if (*at < 0x80) return *at >= 32 && *at != 127;
     int length = *at >= 0xF0 && *at < 0xF5 ? 4 : (*at >= 0xE0 && *at < 0xF0 ? 3 : (*at >= 0xC2 && *at < 0xE0 ? 2 : 0));
-    if (*at == 0xC2 && at[1] < 0xA0) return 0; /* U+0080 .. U+009F, among them one that begins escapes */
+    if (*at == 0xC2 && at[1] < 0xA0) return 0; /* U+0080 .. U+009F, including CSI, which starts escape sequences */
     for (int i = 1; i < length; i++) {
         if ((at[i] & 0xC0) != 0x80) return 0;
     }
@@ -138,7 +138,8 @@ const char *cli_seconds_text(char text[CLI_SHORT], double seconds)
 
 const char *cli_number_text(char text[CLI_SHORT], double value, int single)
 {
-    /* %g leaves zeros at the end out: what fewer digits could say, this many say alike. */
+    /* Starting at FLT_DIG or DBL_DIG loses nothing: %g drops trailing zeros, so shorter numbers are printed short
+       anyway. */
     int digits = single ? FLT_DIG : DBL_DIG, most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
     for (; digits <= most; digits++) {
         snprintf(text, CLI_SHORT, "%.*g", digits, value);

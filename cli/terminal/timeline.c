@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans of time by name. */
+/* Timeline of a command: time spans by name. */
 #include "terminal/timeline.h"
 
 #include <math.h>
 #include <string.h>
 
-#define STEPS "steps, the rest" /* of epochs: batches on their way, progress */
+#define STEPS "steps, the rest" /* time in epochs outside the phases below: loading batches, progress callbacks */
 
-/* The span of that name, or a new one; beyond the last everything counts for the last. */
+/* Returns the span with this name, or a new one; once the table is full, the last span takes the rest. */
 static cli_span *span_of(cli_timeline *line, const char *name)
 {
     for (size_t i = 0; i < line->count; i++)
@@ -45,7 +45,7 @@ void cli_timeline_context(cli_timeline *line, mercer_context *context)
 {
     mercer_context_info info = {.struct_size = sizeof info};
     if (mercer_context_query(context, &info) != MERCER_OK) return;
-    /* A device that starts while data are read is waited for at the end, and its libraries come last. */
+    /* The time of this span is only waiting: the device starts while data are read, and its libraries load last. */
     const cli_span *waited = &line->spans[line->now];
     cli_timeline_split(line, "device: cuBLAS, cuSOLVER", fmin(info.library_seconds, waited->seconds));
     cli_timeline_split(line, "device: reaching it", fmin(info.device_seconds, waited->seconds));
@@ -66,7 +66,8 @@ void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress)
 void cli_timeline_report(cli_timeline *line, const mercer_report *r)
 {
     cli_timeline_end(line);
-    if (mercer_solver_kind_of(r->plan->solver) == MERCER_SOLVER_DIRECT) return; /* it was told what it did */
+    if (mercer_solver_kind_of(r->plan->solver) == MERCER_SOLVER_DIRECT)
+        return; /* its phases were reported to the progress callback */
     cli_timeline_split(line, "steps: predictions", r->forward_seconds);
     cli_timeline_split(line, "steps: gradients", r->gradient_seconds);
     cli_timeline_split(

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mercer demo: the number of centers and the number of samples are two things. Digits are computed, nothing is read.
+ * mercer demo: shows that the number of centers and the number of samples are independent. Digits are computed; no
+ * files are read.
  *
  * Every model has the same kernel function and random samples as centers. With n = p samples it is classical kernel
- * regression on those p samples: it knows the labels of its centers and nothing else. With n > p the same p centers, at
- * the same cost of a prediction, learn from all n labels.
+ * regression on those p samples: only the labels of its centers are used. With n > p the same p centers, at the same
+ * cost per prediction, learn from all n labels.
  */
 #include "commands/commands.h"
 #include "commands/demo/demo.h"
@@ -14,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOLVER "ep4"                    /* the same for every model; it shows how it learns */
-#define KERNEL "laplace:bandwidth=2550" /* bytes: bandwidth 10 for pixels from 0 to 1 */
-#define MEMORY ((int64_t)2 << 30)       /* fixed, because plans follow it: everyone sees the same numbers */
+#define SOLVER "ep4" /* the same for every model; an iterative solver, so that learning can be shown */
+#define KERNEL "laplace:bandwidth=2550" /* for bytes; equals bandwidth 10 for pixels in 0 .. 1 */
+#define MEMORY ((int64_t)2 << 30)       /* fixed, because plans depend on it: results are the same on every machine */
 
 static const demo_sizes usual = {{250, 1000, 4000}, {1000, 3000, 10000, 30000}, 3, 4, 5000};
 static const demo_sizes quick = {{100, 400}, {400, 1600, 6400}, 2, 3, 2000};
@@ -27,7 +28,7 @@ typedef struct training {
     mercer_model *model;
     mercer_source source;
     mercer_trainer *trainer;
-    mercer_matrix Y; /* one-hot test labels, for a model that is watched */
+    mercer_matrix Y; /* one-hot test labels, if the model is logged */
 } training;
 
 static void free_training(training *self)
@@ -50,7 +51,7 @@ static mercer_matrix one_hot(const int32_t *labels, int64_t rows)
     return mercer_matrix_view(values, rows, DEMO_CLASSES, MERCER_F32);
 }
 
-/* Trains; the model that is watched tells the log how it goes. */
+/* Trains a model; if `watched`, logs its progress on the test samples. */
 static int fit(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
 {
     int64_t tests = self->sizes.tests;
@@ -79,7 +80,7 @@ static int fit(demo *self, training *made, const demo_cell *cell, mercer_report 
     return cli_check(context, mercer_trainer_fit(made->trainer, &made->source, report));
 }
 
-/* Share of the test samples that the model gives their class. */
+/* Returns the accuracy of the predicted classes `given` on the test samples. */
 static double share_right(const demo *self, const int32_t *given)
 {
     int64_t right = 0;
@@ -101,7 +102,7 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
     return CLI_OK;
 }
 
-/* ---- The table, as it fills ---------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 static void print_head(const demo *self, FILE *out)
 {
@@ -130,7 +131,7 @@ static void print_cell(FILE *out, const demo_cell *cell)
     fflush(out);
 }
 
-/* One row: the same centers with more and more samples. */
+/* Trains and prints one row: the same centers with increasing numbers of samples. */
 static int run_row(demo *self, int row, FILE *out)
 {
     char text[CLI_SHORT];
@@ -193,7 +194,7 @@ static int run(demo *self, FILE *out)
     return CLI_OK;
 }
 
-/* The log lies beside the page unless it is named. Released with free. */
+/* Returns the path of the log: in the folder of the page unless --log is given. Release with free. */
 static char *log_path(const cli_values *v, const char *html)
 {
     const char *given = cli_text(v, "log"), *slash = strrchr(html, '/');

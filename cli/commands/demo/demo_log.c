@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The demonstration's log: what `mercer report` makes its page from, and the same numbers for --json. */
+/* The demonstration's log, from which `mercer report` makes the page, and the same numbers for --json. */
 #include "commands/demo/demo.h"
 
 #include "results/results.h"
@@ -10,14 +10,14 @@
 
 enum { IMAGES = 20, SIDE = 28 };
 
-/* ---- The run that is watched ---------------------------------------------------------------------------------- */
+/* ---- The logged run ---------------------------------------------------------------------------------------------- */
 
 static json_t *count(int64_t value)
 {
     return json_integer((json_int_t)value);
 }
 
-/* The first two test samples of each class. */
+/* Logs images of the first two test samples of each class. */
 static void log_images(demo *self)
 {
     json_t *images = json_array(), *names = json_array();
@@ -125,7 +125,7 @@ static json_t *series(char *name, json_t *x, json_t *y)
     return made;
 }
 
-/* Accuracy over samples: a line for each number of centers. */
+/* Returns accuracy over the number of samples: one series per number of centers. */
 static json_t *lines_over_samples(const demo *self)
 {
     json_t *lines = json_array();
@@ -143,7 +143,7 @@ static json_t *lines_over_samples(const demo *self)
     return lines;
 }
 
-/* Accuracy over centers: with all samples, and with the centers' own labels only. */
+/* Returns accuracy over the number of centers: with all samples, and with only the centers' own labels. */
 static json_t *lines_over_centers(const demo *self)
 {
     char text[CLI_SHORT];

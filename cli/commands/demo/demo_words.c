@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about the demonstration's numbers, chosen by the numbers themselves. */
+/* Sentences about the demonstration's results, chosen according to the results. */
 #include "commands/demo/demo.h"
 
 #include <math.h>
 
-/* How an accuracy changed; a change within two standard errors of a share measured on the tests is none. */
+/* Describes a change of accuracy. Differences within two standard errors of the test accuracy count as no change. */
 static const char *change(const demo *self, const demo_cell *from, const demo_cell *to)
 {
     double share = (from->accuracy + to->accuracy) / 2;
@@ -13,7 +13,7 @@ static const char *change(const demo *self, const demo_cell *from, const demo_ce
     return to->accuracy > from->accuracy ? "grew" : "fell";
 }
 
-/* The same centers with more samples, for the size in the middle. */
+/* Compares the same centers with more samples, for the middle model size. */
 static void say_samples(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], n[CLI_SHORT];
@@ -27,7 +27,7 @@ static void say_samples(const demo *self, char out[DEMO_SENTENCE])
         cli_count_text(n, most->samples), fmax(0, 100 * gone));
 }
 
-/* The same samples with more centers. */
+/* Compares the same samples with more centers. */
 static void say_centers(const demo *self, char out[DEMO_SENTENCE])
 {
     char n[CLI_SHORT], p[CLI_SHORT], q[CLI_SHORT];
@@ -39,7 +39,7 @@ static void say_centers(const demo *self, char out[DEMO_SENTENCE])
              cli_count_text(p, few->centers), 100 * many->accuracy, cli_count_text(q, many->centers));
 }
 
-/* A small model with all data beside the next larger one that only knows its own centers. */
+/* Compares a small model trained on all data with the next larger one trained only on its own centers. */
 static void say_exchange(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], q[CLI_SHORT];
