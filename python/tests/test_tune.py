@@ -47,7 +47,7 @@ def test_search():
     assert {1, 2} < stages <= {1, 2, 3, 4}
     assert all(step["error"] > 0 and step["ridge"] > 0 for step in search["steps"])
     assert model.score(X[600:], Y[600:]) > plain.score(X[600:], Y[600:])
-    assert "\nsearch: effort 3, " in model.plan_["text"]
+    assert "search: effort 3, " in model.plan_["text"]
     again = KernelRegressor(random_state=0, n_jobs=2).fit(X[:600], Y[:600])
     assert again.model_.to_bytes() == model.model_.to_bytes()
 
@@ -129,7 +129,7 @@ def test_default():
         plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
-        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "\nsearch: none, because " in plain.plan_["text"]
+        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "search: none, because " in plain.plan_["text"]
     values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
     assert "not a table" in KernelRegressor(**QUICK, n_centers=40).fit(values, Y).summary_["search"]["skipped"]
     for tune in (True, "on", np.True_):

@@ -473,7 +473,8 @@ static void test_targets_far_from_zero(void **state)
     mercer_dataset_free(data);
 }
 
-/* A kernel matrix of rank D: in float, conjugate gradients end far from the optimum, and a warning says so. */
+/* A kernel matrix of rank D: in float, conjugate gradients may end far from the optimum, which depends on the rounding of
+   the BLAS library, and then a warning says so. In double, with a rough kernel and with a direct solver they do not. */
 static void test_cg_of_a_singular_kernel(void **state)
 {
     (void)state;
@@ -482,10 +483,11 @@ static void test_cg_of_a_singular_kernel(void **state)
         const char *kernel, *solver;
         mercer_dtype precision;
         double lambda;
-        bool warned;
+        bool may_be_far;
     } cases[] = {{"linear", "cg", MERCER_F32, -1, true},         {"linear", "cg", MERCER_F32, 1, true},
                  {"gaussian:bandwidth=30", "cg", 0, 1e-3, true}, {"linear", "cg", MERCER_F64, -1, false},
                  {"laplace", "cg", MERCER_F32, -1, false},       {"linear", "direct", MERCER_F32, -1, false}};
+    int far_count = 0;
     static float points[ROWS][D];
     static double y[ROWS];
     mercer_train_options train;
@@ -508,9 +510,12 @@ static void test_cg_of_a_singular_kernel(void **state)
         mercer_clear_warnings(context);
         mercer_model_free(fit(data, &options, &report));
         bool far = training.train_loss > 0.05; /* the noise has a variance of 0.01 */
-        assert_that(far == cases[i].warned, "case %zu: loss %g", i, training.train_loss);
-        assert_that(warns("solver cg ended far from the optimum: rounding") == cases[i].warned, "case %zu", i);
+        assert_that(!far || cases[i].may_be_far, "case %zu: loss %g", i, training.train_loss);
+        assert_that(warns("solver cg ended far from the optimum: rounding") == far, "case %zu: loss %g, gradient %g", i,
+                    training.train_loss, training.projection_residual_last);
+        far_count += far;
     }
+    assert_true(far_count > 0);
     mercer_dataset_free(data);
 }
 
