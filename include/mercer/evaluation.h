@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * evaluation.h: how sure predictions are, and how good. The rules at the top of mercer.h hold here too.
+ * evaluation.h: the uncertainty and quality of predictions. The rules at the top of mercer.h hold here too.
  *
- *   1. probabilities, intervals and sets of classes    2. measures    3. columns beside predictions
+ *   1. probabilities, intervals and sets of classes    3. columns next to predictions
+ *   2. metrics                                         4. gradients and importance of columns
  */
 #ifndef MERCER_EVALUATION_H
 #define MERCER_EVALUATION_H
@@ -15,205 +16,225 @@ extern "C" {
 
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
-/* T of mercer_model_probabilities, and unless NULL whether it is known: otherwise it is 0.25. Setting 0 forgets it;
-   other values must be in 1e-6 .. 1e6. Model files keep it. Errors: DATA. */
+/* Returns the temperature T of mercer_model_probabilities. *known (may be NULL) becomes 1 if it was found in training
+   or set, else 0; an unknown temperature is 0.25. */
 MERCER_API double mercer_model_temperature(const mercer_model *model, int *known);
+/* Sets the temperature, 1e-6 .. 1e6; 0 makes it unknown. Model files save it. Errors: DATA. */
 MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
-/* Shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights sets
-   them to -T log(weight), so that probabilities are those of the unweighted population while the largest score, the
-   decision, follows the weights. NULL: none. Model files keep them. Errors: DATA. */
+/* Sets shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights
+   sets them to -T log(weight), so that probabilities are those of the unweighted population while the largest score,
+   the decision, follows the weights. Copied; NULL: no shifts. Model files save them. Errors: DATA. */
 MERCER_API mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift);
+/* Returns the shifts (c), borrowed from the model; NULL if it has none. */
 MERCER_API const double *mercer_model_class_shift(const mercer_model *model);
-/* T > 0 that minimises the log loss of probabilities softmax(scores / T): scores (n, c) f32 or f64 of samples that the
-   model was not trained on, their labels (n), weights (n) or NULL. 0.25 for fewer than 8 samples or 2 classes. Errors:
-   SHAPE, DTYPE, DATA. */
+/* Finds the T > 0 that minimizes the log loss of the probabilities softmax(scores / T): scores (n, c) f32 or f64 of
+   samples that the model was not trained on, their labels (n) in 0 .. c - 1, weights (n) >= 0 or NULL. The result is
+   0.25 for fewer than 8 samples or 2 classes. Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_temperature(mercer_context *context, double *out, const mercer_matrix *scores,
                                             const int32_t *labels, const double *weights);
 
 /*
- * Intervals that hold a share `level` of the targets of further rows, from rows that training held back
- * (mercer_fit_options.intervals). For values they are f_j(x) +- radius[j], radius (c); for classes radius (1) is the
- * threshold of mercer_class_sets. Errors: ARGUMENT, if the model has none, or too few rows for the level.
+ * Computes intervals that contain a share `level` (between 0 and 1) of the targets of new rows, from the errors on rows
+ * that training held out (mercer_fit_options.intervals). Regression: the intervals are f_j(x) +- radius[j], radius (c).
+ * Classification: radius (1) receives the threshold for mercer_class_sets. Errors: ARGUMENT, if the model has no
+ * intervals, or too few rows were held out for the level.
  */
 MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level);
-/* The likeliest classes of each row of P (m, c), as many as it takes for their probability to exceed the threshold (one
-   at least): members (m, c), the likeliest first, -1 behind the last. Errors: SHAPE, DTYPE. */
+/* Finds, for each row of probabilities P (m, c), the smallest set of likeliest classes whose total probability exceeds
+   the threshold (>= 0): members (m, c), at least one class per row, likeliest first, then -1. Errors: SHAPE, DTYPE. */
 MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P,
                                            double threshold);
 
 /*
- * Scores of rows that the model was not trained on, for mercer_model_interval; copied, NULL forgets them. Values:
- * |f - y| (outputs, k). Classes: (1, k), the probability of all classes that rank before the right one. Each list is
- * ascending; entry i is that of a share (i + 1) / k of the rows; rows: how many there were (with weights
- * (sum w)^2 / sum w^2). Errors: SHAPE, DTYPE, DATA.
+ * Sets the scores that mercer_model_interval is computed from, of rows that the model was not trained on. Copied; NULL
+ * removes them. Regression: |f - y|, scores (outputs, k). Classification: scores (1, k), the total probability of the
+ * classes that rank before the true one. Each row of `scores` is ascending; a share (i + 1) / k of the rows has a score
+ * of at most entry i. rows: their effective number, (sum w)^2 / sum w^2 with sample weights w. Errors: SHAPE, DTYPE,
+ * DATA.
  */
 MERCER_API mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
                                                     mercer_task task);
-/* The task that intervals are for, and how many rows they come from unless NULL; UNLABELLED and 0 without. */
+/* Returns the task that the model's intervals are for, and sets *rows (may be NULL) to the effective number of rows
+   that they come from; MERCER_TASK_UNLABELLED and 0 if the model has no intervals. */
 MERCER_API mercer_task mercer_model_interval_task(const mercer_model *model, double *rows);
 
-/* ---- 2. Measures ---------------------------------------------------------------------------------------------- */
+/* ---- 2. Metrics ----------------------------------------------------------------------------------------------- */
 
 /*
- * How good predictions are. w are the sample weights, which every measure counts; sums of them are W. Of values y, by
- * predictions f:
+ * Metrics of predictions. All of them use the sample weights w, whose sum is W. Regression, predictions f of targets y:
  *
  *   mse, mae      means over rows and outputs of (f - y)^2 and |f - y|; rmse: the root of mse
  *   r2            1 - sum w (f - y)^2 / sum w (y - mean y)^2
  *   error_...     quantiles of |f - y| over rows and outputs: the least e with a share of 50, 90, 99, 100 % at most e
  *
- * Of classes, by p = softmax(f / T):
+ * Classification, p = softmax(f / T):
  *
- *   accuracy      share of rows whose largest output is their class (the first of equals)
- *   log_loss      mean of -log p of the class
+ *   accuracy      share of rows whose largest output is their class (for ties, the first one)
+ *   log_loss      mean of -log p of the true class
  *   brier         mean of sum_j (p_j - [j is the class])^2, halved for two classes
- *   auc           share of pairs, one of the second class and one of the first, that p orders rightly; equal ones count
- *                 half. For more classes the mean over them, each against the rest
- *   f1            mean over the classes that occur or were given of 2 hits / (2 hits + misses + false alarms)
+ *   auc           share of pairs, one sample of the second class and one of the first, that p orders correctly; ties
+ *                 count half. For more classes the mean over the classes, each against the rest
+ *   f1            mean over the classes that occur or were predicted of 2 hits / (2 hits + misses + false alarms)
  *   calibration_error   sum over 15 bins of the largest p, equally wide, of their weight |accuracy - mean p| / W
  *
- * Coverage is the share of targets in the model's intervals, or sets of classes; interval_size the mean width, or
- * number of classes. What does not apply is NaN.
+ * Coverage is the share of targets in the model's intervals or class sets; interval_size is the mean width of the
+ * intervals or number of classes in the sets. Metrics that do not apply are NaN.
  */
 typedef struct mercer_metrics {
     size_t struct_size;
-    int64_t rows, outputs;
-    int64_t ranked_rows; /* that AUC and quantiles are of: all, or as many as memory allows, spread evenly */
-    mercer_task task;
-    double weight; /* W */
-    double mse;    /* for classes of f against one-hot targets */
-    double rmse, mae, r2, error_median, error_90, error_99, error_max;
-    double accuracy, log_loss, brier, auc, f1, calibration_error;
-    double temperature;                       /* T */
-    double interval, coverage, interval_size; /* the level, and what came of it */
+    int64_t rows, outputs; /* rows evaluated so far; outputs, or number of classes */
+    int64_t ranked_rows;   /* rows that AUC and quantiles are computed from: all, or as many as fit into `memory` of the
+                              options, spread evenly */
+    mercer_task task;      /* CLASSIFICATION or REGRESSION */
+    double weight;         /* W, sum of the sample weights */
+    double mse;            /* as above; for classification, of f against one-hot targets */
+    double rmse, mae, r2, error_median, error_90, error_99, error_max; /* regression */
+    double accuracy, log_loss, brier, auc, f1, calibration_error;      /* classification */
+    double temperature;                                                /* T */
+    double interval, coverage, interval_size; /* level of the intervals or sets, and how they did; NaN without */
 } mercer_metrics;
 
-/* Of one output, or of one class against the rest. */
+/* Metrics of one output, or of one class against the rest. Metrics that do not apply are NaN. */
 typedef struct mercer_output_metrics {
     size_t struct_size;
-    double weight; /* of the samples of the class; of all */
-    double mse, rmse, mae, r2, error_median, error_90, error_99, error_max;
-    double precision, recall, f1, auc; /* hits among those given the class, among those of the class */
-    double coverage, interval_size;
+    double weight; /* sum of the weights of the samples of the class; regression: of all samples */
+    double mse, rmse, mae, r2, error_median, error_90, error_99, error_max; /* regression */
+    double precision, recall, f1, auc; /* classification. precision: hits per sample predicted as the class; recall:
+                                          hits per sample of the class */
+    double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
 } mercer_output_metrics;
 
-/* Tells how many of all rows are done. Non-zero stops: MERCER_ERROR_CALLBACK. */
+/* Reports progress: `done` of `total` rows (or permutations). A non-zero result stops the call, which then fails with
+   MERCER_ERROR_CALLBACK. */
 typedef int (*mercer_evaluate_callback)(void *user, int64_t done, int64_t total);
 
+/* Options of an evaluation. mercer_evaluate sets task, outputs and rows itself, from the dataset. */
 typedef struct mercer_evaluation_options {
     size_t struct_size;
-    mercer_task task;     /* CLASSIFICATION or REGRESSION; these three are those of model and data in mercer_evaluate */
-    int64_t outputs;      /* classes, or columns of the targets */
-    int64_t rows;         /* how many will be added */
-    double temperature;   /* T of classes, 1e-6 .. 1e6; 0: that of the model, 0.25 without */
-    double interval;      /* level of the intervals whose coverage is told, 0.9 or such; 0: none */
-    const double *radius; /* (outputs) half their widths, or for classes the threshold of sets: see
-                             mercer_model_interval; mercer_evaluate asks the model. Copied; NULL: none */
-    int64_t memory;       /* bytes for the rows that AUC and quantiles need; 0: 64 MiB */
-    mercer_evaluate_callback progress; /* of mercer_evaluate */
-    void *progress_user;
-    const double *class_shift; /* (outputs) of probabilities softmax((f + shift) / T); mercer_evaluate asks the model.
-                                  Copied; NULL: none */
+    mercer_task task;     /* CLASSIFICATION or REGRESSION */
+    int64_t outputs;      /* number of classes, or of target columns; at least 1 */
+    int64_t rows;         /* largest number of rows that will be added; at least 1 */
+    double temperature;   /* T of the probabilities, 1e-6 .. 1e6; 0: that of the model in mercer_evaluate, else 0.25 */
+    double interval;      /* level of the intervals or sets whose coverage is computed, for example 0.9; 0: none */
+    const double *radius; /* (outputs) half widths of the intervals; classification: (1) threshold of the sets; see
+                             mercer_model_interval. Copied; NULL: none. mercer_evaluate gets them from the model if
+                             `interval` is set */
+    int64_t memory;       /* limit in bytes of the rows saved for AUC and quantiles; 0: 64 MiB */
+    mercer_evaluate_callback progress; /* called by mercer_evaluate after each block of rows; NULL: none */
+    void *progress_user;               /* passed to `progress` */
+    const double *class_shift; /* (outputs) shifts of the scores: probabilities are softmax((f + shift) / T). Copied;
+                                  NULL: none, in mercer_evaluate those of the model */
 } mercer_evaluation_options;
 
-/* Predictions and targets, summed up row by row. */
+/* Sums over rows of predictions and targets, from which metrics are computed. */
 typedef struct mercer_evaluation mercer_evaluation;
 
-/* A model on a dataset with its classes, or values, block by block; sample weights are the dataset's. All ranks that
-   share the model call it together. A table is opened with the model's schema or, without one, its column names, and
-   with its classes. Errors: as predict; MISMATCH, if it was not; ARGUMENT, if the model has no intervals of that
-   level. */
+/* Evaluates a model on a dataset with targets, block by block, with the sample weights of the dataset. The model of
+   several ranks is evaluated by a call of all of them. A dataset that is a table must be opened with the model's schema
+   (or, if it has none, its feature names) and its class names. Errors: those of mercer_model_predict; MISMATCH, if the
+   dataset was opened differently; ARGUMENT, if the model has no intervals for that level. */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
-/* The same of predictions that are there: begin, and add F (m, outputs) f32 or f64 with targets Y (m, outputs), or for
-   classes with labels (m) and Y NULL; weights (m) or NULL. Errors: SHAPE, DTYPE, DATA. */
+/* Creates an empty evaluation, for predictions that the caller has. */
 MERCER_API mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                                   const mercer_evaluation_options *options);
+/* Adds rows: predictions F (m, outputs) f32 or f64. Regression: targets Y (m, outputs), labels is ignored.
+   Classification: labels (m) in 0 .. outputs - 1, Y is ignored. weights (m) >= 0; NULL: all 1. Nothing is borrowed.
+   Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_matrix *F,
                                                const mercer_matrix *Y, const int32_t *labels, const double *weights);
-MERCER_API void mercer_evaluation_free(mercer_evaluation *evaluation); /* releases it */
+/* Releases an evaluation. */
+MERCER_API void mercer_evaluation_free(mercer_evaluation *evaluation);
 
-/* What the rows so far come to; of output or class `index` alone. */
+/* Computes the metrics of all rows added so far. Errors: DATA (no row with a weight above 0). */
 MERCER_API mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, mercer_metrics *out);
+/* Computes the metrics of output or class `index`, from 0. Errors: DATA, as mercer_evaluation_query. */
 MERCER_API mercer_status mercer_evaluation_output(const mercer_evaluation *evaluation, mercer_output_metrics *out,
                                                   int64_t index);
-/* (outputs, outputs) weights of samples of class i that were given class j, borrowed; NULL for values. */
+/* Returns the confusion matrix (outputs, outputs): entry (i, j) is the weight of the samples of class i that were
+   predicted as class j. Borrowed from the evaluation; NULL for regression. */
 MERCER_API const double *mercer_evaluation_confusion(const mercer_evaluation *evaluation);
 /*
- * A curve of at most `room` points x, y; *count tells how many there are.
+ * Computes up to `room` points of a curve: x and y (room), and sets *count to their number. index: class or output,
+ * from 0. Errors: DATA, as mercer_evaluation_query.
  *
- *   roc            of class index: shares of the others, and of the class, that a threshold takes for the class
- *   calibration    of bins of the largest probability that are not empty: mean p, and the share that is right
- *   predictions    of output index, up to 3: y and f of up to 2,000 rows spread evenly
+ *   roc            of class index: x false positive rate, y true positive rate
+ *   calibration    of the bins of the largest probability that are not empty: x mean p, y share of correct predictions
+ *   predictions    of output index, 0 to 3: x targets y, y predictions f, of up to 2,000 rows spread evenly
+ *
+ * roc and calibration are for classification, predictions for regression.
  */
 MERCER_API mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const char *name, int64_t index,
                                                  double *x, double *y, int64_t room, int64_t *count);
 
-/* ---- 3. Columns beside predictions ---------------------------------------------------------------------------- */
+/* ---- 3. Columns next to predictions --------------------------------------------------------------------------- */
 
-/* The texts of some columns of csv or tsv files, record by record, as they stand there: what is to be written beside
-   predictions. */
+/* Reader of some columns of csv or tsv files as text, record by record, unchanged: columns that the caller writes next
+   to predictions. */
 typedef struct mercer_column_texts mercer_column_texts;
-/* Opens the columns with these names, which have commas between them. Of the options x, format, header, target, first,
-   rows and memory count: with those of a dataset the records are its rows. Errors: MISSING, IO, FORMAT, SHAPE, MISMATCH
-   (no column of that name). */
+/* Opens the columns whose names are listed in `columns`, separated by commas. Only the options x, format, header,
+   target, first, rows and memory are used; with the options of a dataset, the records are the rows of the dataset.
+   Errors: MISSING, IO, FORMAT, SHAPE, MISMATCH (no column of that name). */
 MERCER_API mercer_status mercer_column_texts_open(mercer_column_texts **out, mercer_context *context,
                                                   const mercer_dataset_options *options, const char *columns);
-/* The names, in their order. Borrowed. */
+/* Returns the names of the columns, in the order of `columns`, and sets *count to their number. Borrowed. */
 MERCER_API const char *const *mercer_column_texts_names(const mercer_column_texts *texts, int64_t *count);
-/* The texts of the next record, one for each column, borrowed until the next call; NULL behind the last. Errors:
-   FORMAT. */
+/* Reads the next record: *fields becomes an array of texts, one per column, borrowed until the next call; NULL after
+   the last record. Errors: FORMAT. */
 MERCER_API mercer_status mercer_column_texts_next(mercer_column_texts *texts, const char *const **fields);
-MERCER_API void mercer_column_texts_free(mercer_column_texts *texts); /* releases them */
+/* Closes the files and releases the reader. */
+MERCER_API void mercer_column_texts_free(mercer_column_texts *texts);
 
-/* ---- 4. What predictions depend on ---------------------------------------------------------------------------- */
+/* ---- 4. Gradients and importance of columns ------------------------------------------------------------------- */
 
 /*
- * G = the gradients of all outputs at the rows of X (m, d), in their units: G is (m, c d) f32 or f64, and
- * G[i, l d + k] = d f_l / d x_k at row i. Arithmetic is double. Where a row is a center, a kernel that is not smooth
- * there (laplace) adds nothing. For functions of the distance that have a name. Cost: c + 1 products of m rows with
- * d columns; memory beyond the arguments at most about 128 MiB. Of a model that ranks share, all of them call it with
- * the same X, and each gets all of G. Errors: SHAPE, DTYPE, OVERLAP, DATA, COMM, UNSUPPORTED (a kernel without
- * gradients).
+ * Computes the gradients of all outputs at the rows of X (m, d), in the units of X and of the targets: G is (m, c d)
+ * f32 or f64, and G[i, l d + k] = d f_l / d x_k at row i. Arithmetic is double. Where a row equals a center at which
+ * the kernel is not smooth (laplace), that center contributes nothing. Only for built-in kernels that are functions of
+ * the distance. Cost: c + 1 products of m rows with d columns; scratch memory: at most about 128 MiB. For a model that
+ * ranks share, all ranks call it with the same X, and each gets all of G. Errors: SHAPE, DTYPE, OVERLAP, DATA, COMM,
+ * UNSUPPORTED (a kernel without gradients).
  */
 MERCER_API mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X);
 
-/* How much worse a model is without a column. */
+/* Permutation importance of the columns: the loss of score when a column is permuted. */
 typedef struct mercer_importance mercer_importance;
 
 typedef struct mercer_permutation_options {
     size_t struct_size;
-    int64_t repeats;                   /* permutations of each column; 0: 5 */
-    uint64_t seed;                     /* that they are drawn from */
-    mercer_evaluate_callback progress; /* tells how many of all permutations are done */
-    void *progress_user;
+    int64_t repeats;                   /* number of permutations per column; 0: 5 */
+    uint64_t seed;                     /* seed of the permutations */
+    mercer_evaluate_callback progress; /* called with the number of permutations done and in total; NULL: none */
+    void *progress_user;               /* passed to `progress` */
 } mercer_permutation_options;
 
 typedef struct mercer_importance_info {
     size_t struct_size;
-    int64_t columns; /* of the table that the model was trained on, as far as it uses them; else its features */
-    const char *const *names; /* (columns); NULL: they have none */
-    const double *drops;      /* (columns) mean fall of the score when the column is permuted among the rows */
+    int64_t columns;          /* number of table columns that the model uses; of its features, if it has no schema */
+    const char *const *names; /* (columns) names of the columns; NULL if unknown */
+    const double *drops;      /* (columns) mean decrease of the score when the column is permuted among the rows */
     const double *errors;     /* (columns) standard error of that mean; NaN for a single permutation */
-    double score;             /* without permutation: R2 of values, accuracy of classes */
-    mercer_task task;
-    int64_t rows, repeats;
+    double score;             /* score without permutation: R2 for regression, accuracy for classification */
+    mercer_task task;         /* CLASSIFICATION or REGRESSION */
+    int64_t rows, repeats;    /* rows of the dataset; permutations per column */
 } mercer_importance_info;
 
-/* Permutes the columns of the table, all features of a category together, one after the other, and measures how much
-   worse predictions of the dataset, which has targets, become. Errors: as mercer_evaluate. */
+/* Measures how much the score of the model on a dataset with targets decreases when one column at a time is permuted
+   among the rows; all features of a category are permuted together. Errors: those of mercer_evaluate. */
 MERCER_API mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model,
                                                        const mercer_dataset *data,
                                                        const mercer_permutation_options *options);
-/* What came of it; what it points to is borrowed. */
+/* Returns the results. Arrays are borrowed from `importance`. */
 MERCER_API mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out);
-MERCER_API void mercer_importance_free(mercer_importance *importance); /* releases it */
+/* Releases the results. */
+MERCER_API void mercer_importance_free(mercer_importance *importance);
 
 /*
- * Partial dependence: row k of F (room, c) is the mean prediction of at most 512 rows of the dataset when column number
- * `column` (as above) is values[k] in all of them. values (room), *count of them: of a number or a date (days since
- * 2000-01-01) from the least to the largest that these rows have, of a category the number of a level of its schema.
- * Errors: as mercer_evaluate.
+ * Computes the partial dependence of the outputs on column number `column`, numbered as in mercer_importance_info. Row
+ * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, spread evenly, after the
+ * column is set to values[k] in all of them. values (room) and the first *count rows of F are written, *count <= room.
+ * Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these rows; those of
+ * a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);

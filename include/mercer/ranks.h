@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks.h: several processes or threads that hold one model together. The rules at the top of mercer.h hold here. */
+/*
+ * ranks.h: models that are shared among several processes or threads (ranks), and communicators. The rules at the top
+ * of mercer.h hold here too.
+ */
 #ifndef MERCER_RANKS_H
 #define MERCER_RANKS_H
 
@@ -10,124 +13,133 @@ extern "C" {
 #endif
 
 /*
- * Several processes, the ranks of a job that mpirun, srun or the like has started, or several threads of one process,
- * hold one model together. Its centers are cut into shards, and every rank has some of them; what is summed over
- * centers is summed over shards in an order that depends on their number alone, so that any number of ranks gives the
- * same bits. Every rank makes the same calls in the same order, with the same samples: streams are read by each of
- * them.
+ * Ranks are the processes of a job that mpirun, srun or a similar launcher has started, or several threads of one
+ * process. Together they hold one model. Its centers are divided into shards, and every rank holds some of the shards.
+ * Sums over centers are formed in an order that depends only on the number of shards, so that results are bitwise
+ * identical for any number of ranks. Functions for all ranks ("collective") must be called by every rank, in the same
+ * order and with the same samples: every rank reads the whole stream of samples.
  *
- * A rank that fails, dies or stops is noticed by the others when they next need it: their calls fail with
- * MERCER_ERROR_COMM and a message that names it, at the latest after the deadline. Nothing but mercer_comm_leave and
- * the _free functions may follow.
+ * If a rank fails, dies or stops, the other ranks notice it at their next exchange, at the latest after the deadline:
+ * their calls fail with MERCER_ERROR_COMM and a message that names the rank. After that, only mercer_comm_leave and the
+ * _free functions may be called.
  */
 typedef struct mercer_comm_options {
     size_t struct_size;
-    const char *kind; /* "mpi" (a module that is loaded when it is asked for), "self": this process alone, or "auto":
-                         mpi if a launcher started the process; NULL: auto */
-    int shards;       /* 0: MERCER_SHARDS_AUTO, for "self" 1 */
-    double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
-    const char *exchange; /* of what lies on GPUs: "host", through host memory; "nccl", from GPU to GPU, or not at all;
-                             "auto" or NULL: from GPU to GPU if every rank has one of its own, and NCCL */
-    /* NULL, or called once on a rank that ends for a reason, before it tells the others: they end, and a launcher ends
-       the job, as soon as they know. So what this rank has to say must be said here. `text` is the reason. */
+    const char *kind;     /* "mpi": processes of an MPI job, by a module that is loaded on demand; "self": only this
+                             process; "auto" or NULL: "mpi" if a launcher started the process, else "self" */
+    int shards;           /* number of shards of the centers; 0: MERCER_SHARDS_AUTO, but 1 for "self" */
+    double deadline;      /* seconds without a message after which another rank counts as dead, up to 1e6; 0: 60 */
+    const char *exchange; /* path of data between GPUs: "host": through host memory; "nccl": directly from GPU to GPU,
+                             an error if that is impossible; "auto" or NULL: directly if NCCL is available and every
+                             rank has a GPU of its own, else through host memory */
+    /* Called at most once, by mercer_comm_leave with its code and text, before the other ranks are notified; NULL:
+       none. As soon as they are notified, the launcher may end the whole job: this rank must print its last messages
+       here. */
     void (*leaving)(void *user, int code, const char *text);
-    void *leaving_user;
+    void *leaving_user; /* passed to `leaving` */
 } mercer_comm_options;
 
-/* Joins the ranks of a job; waits for all of them. Errors: UNSUPPORTED (mpi is not here), COMM. */
+/* Creates the communicator of this process: joins the ranks of a job, and waits until all of them have joined. The
+   context must outlive it. Errors: UNSUPPORTED (MPI is not available), COMM. */
 MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context,
                                             const mercer_comm_options *options);
-/* One process with `ranks` shards: gives the bits that so many shards give on any number of ranks. */
+/* Creates a communicator of this process only, whose models have `ranks` shards (1 to 65536). Results are bitwise
+   identical to those of any number of ranks with as many shards. */
 MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
 /*
- * Ranks that are threads of this process, one for each context (ranks), all different: one on each of several GPUs,
- * say. out (ranks) gets their communicators, all or none; out[r] is then used, as contexts[r] is, by one thread of its
- * own, which the caller starts, and everything said of ranks that are processes holds for these threads. options: kind
- * is NULL, "auto" or "local", shards 0 or at least ranks. An error's text is that of contexts[0]. Errors: SHAPE, COMM.
+ * Creates the communicators of ranks that are threads of this process, for example one per GPU. contexts (ranks) has a
+ * different context for each rank; 1 <= ranks <= 1024. out (ranks) receives the communicators, all or none. The caller
+ * starts one thread per rank; only that thread may use out[r] and contexts[r]. Everything that is said of ranks holds
+ * for these threads. options: kind must be NULL, "auto" or "local", shards 0 or at least `ranks`. The message of an
+ * error is that of contexts[0]. Errors: SHAPE, COMM.
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);
-/* Releases it. An orderly end: all ranks call it. After a failure it does not wait for the others. */
+/* Releases a communicator. All ranks must call it, for an orderly end of the job. After a failure it does not wait for
+   the other ranks. */
 MERCER_API void mercer_comm_free(mercer_comm *comm);
 
-/* How many processes a launcher has started together with this one, and (unless rank is NULL) which of them this is; 0
-   if none did. Looks at the environment only. */
+/* Returns the number of processes that a launcher started together with this one, and sets *rank (may be NULL) to the
+   index of this process; 0 if no launcher did. Reads only environment variables. */
 MERCER_API int mercer_comm_launched(int *rank);
 
 typedef struct mercer_comm_info {
     size_t struct_size;
-    int rank, ranks;
-    int shards;        /* 0: by the number of centers */
+    int rank, ranks;   /* index of this rank, from 0; number of ranks */
+    int shards;        /* number of shards; 0: chosen by the number of centers */
     int broken;        /* 1: an exchange failed */
-    int left_code;     /* the code that another rank gave mercer_comm_leave, if that was why */
-    int64_t exchanges; /* so far */
-    int64_t bytes_sent, bytes_received;
-    int direct; /* 1: what lies on GPUs goes from GPU to GPU (settled when a model is first used) */
+    int left_code;     /* code that another rank passed to mercer_comm_leave, if that is why it failed; else 0 */
+    int64_t exchanges; /* number of exchanges so far */
+    int64_t bytes_sent, bytes_received; /* bytes so far, by this rank */
+    int direct; /* 1: GPUs exchange data directly (decided when a model is first used); 0: through host memory */
 } mercer_comm_info;
 
-/* What a communicator is and has done. */
+/* Describes a communicator and counts its exchanges. */
 MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
 
-/* Which of so many centers are this rank's: `count` from `first` on. Errors: SHAPE. */
+/* Computes this rank's share of `centers` centers: *count of them, from index *first on. Errors: SHAPE. */
 MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers);
-/* How many shards they are cut into (1 if comm is NULL). */
+/* Returns the number of shards that `centers` centers are divided into (1 if comm is NULL). */
 MERCER_API int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers);
 
-/* A model that all ranks share. centers (count, d) is this rank's share of `total`. mercer_model_centers and _weights
-   are those of this rank; mercer_model_predict, _classify and _save, and training, are calls of all ranks: they get the
-   same X, and the same result. The file is written by all of them, each its part; none ever holds the whole. Errors:
-   those of mercer_model_create, and COMM. */
+/* Creates a model that all ranks share. centers (count, d) is this rank's share (mercer_comm_share) of `total`
+   centers; it is copied. mercer_model_centers and _weights return this rank's share. mercer_model_predict, _classify,
+   _save and training are collective: all ranks pass the same X and get the same result. Each rank writes its own part
+   of a model file; no rank ever holds the whole model. The communicator must outlive the model. Errors: those of
+   mercer_model_create, and COMM. */
 MERCER_API mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                                     const mercer_matrix *centers, int64_t total, int64_t outputs,
                                                     mercer_dtype weights);
-/* The same from a file, of which each rank maps its share. Errors: those of mercer_model_load, and COMM. */
+/* Creates a shared model from a model file; each rank maps its share of the file. Errors: those of mercer_model_load,
+   and COMM. */
 MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path);
-/* The number of centers, of all ranks. */
+/* Returns the number of centers on all ranks together. */
 MERCER_API int64_t mercer_model_size(const mercer_model *model);
 
-/* Ranks and what is between them. */
+/* Number of ranks and speed of their network, for mercer_plan_ranks. */
 typedef struct mercer_network {
     size_t struct_size;
-    int ranks;
-    int shards;              /* 0: by the number of centers */
-    double bytes_per_second; /* that a rank can send */
-    double latency;          /* seconds of a message; 0: 20 microseconds */
-    int64_t validation_rows; /* looked at after every epoch */
+    int ranks;               /* number of ranks, at least 1 */
+    int shards;              /* number of shards, at least `ranks`; 0: chosen by the number of centers */
+    double bytes_per_second; /* bandwidth at which a rank sends, above 0 */
+    double latency;          /* seconds per message; 0: 20 microseconds */
+    int64_t validation_rows; /* validation rows that are predicted after every epoch; 0: none */
 } mercer_network;
 
-/* What a plan would cost on several ranks. Bytes are those that a rank sends, the mean over ranks. */
+/* Predicted cost of a plan on several ranks. Bytes sent are means over the ranks. */
 typedef struct mercer_rank_plan {
     size_t struct_size;
-    int ranks, shards;
-    int64_t centers_a_rank; /* of the rank with the most */
-    double batch_bytes, projection_bytes, epoch_bytes;
-    double batch_seconds, projection_seconds, epoch_seconds; /* on the wire */
-    double compute_seconds;                                  /* of an epoch, on a rank like this machine */
-    double projection_share;                                 /* of them, in projections */
-    double shared_bytes;                                     /* memory of a rank that falls with their number, */
-    double replicated_bytes;                                 /* and memory that does not */
-    double checkpoint_bytes;                                 /* of the file */
+    int ranks, shards;                                       /* number of ranks and of shards */
+    int64_t centers_a_rank;                                  /* largest number of centers on a rank */
+    double batch_bytes, projection_bytes, epoch_bytes;       /* bytes that a rank sends per batch, projection, epoch */
+    double batch_seconds, projection_seconds, epoch_seconds; /* seconds of communication per batch, projection, epoch */
+    double compute_seconds;  /* seconds of computation per epoch, on ranks as fast as this machine */
+    double projection_share; /* share of compute_seconds in projections */
+    double shared_bytes;     /* memory of a rank that decreases with the number of ranks */
+    double replicated_bytes; /* memory of a rank that does not */
+    double checkpoint_bytes; /* size of the checkpoint file */
 } mercer_rank_plan;
 
-/* The cost of a plan for a shape (mercer_plan_shape) on so many ranks. */
+/* Predicts the cost on several ranks of a plan that was made for a shape (mercer_plan_shape). */
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
 
-/* What training may use of each rank's device if it is not told (options.memory is for all ranks together): the
-   smallest part of what is free there, less a margin; ranks that share a device share its memory. 0 if they compute in
-   host memory. A call of all ranks. */
+/* Computes the default memory budget of training in bytes per rank: the minimum over all ranks of the free memory of
+   their device, less a margin; ranks on the same device divide its memory. 0 if ranks compute in host memory.
+   (options.memory is for all ranks together.) Collective. */
 MERCER_API mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each);
 
-/* Rank 0's bytes on all ranks. Errors of this and the next two: COMM. */
+/* Sends rank 0's `bytes` bytes of `data` to all ranks. Collective, as are the next two. Errors of all three: COMM. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
-/* *any = 1 on all ranks if `mine` is not 0 on one of them. */
+/* Sets *any to 1 on all ranks if `mine` is not 0 on at least one rank, else to 0. */
 MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int *any, int mine);
-/* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank
-   0". */
+/* Fails with MERCER_ERROR_COMM on all ranks unless all have the same bytes. The message says "rank 2 has WHAT than
+   rank 0"; `what` is for example "other options". */
 MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);
-/* This rank ends with an exit code, for a reason: the others' next call fails with that reason. A rank that has already
-   left, because an exchange failed, leaves once. Waits up to two seconds for the others to take the message. Returns 1
-   if rank 0 has left as well: its options.leaving has returned by then. */
+/* Announces that this rank ends with an exit code and a reason (`text`): the next call of the other ranks fails with
+   that reason. Calls options.leaving first. Only the first call has an effect. Waits up to two seconds for the other
+   ranks to receive the message. Returns 1 if rank 0 has left as well, in which case its options.leaving has returned;
+   else 0. */
 MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
 
 #ifdef __cplusplus
