@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bad input to the public calls on kernel matrices: the right status, a message that names the argument, no output touched. */
+/* Invalid input to the public kernel matrix calls: the right status, a message that names the argument, untouched
+   outputs. */
 #include "support/check.h"
 
 #include "support/data.h"
@@ -8,13 +9,13 @@
 
 enum { M = 4, P = 3, D = 5, C = 2, MARK = 0x3c };
 
-/* A good call that each test spoils in one place. */
+/* Arguments of a valid call. Each test makes one of them invalid. */
 typedef struct fixture {
     mercer_context *context;
     mercer_kernel kernel;
     mercer_matrix X, Z, W, K, Y, diagonal;
     float x[M * D], z[P * D], w[P * C];
-    unsigned char out[256]; /* K, Y and the diagonal all lie here, one at a time */
+    unsigned char out[256]; /* output buffer; K, Y and the diagonal all point here, and each call writes one of them */
 } fixture;
 
 static void reset(fixture *f, const char *spec)
@@ -43,7 +44,7 @@ static void untouched(const fixture *f, const char *what)
         assert_that(f->out[i] == MARK, "%s: byte %d of the output was written", what, (int)i);
 }
 
-/* Each of the calls in `which` fails with status and a message containing part, and writes nothing. */
+/* Check that each call in `which` fails with `status` and a message that contains `part`, and writes nothing. */
 static void refuse(fixture *f, int which, mercer_status status, const char *part)
 {
     if (which & EVAL)
@@ -124,13 +125,14 @@ static void test_shapes(void **state)
     reset(f, spec), f->diagonal.rows = 1, refuse(f, DIAGONAL, MERCER_ERROR_SHAPE, "D is 1 x 1");
 }
 
-/* Sizes so large that products of them overflow, with no memory behind them: nothing may be computed from them. */
+/* Sizes whose products overflow int64_t, without memory to match: the calls must reject them before computing with
+   them. */
 static void test_enormous_empty_matrices(void **state)
 {
     fixture *f = *state;
     const int64_t huge = INT64_MAX;
     reset(f, "laplace:bandwidth=1");
-    f->X.cols = f->Z.cols = 0; /* no features: data is not needed, and rows could be anything */
+    f->X.cols = f->Z.cols = 0; /* without features no data is needed, so any number of rows is valid */
     f->X.rows = f->K.rows = huge;
     refuse(f, EVAL, MERCER_ERROR_SHAPE, "K");
     f->Y.rows = huge;
@@ -157,14 +159,14 @@ static void test_overlap(void **state)
 {
     fixture *f = *state;
     reset(f, "laplace:bandwidth=1");
-    f->X.data = f->out; /* inputs inside the outputs' memory, which is MARK everywhere: a finite number */
+    f->X.data = f->out; /* inputs inside the output buffer; its MARK bytes are finite as floats */
     refuse(f, EVAL, MERCER_ERROR_OVERLAP, "K overlaps X");
     refuse(f, MATMUL, MERCER_ERROR_OVERLAP, "Y overlaps X");
     refuse(f, DIAGONAL, MERCER_ERROR_OVERLAP, "D overlaps X");
     reset(f, "laplace:bandwidth=1"), f->Z.data = f->out + 20;
     refuse(f, EVAL, MERCER_ERROR_OVERLAP, "K overlaps Z");
     refuse(f, MATMUL, MERCER_ERROR_OVERLAP, "Y overlaps Z");
-    reset(f, "laplace:bandwidth=1"), f->W.data = f->out + 28; /* one element in common */
+    reset(f, "laplace:bandwidth=1"), f->W.data = f->out + 28; /* overlaps by one element */
     refuse(f, MATMUL, MERCER_ERROR_OVERLAP, "Y overlaps W");
     reset(f, "laplace:bandwidth=1"), f->X.data = f->Z.data; /* inputs may share memory */
     f->X.rows = f->K.rows = P;
@@ -190,24 +192,24 @@ static void test_data(void **state)
     refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 1, column 0");
 }
 
-/* Finite data whose inner products overflow the arithmetic give a message, not infinity or NaN. */
+/* Finite data whose inner products overflow are an error, not a result of infinity or NaN. */
 static void test_overflowing_products(void **state)
 {
     fixture *f = *state;
     const char *const specs[] = {"linear", "polynomial", "ntk:depth=2", "nngp:depth=1"};
     for (int i = 0; i < 4; i++) {
         reset(f, specs[i]);
-        for (int k = 0; k < M * D; k++) f->x[k] = 1e19f; /* squares fit float, the sum of five does not */
+        for (int k = 0; k < M * D; k++) f->x[k] = 1e19f; /* one square fits into float, the sum of five overflows */
         for (int k = 0; k < P * D; k++) f->z[k] = 1e19f;
         refuse(f, ALL, MERCER_ERROR_DATA, "overflow");
         assert_non_null(strstr(mercer_last_error(f->context), "X"));
     }
-    reset(f, "polynomial:degree=20"); /* the power overflows, the product does not */
+    reset(f, "polynomial:degree=20"); /* the power overflows, the inner product does not */
     for (int k = 0; k < M * D; k++) f->x[k] = 1e3f;
     refuse(f, ALL, MERCER_ERROR_DATA, "overflow");
 }
 
-/* In double such data are fine as long as the result is; when a value is returned it is finite and right. */
+/* In double such data are valid if the result is finite; a returned value must be finite and correct. */
 static void test_large_products_in_double(void **state)
 {
     fixture *f = *state;
@@ -224,7 +226,7 @@ static void test_large_products_in_double(void **state)
             continue;
         }
         assert_succeeds(f->context, status);
-        /* the kernels are homogeneous of degree 2: compare with the same rows of size 1 */
+        /* The kernels are homogeneous of degree 2, so the expected value follows from the same rows at size 1. */
         double small_x[2] = {1, 0}, small_z[2] = {1, 1}, value;
         assert_succeeds(f->context, mercer_kernel_value(f->context, &value, &f->kernel, 2, small_x, small_z));
         value *= sizes[i % 3] * sizes[i % 3];
@@ -236,7 +238,7 @@ static void test_large_products_in_double(void **state)
 static int fail_late(void *user, const mercer_kernel_block *block)
 {
     (void)block;
-    return ++*(int *)user >= 2; /* the second block */
+    return ++*(int *)user >= 2; /* fails at the second block */
 }
 
 static int fail_now(void *user, const mercer_kernel_block *block)
@@ -253,7 +255,7 @@ static void test_callbacks_that_fail(void **state)
         assert_succeeds(f->context,
                         mercer_kernel_from_callback(&f->kernel, f->context, (mercer_kernel_id)on, fail_now, NULL));
         refuse(f, ALL, MERCER_ERROR_CALLBACK, "callback");
-        int calls = 0; /* may succeed if all fits one block; a failure is reported as one */
+        int calls = 0; /* succeeds if everything fits into one block; otherwise it must report MERCER_ERROR_CALLBACK */
         f->kernel.callback = fail_late, f->kernel.callback_user = &calls;
         mercer_status status = mercer_kernel_diagonal(f->context, &f->diagonal, &f->kernel, &f->X);
         assert_int_equal(status, calls >= 2 ? MERCER_ERROR_CALLBACK : MERCER_OK);
@@ -293,7 +295,7 @@ static void test_kernel_value(void **state)
     assert_true(value == 1);
 }
 
-/* A failed call leaves the context as good as new. */
+/* After a failed call the context works as before. */
 static void test_context_survives(void **state)
 {
     fixture *f = *state;
@@ -321,7 +323,7 @@ static void test_empty_sizes(void **state)
     f->Z.rows = f->W.rows = 0;
     assert_succeeds(f->context, mercer_kernel_matmul(f->context, &f->Y, &f->kernel, &f->X, &f->Z, &f->W));
     for (int i = 0; i < M * C; i++) assert_true(((float *)f->out)[i] == 0);
-    reset(f, "gaussian:bandwidth=2"); /* no features: all rows coincide */
+    reset(f, "gaussian:bandwidth=2"); /* no features: all rows are equal, so K is 1 */
     f->X.cols = f->Z.cols = 0;
     assert_succeeds(f->context, mercer_kernel_eval(f->context, &f->K, &f->kernel, &f->X, &f->Z));
     for (int i = 0; i < M * P; i++) assert_true(((float *)f->out)[i] == 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Augmentation: laws of each part, what moves where, types and their rounding, bad specifications. */
+/* Augmentation: distribution of each part, element positions after moves, rounding per type, invalid specifications. */
 #include "support/counted.h"
 
 #include "support/data.h"
 
 #include "data/prepare/augment.h"
 
-/* Samples with room for everything an augmentation needs. */
+/* Samples with all buffers that an augmentation needs. */
 typedef struct samples {
     mrc_augment_block block;
     mercer_matrix x, y, spare_x, spare_y;
@@ -29,7 +29,7 @@ static void free_samples(samples *self)
     free(self->x.data), free(self->y.data), free(self->spare_x.data), free(self->spare_y.data), free(self->row);
 }
 
-/* Applies a specification to samples first, first + 1, ... of a pass; the result is in self->block. */
+/* Apply a specification to samples first, first + 1, ... of a pass; the result is in self->block. */
 static void apply(mercer_context *context, samples *self, const char *spec, mrc_augment_shape shape, uint64_t seed,
                   int64_t pass, int64_t first)
 {
@@ -79,7 +79,7 @@ static void test_noise(void **state)
     check_noise(self->context, MERCER_U8, 20, 1);
     check_noise(self->context, MERCER_F32, 20, 0);
     check_noise(self->context, MERCER_F64, 0.25, 0);
-    check_noise(self->context, MERCER_F16, 20, 0.125); /* steps between 128 and 256; 1/16 below */
+    check_noise(self->context, MERCER_F16, 20, 0.125); /* spacing of halves in 128 .. 256; 1/16 below */
 }
 
 /* Bytes near the ends are clamped, not wrapped. */
@@ -101,7 +101,8 @@ static void test_noise_is_clamped(void **state)
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */
 
-/* Which image (h, w, c) with element j = j + 1 was turned into this one by a shift; counts how often each occurs. */
+/* Find the shift by up to k pixels that turns the image (h, w, c) with element j = j + 1 into this row; count each
+   shift. */
 static void check_shift(const mercer_matrix *x, int64_t row, mrc_augment_shape s, int k, int64_t counts[])
 {
     for (int v = -k; v <= k; v++)
@@ -165,14 +166,14 @@ static void test_flip(void **state)
         }
     }
     assert_that(llabs(flipped - N / 2) < 6 * sqrt(N) / 2, "%lld of %d mirrored", (long long)flipped, (int)N);
-    apply(self->context, &set, "flip", shape, 3, 0, 0); /* the same ones once more: an involution */
+    apply(self->context, &set, "flip", shape, 3, 0, 0); /* The same samples are mirrored again, which restores them. */
     for (int64_t i = 0; i < N * H * W * C; i++) assert_true(((double *)set.x.data)[i] == (double)(i % (H * W * C)));
     free_samples(&set);
 }
 
 /* ---- Mixing -------------------------------------------------------------------------------------------------- */
 
-/* Sample i is its number in every feature and a one-hot target, so that partner and share can be read off. */
+/* Check the shares and partners of mixup, both known because all features of sample i are i and targets are one-hot. */
 static void check_mixup(mercer_context *context, const char *spec, double alpha)
 {
     enum { N = 1000, D = 3 };
@@ -221,7 +222,7 @@ static void test_mixup(void **state)
     check_mixup(self->context, "mixup:alpha=3", 3);
 }
 
-/* Tiny shapes of Beta put all weight at the ends, and never make a NaN. */
+/* A tiny Beta parameter concentrates all shares at 0 and 1 and must not yield NaN. */
 static void test_mixup_at_the_ends(void **state)
 {
     fixture *self = *state;
@@ -230,7 +231,7 @@ static void test_mixup_at_the_ends(void **state)
     apply(self->context, &set, "mixup:alpha=0.0001", (mrc_augment_shape){.features = 2}, 3, 0, 0);
     for (int64_t i = 0; i < 500; i++) assert_that(fabs(mrc_load(&set.block.y, i, 0) - 1) < 1e-6, "row %d", (int)i);
     free_samples(&set);
-    set = make_samples(1, 2, 1, MERCER_F32); /* alone in its block: it stays what it is */
+    set = make_samples(1, 2, 1, MERCER_F32); /* A block of one sample has no partner and stays unchanged. */
     data_store(&set.x, 0, 0, 5);
     apply(self->context, &set, "mixup:alpha=1", (mrc_augment_shape){.features = 2}, 3, 0, 0);
     assert_true(fabs(mrc_load(&set.block.x, 0, 0) - 5) < 1e-6);
@@ -259,7 +260,7 @@ static void test_mixup_of_bytes_is_rounded(void **state)
 
 /* ---- Draws --------------------------------------------------------------------------------------------------- */
 
-/* A sample's augmentation depends on seed, pass and number, not on its neighbours. */
+/* A sample's augmentation depends on the seed, the pass and its index, not on the other samples of the block. */
 static void test_draws(void **state)
 {
     fixture *self = *state;
@@ -284,7 +285,7 @@ static void test_draws(void **state)
     free_samples(&all), free_samples(&one);
 }
 
-/* Parts act in the order given: noise before a shift leaves the border at 0, after it does not. */
+/* Parts apply in the given order: noise before a shift leaves the border at 0; noise after the shift changes it. */
 static void test_order_of_parts(void **state)
 {
     fixture *self = *state;
@@ -300,7 +301,7 @@ static void test_order_of_parts(void **state)
     assert_that(zeros[0] > 500 && zeros[1] < 50, "%lld and %lld zeros", (long long)zeros[0], (long long)zeros[1]);
 }
 
-/* ---- Bad input ----------------------------------------------------------------------------------------------- */
+/* ---- Invalid input ------------------------------------------------------------------------------------------- */
 
 static void test_bad_specs(void **state)
 {

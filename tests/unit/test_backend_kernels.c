@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every backend has a formula for every kernel function, and refuses what it has none for: never another function. */
+/* Every backend implements every kernel function and rejects unknown ones instead of computing a different function. */
 #include "support/backends.h"
 
 #include "kernels/formulas.h"
@@ -7,7 +7,7 @@
 
 enum { M = 3, P = 2, D = 2 };
 
-/* Devices need not be there: the question is one to the host side. */
+/* Needs no device: knows_kernel is answered by the host side. */
 static void test_all_kernels_are_known(void **state)
 {
     (void)state;
@@ -31,7 +31,7 @@ static void test_no_backend_knows_others(void **state)
         }
 }
 
-/* All operations on kernels with this one; what they would write stays as it was. */
+/* Check that all kernel operations reject `kernel` with `part` in the message and leave their outputs unchanged. */
 static void refuse_all(mrc_backend *backend, const mercer_kernel *kernel, const char *part)
 {
     const mrc_backend_ops *ops = backend->ops;
@@ -62,7 +62,7 @@ static bool knows_gaussian_alone(int32_t id)
     return id == MRC_KERNEL_GAUSSIAN;
 }
 
-/* A kernel that others have and this backend lacks is refused by its name. */
+/* Check that a kernel which only other backends implement is rejected with its name in the message. */
 static void refuse_by_name(mrc_backend *backend)
 {
     const mercer_kernel laplace = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 1};

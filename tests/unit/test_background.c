@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that works ahead: order, bounds, reset and stop at any moment. Also meant for the thread sanitizer. */
+/* The background thread that works ahead: order, bounds, reset and stop at any time. Also runs under the thread
+   sanitizer. */
 #include "support/check.h"
 
 #include "core/threads/background.h"
@@ -10,9 +11,9 @@
 enum { RING = 4 };
 
 typedef struct ring {
-    int64_t buffer[RING]; /* unprotected on purpose: the handshake alone keeps owner and thread apart */
+    int64_t buffer[RING]; /* no lock on purpose: only the handshake prevents races between owner and thread */
     int64_t base;
-    int64_t count; /* pieces done since the last reset */
+    int64_t count; /* number of pieces done since the last reset */
     int slow;
 } ring;
 
@@ -43,7 +44,7 @@ static void test_pieces_arrive_in_order(void **state)
     assert_int_equal(context.bytes_now, 0);
 }
 
-/* Nothing is done that is not permitted: after a reset the argument is the owner's. */
+/* The thread processes only permitted pieces; after a reset the owner may access the argument again. */
 static void test_nothing_runs_unasked(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static void test_nothing_runs_unasked(void **state)
     assert_int_equal(shared.count, 0);
     mrc_background_permit(background, 2);
     mrc_background_wait(background, 1);
-    mrc_background_permit(background, 1); /* fewer than before: no effect */
+    mrc_background_permit(background, 1); /* less than already permitted: no effect */
     mrc_background_reset(background, 10);
     assert_int_equal(shared.count, 2);
     mrc_background_permit(background, 11);
@@ -67,7 +68,7 @@ static void test_nothing_runs_unasked(void **state)
     mrc_background_stop(background);
 }
 
-/* Reset in the middle, over and over: what follows is never mixed with what was before. */
+/* Repeated resets while the thread works: pieces from before a reset never mix with pieces from after it. */
 static void test_reset_at_any_moment(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void test_stop_at_any_moment(void **state)
     mrc_background_stop(NULL);
 }
 
-/* Without memory for it there is no thread. */
+/* If the allocation fails, no thread is started. */
 static void test_no_memory(void **state)
 {
     (void)state;

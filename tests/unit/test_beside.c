@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Libraries are found where the loader looks, in absolute folders, and in folders seen from where this program lies. */
+/* Libraries are found on the loader's search path, in absolute folders, and in folders relative to this program. */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "support/folder.h"
 
@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#define TO_ROOT "../../../../../../../../../../../../../../../../.." /* above the root there is the root */
+#define TO_ROOT "../../../../../../../../../../../../../../../../.." /* ".." of the root is the root */
 
 static void test_own_folder(void **state)
 {
@@ -19,7 +19,7 @@ static void test_own_folder(void **state)
     program[length] = 0;
     assert_false(mrc_has_raised_rights());
     assert_true(mrc_own_folder(found));
-    /* The loader's name of a program may go by links: the folders are the same, and so is the file in them. */
+    /* The loader may name the program through symbolic links, so compare inodes instead of paths. */
     struct stat wanted, own;
     snprintf(found + strlen(found), sizeof found - strlen(found), "%s", strrchr(program, '/'));
     assert_int_equal(stat(program, &wanted), 0);
@@ -30,7 +30,7 @@ static void test_own_folder(void **state)
 static void test_folders(void **state)
 {
     (void)state;
-    const char *const name = "libmercer_beside.so.3"; /* no system has one: the C library under another name */
+    const char *const name = "libmercer_beside.so.3"; /* exists on no system; becomes a link to the C library */
     char relative[FOLDER_CHARS + 64];
     Dl_info about;
     assert_true(dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &about) != 0);
@@ -38,7 +38,7 @@ static void test_folders(void **state)
     snprintf(relative, sizeof relative, "%s%s", TO_ROOT, folder);
     const char *const nowhere[] = {NULL}, *const absolute[] = {"/nonexistent", folder, NULL},
                       *const beside[] = {"nonexistent", relative, NULL};
-    assert_null(mrc_load_library(name, beside)); /* not there yet */
+    assert_null(mrc_load_library(name, beside)); /* the link does not exist yet */
     char *target = realpath(about.dli_fname, NULL);
     assert_non_null(target);
     assert_int_equal(symlink(target, in_folder(name)), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The runtime of exported C files, compiled as it is, with the data of a model that tests change: predictions are
- * bitwise those of the library for every kernel function, in float, double and bytes; cells become the features of
- * their columns. tests/cli/test_export.py does the same for whole files.
+ * The runtime of exported C files, compiled unchanged with model data that each test sets: predictions are bitwise
+ * identical to the library's for every kernel function, in float, double and bytes; cells are encoded as the features
+ * of their columns. tests/cli/test_export.py does the same for complete exported files.
  */
 #include "support/check.h"
 
@@ -31,7 +31,7 @@ static mercer_context *context;
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
 
-static member tested; /* its data are those of the model under test */
+static member tested; /* member that holds the data of the model under test */
 static const member *const members[] = {&tested};
 static const ensemble the_model = {.count = 1, .members = members, .temperature = 0.5};
 const char *const exported_labels[] = {"a", "b", "c", 0};
@@ -56,7 +56,7 @@ static const struct {
                {"lpq:p=1.5,q=0.8,bandwidth=4", LPQ},
                {"lpq:p=1.3,q=1,bandwidth=4", LPQ}};
 
-/* Centers (some near each other and to the samples), weights and samples. */
+/* Create a model with random weights and centers, and samples x; some centers are near each other and near samples. */
 static mercer_model *make_model(const char *spec, mercer_dtype dtype, mercer_matrix *x)
 {
     mercer_kernel function;
@@ -78,7 +78,7 @@ static mercer_model *make_model(const char *spec, mercer_dtype dtype, mercer_mat
     return model;
 }
 
-/* What the exporter writes of a model. */
+/* Fill `tested` with the values that the exporter would write for `model`. */
 static void fill_in(const mercer_model *model, kernel function, double *norms)
 {
     const mercer_kernel *of = &model->kernel;
@@ -190,11 +190,12 @@ static void test_cells(void **state)
     (void)state;
     static const struct {
         const char *cells[COLUMNS];
-        double x[6]; /* number, missing; color of 4 */
+        double x[6]; /* number, its missing indicator, 4 levels of color */
         double day, flag, amount;
     } rows[] = {{{" 1.5 ", "red", "1.1.2000", "TRUE", "\xe2\x82\xac 1.234,5"}, {1.5, 0, 1, 0, 0, 0}, -100, 1, 1234.5},
                 {{"-1e1", "blue, dark", "10.04.2000 12:00", "false", "3"}, {-10, 0, 0, 1, 0, 0}, 0.5, 0, 3},
-                /* One deviation of the amount is half of one of the number: 2.5 + 2 / 2. */
+                /* The missing number is imputed: one deviation of the amount predicts half a deviation of the number,
+                   2.5 + 2 / 2. */
                 {{"na", "other", "10.4.2000", "false", "11,0"}, {3.5, 1, 0, 0, 1, 0}, 0, 0, 11},
                 {{"-999", 0, "10.4.2000", "false", "7"}, {2.5, 1, 0, 0, 0, 1}, 0, 0, 7}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Choosing centers: random and balanced rows, what is refused, nearest rows, the median distance. */
+/* Choosing centers: random and balanced rows, rejected input, nearest rows, the median distance. */
 #include "support/centers.h"
 
 #include "centers/center_selection.h"
@@ -18,7 +18,7 @@ static void test_random(void **state)
     for (int x = 0; x < 4; x++)
         for (int z = 0; z < 4; z++) {
             mercer_matrix X = data_matrix(N, D, D + 2, types[x]), Z = data_matrix(P, D, D + 1, types[z]);
-            for (int64_t i = 0; i < N; i++) /* whole numbers: every dtype holds them */
+            for (int64_t i = 0; i < N; i++) /* integers up to 250, which every dtype represents exactly */
                 for (int64_t j = 0; j < D; j++) data_store(&X, i, j, (double)((i * (j + 1) + j) % 251));
             set_sentinels(&Z);
             choose(context, &Z, &X, NULL);
@@ -29,7 +29,7 @@ static void test_random(void **state)
     mercer_context_free(context);
 }
 
-/* Every row has the same chance. */
+/* Every row is chosen with the same probability. */
 static void test_random_is_uniform(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void test_balanced(void **state)
         int64_t counts[CLASSES] = {0}, most = 0;
         for (int64_t j = 0; j < p; j++) counts[(int)mrc_load(&Z, j, 1)]++;
         for (int c = 0; c < CLASSES; c++) most = counts[c] > most ? counts[c] : most;
-        int64_t level = 0, filled = 0; /* the level all classes reach before the rest is filled up */
+        int64_t level = 0, filled = 0; /* number of centers per class before the remainder is distributed */
         for (;; level++) {
             filled = 0;
             for (int c = 0; c < CLASSES; c++) filled += sizes[c] < level + 1 ? sizes[c] : level + 1;
@@ -92,10 +92,10 @@ static void test_draws(void **state)
     assert_int_equal(mrc_draw_row(sums, 6, 0.66), 1);
     assert_int_equal(mrc_draw_row(sums, 6, 0.67), 4);
     assert_int_equal(mrc_draw_row(sums, 6, 1 - 0x1p-53), 4);
-    assert_int_equal(mrc_draw_row(sums, 6, 1), 4); /* as if rounded up: never a row without weight */
+    assert_int_equal(mrc_draw_row(sums, 6, 1), 4); /* 1 if rounded up: never selects a row of weight 0 */
 }
 
-/* ---- What is refused ------------------------------------------------------------------------------------------- */
+/* ---- Rejected input -------------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
     mercer_context *context;
@@ -176,7 +176,7 @@ static void test_refused_data(void **state)
         data_store(&f.X, 4, 1, -3);
         f.Z.dtype = MERCER_U8;
         refuse(&f, MERCER_ERROR_DATA, "u8, which holds 0 .. 255, but X has -3 at row 4, column 1");
-        f.Z.dtype = MERCER_F32, f.Z.rows = 0; /* nothing is no mistake */
+        f.Z.dtype = MERCER_F32, f.Z.rows = 0; /* zero centers are valid */
         assert_succeeds(f.context, mercer_choose_centers(f.context, &f.Z, &f.X, &f.options, NULL));
         free(f.X.data), free(f.Z.data);
     }
@@ -190,7 +190,7 @@ static void test_refused_data(void **state)
 
 /* ---- Nearest rows ---------------------------------------------------------------------------------------------- */
 
-/* Scales at which squares of float overflow, vanish, or lose to an offset. */
+/* Scales at which squares of floats overflow, underflow, or are lost against an offset. */
 static void test_nearest_scales(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void split_nearest(mrc_backend *backend)
 {
     enum { M = 1100, P = 500, D = 3 };
     mercer_matrix X = data_matrix(M, D, 0, MERCER_U8), Z = data_matrix(P, D, 0, MERCER_U8);
-    data_fill_uniform(&X, (mrc_rng){22, 1}, 0, 9); /* few different values: many equal distances */
+    data_fill_uniform(&X, (mrc_rng){22, 1}, 0, 9); /* few distinct values, hence many equal distances */
     data_fill_uniform(&Z, (mrc_rng){22, 2}, 0, 9);
     int32_t whole[M], part[M];
     double far[M], part_far[M];
@@ -251,7 +251,7 @@ static void split_nearest(mrc_backend *backend)
     free(X.data), free(Z.data);
 }
 
-/* The first of equals, whatever the split of X. */
+/* The first of several nearest rows is returned, however X is split into calls. */
 static void test_nearest_splits(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_median(void **state)
                         mrc_dtype_name(types[t]), median, wanted);
             free(X.data);
         }
-    mercer_matrix X = data_matrix(3000, 2, 0, MERCER_F32); /* more rows than are looked at */
+    mercer_matrix X = data_matrix(3000, 2, 0, MERCER_F32); /* more rows than mercer_median_distance samples */
     data_fill_normal(&X, (mrc_rng){23, 2}, 0, 1);
     double one, two;
     assert_succeeds(context, mercer_median_distance(context, &one, &X, 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Centers from datasets: stored, mapped, computed; preprocessed; within a memory bound. */
+/* Centers from datasets: stored, mapped, computed and preprocessed samples; the memory limit. */
 #include "support/centers.h"
 
 #include "support/folder.h"
@@ -8,7 +8,7 @@
 
 enum { N = 1500, D = 12, P = 30, CLASSES = 4 };
 
-static mercer_matrix points; /* f32, as in the files */
+static mercer_matrix points; /* the samples as f32, the same as in the files */
 static mercer_dataset *stored;
 static mercer_context *bed;
 
@@ -18,7 +18,7 @@ static int open_data(void **state)
     folder_open();
     bed = open_threads(2);
     points = cluster_rows(N, D, P, MERCER_F32, 2);
-    points.ld = D; /* without gaps, as NPY is written */
+    points.ld = D; /* no padding between rows, as in NPY files */
     for (int64_t i = 0; i < N; i++)
         for (int64_t j = 0; j < D; j++)
             data_store(&points, i, j,
@@ -51,7 +51,7 @@ static mercer_kernel laplace(void)
     return (mercer_kernel){.id = MRC_KERNEL_LAPLACE, .bandwidth = 20};
 }
 
-/* A file that is mapped and not preprocessed gives what a matrix gives. */
+/* A mapped file without preprocessing yields the same centers as a matrix. */
 static void test_same_as_matrix(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void test_preprocessed(void **state)
         mercer_center_options options = center_options(methods[m], 6);
         options.kernel = &kernel;
         assert_succeeds(bed, mercer_choose_centers_from(stored, &two, NULL, &options, NULL));
-        kernel.bandwidth = 10; /* the same kernel matrix on scaled samples: the same draws */
+        kernel.bandwidth = 10; /* same kernel matrix on the scaled samples, hence the same random draws */
         assert_succeeds(bed, mercer_choose_centers_from(stored, &one, scale, &options, NULL));
         kernel.bandwidth = 20;
         for (int64_t j = 0; j < P; j++)
@@ -95,7 +95,7 @@ static void test_preprocessed(void **state)
     mercer_preprocess_free(scale);
 }
 
-/* A file larger than the memory: a random part of it serves, and the bound is kept. */
+/* For a file larger than the memory limit a random part of its rows is used, and the limit holds. */
 static void test_larger_than_memory(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void test_refused(void **state)
     mercer_matrix few = mrc_columns(&points, 0, 3);
     assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardise", &few));
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, narrow, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
-    Z.dtype = MERCER_U8; /* the data reach up to 300 */
+    Z.dtype = MERCER_U8; /* the data go up to 300, beyond u8 */
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, NULL, NULL), MERCER_ERROR_DATA, "u8");
     mercer_preprocess_free(narrow);
     mercer_dataset_free(plain);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of samples on every backend, element by element, to the bit: noise, moves and mixtures of rows of every type, in
- * host memory and in the backend's, in place and apart. What is wanted is written out here with one rounding at a time.
+ * Changes of samples on every backend, bitwise for every element: noise, moves and mixtures of rows of every type, in
+ * host memory and in the backend's, in place and out of place. The expected values are computed here, one rounding at
+ * a time.
  */
 #include "core/numbers/changes.h"
 #include "core/numbers/half.h"
@@ -22,7 +23,7 @@ static mercer_matrix filled(mercer_dtype dtype, uint64_t stream)
     return out;
 }
 
-/* A sum of two products, each operation rounded; the types hold doubles and floats of the same value. */
+/* Return a b + c d, each operation rounded as on the backends: in double for f64, else in float, then to the type. */
 static double combine(mercer_dtype dtype, double a, double b, double c, double d)
 {
     if (dtype == MERCER_F64) {
@@ -39,7 +40,7 @@ static double combine(mercer_dtype dtype, double a, double b, double c, double d
 typedef struct changing {
     mrc_change change;
     mercer_matrix from, other;
-    const float *normals; /* (M, D) */
+    const float *normals; /* (M, D) normal deviates of the noise, borrowed */
 } changing;
 
 static double wanted(const changing *job, int64_t i, int64_t j)
@@ -56,7 +57,7 @@ static double wanted(const changing *job, int64_t i, int64_t j)
     return mrc_load(&job->from, i, (row * W + (move.mirrored ? W - 1 - column : column)) * C + j % C);
 }
 
-/* Once where `to` is apart and once in place; through host memory and in the backend's. */
+/* Check a change out of place (way 0), in place in host memory (way 1) and in place in the backend's memory (way 2). */
 static void check(mrc_backend *backend, const changing *job, const char *what)
 {
     const mercer_matrix *from = &job->from;
@@ -129,7 +130,7 @@ static void test_backends(void **state)
     for_each_backend(change_on);
 }
 
-/* Where devices look for an element is where rows of the host come from. */
+/* The source index that devices compute for an element is where the host's move takes that element from. */
 static void test_moved_from(void **state)
 {
     (void)state;

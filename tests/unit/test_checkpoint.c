@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checkpoints: a training that was stopped anywhere and goes on ends in the weights of one that never was, to the bit. */
+/* Checkpoints: training that is stopped anywhere and resumed ends with weights bitwise identical to an uninterrupted
+   run. */
 #include "support/folder.h"
 #include "support/tampered.h"
 
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 static char path[FOLDER_CHARS + 64];
-static int shards = 0; /* of the trainings; 0: as without ranks */
+static int shards = 0; /* number of virtual shards of each training run; 0: no communicator */
 
 static int open_folder(void **state)
 {
@@ -24,19 +25,19 @@ static int close_folder(void **state)
 }
 
 typedef struct stopper {
-    int64_t calls, stop_at; /* stops at this call; 0: never */
+    int64_t calls, stop_at; /* number of progress calls; call to stop at, 0: never */
     mercer_trainer *trainer;
-    int64_t ask_at; /* asks for a checkpoint at this call; 0: never */
-    ino_t file;     /* what the checkpoint was at the last call */
-    int64_t new_at; /* the call that found a new one, */
-    int news;       /* and how many did */
+    int64_t ask_at; /* progress call that requests a checkpoint; 0: never */
+    ino_t file;     /* inode of the checkpoint file at the last call; 0: no file yet */
+    int64_t new_at; /* progress call that last found a replaced checkpoint file */
+    int news;       /* number of calls that found one */
 } stopper;
 
 static int count_calls(void *user, const mercer_progress *progress)
 {
     stopper *self = user;
     struct stat about;
-    if (progress->phase) return 0; /* during set-up, which a training that goes on does again */
+    if (progress->phase) return 0; /* set-up, which a resumed run repeats */
     self->calls++;
     if (stat(path, &about) == 0 && about.st_ino != self->file) {
         if (self->file) self->news++, self->new_at = self->calls;
@@ -53,7 +54,7 @@ typedef struct run_result {
     mercer_report report;
 } run_result;
 
-/* Trains from nothing, or from the checkpoint if `resume`, until call number `stop_at` of the progress callback. */
+/* Train from scratch, or from the checkpoint if `resume`, until call number `stop_at` of the progress callback. */
 static run_result run_until(const task *self, mercer_train_options options, int threads, bool resume, int64_t stop_at,
                             bool keep)
 {
@@ -65,7 +66,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     mercer_comm *comm = NULL;
     run_result out = {.report = {.struct_size = sizeof out.report}};
     options.progress = count_calls, options.progress_user = &watch;
-    options.progress_seconds = 1e-9; /* at every step */
+    options.progress_seconds = 1e-9; /* shorter than any step: a progress call at every step */
     options.checkpoint = keep ? path : NULL;
     options.checkpoint_note = "note";
     if (resume)
@@ -97,8 +98,8 @@ static void assert_same(dense a, dense b, const char *what, int64_t where)
         fail_msg("%s stopped at %lld: other weights", what, (long long)where);
 }
 
-/* Stopped once at each of some places, and in a chain: stopped again and again after `chain_calls` calls, so many that
-   something is done in between; 0: no chain. */
+/* Check runs that are stopped once at each of several calls, and a chain of runs that are each stopped after
+   `chain_calls` calls. chain_calls must be large enough that every run makes progress; 0: no chain. */
 static void check_solver(const task *self, mercer_train_options options, int64_t chain_calls, const char *what)
 {
     run_result whole = run_until(self, options, 2, false, 0, false);
@@ -143,7 +144,8 @@ static void test_iterative_solvers(void **state)
         }
 }
 
-/* Temporary centers of several shards, in the middle of a period: batches that divide, do not, and are fewer than shards. */
+/* Temporary centers of several shards, stopped within a period; batch sizes 40, 37 and 3, the last below the shard
+   count. */
 static void test_shards(void **state)
 {
     (void)state;
@@ -209,8 +211,7 @@ static void test_exact_solvers(void **state)
     }
 }
 
-/* Early stopping: the best weights, and how long ago they were, are part of the state. */
-/* So little memory that conjugate gradients do without a factor of K(Z,Z). */
+/* With 44 MiB of memory, conjugate gradients must work without a factor of K(Z,Z). */
 static void test_without_factor(void **state)
 {
     (void)state;
@@ -225,6 +226,7 @@ static void test_without_factor(void **state)
     task_close(&self);
 }
 
+/* Early stopping: the state includes the best weights and how long ago they were found. */
 static void test_validation(void **state)
 {
     (void)state;
@@ -246,7 +248,7 @@ static void test_validation(void **state)
     task_close(&self);
 }
 
-/* The note is carried, the file is a model, and others are refused. */
+/* The checkpoint stores the note and can be loaded as a model; checkpoints that do not match the run are rejected. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -262,13 +264,13 @@ static void test_refusals(void **state)
     assert_string_equal(mercer_model_note(model), "note");
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
 
-    options.epochs = 4; /* another schedule */
+    options.epochs = 4; /* a different number of epochs */
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_resume(trainer, path));
     assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_MISMATCH, "epochs 3");
     mercer_trainer_free(trainer);
 
-    self.z.rows--; /* other centers */
+    self.z.rows--; /* one center less */
     assert_succeeds(context, mercer_model_create(&other, context, &self.kernel, &self.z, 2, MERCER_F32));
     assert_succeeds(context, mercer_trainer_create(&trainer, other, NULL, &options));
     assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH, "centers");
@@ -278,7 +280,7 @@ static void test_refusals(void **state)
     mercer_trainer_free(trainer);
     mercer_model_free(other);
 
-    options.checkpoint = "/no/such/folder/checkpoint"; /* found out before the work, not after */
+    options.checkpoint = "/no/such/folder/checkpoint"; /* must fail before training, not after it */
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_IO, "/no/such/folder");
     mercer_trainer_free(trainer);
@@ -312,14 +314,14 @@ static void test_spectrum(void **state)
         assert_true(values[i] > 0 && (i == 0 || values[i] <= values[i - 1]));
         sum += values[i];
     }
-    assert_true(sum <= 1 + 1e-6); /* the trace of K / s of a kernel with K(x, x) = 1 */
+    assert_true(sum <= 1 + 1e-6); /* bound: the trace of K / s for a kernel with K(x, x) = 1 */
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
     mercer_model_free(model);
     task_close(&self);
 }
 
-/* A checkpoint that is asked for in the midst of an epoch is written before the next step; the weights stay the same. */
+/* A checkpoint requested within an epoch is written before the next step and does not change the weights. */
 static void test_on_request(void **state)
 {
     (void)state;
@@ -361,9 +363,9 @@ static void test_on_request(void **state)
     task_close(&self);
 }
 
-/* ---- Files that were tampered with ----------------------------------------------------------------------------- */
+/* ---- Corrupted files ------------------------------------------------------------------------------------------- */
 
-/* What going on from such a file comes to. */
+/* Resume training from the file `from` and return the status. */
 static mercer_status go_on(const task *self, mercer_train_options options, const char *from)
 {
     mercer_model *model;
@@ -393,7 +395,7 @@ static void set_letter(const mercer_matrix *value, double letter)
     ((char *)value->data)[number_at < 0 ? value->cols + number_at : number_at] = (char)letter;
 }
 
-/* Each part of a state that is missing, of another shape or type or not finite is refused, and named. */
+/* A state tensor that is missing, not finite, or of another shape or type is rejected; the message names it. */
 static void test_tampered(void **state)
 {
     (void)state;
@@ -409,8 +411,8 @@ static void test_tampered(void **state)
     assert_succeeds(context, go_on(&self, options, other));
     for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++)
         for (damage what = DROPPED; what <= NOT_FINITE; what++) {
-            if (what == NOT_FINITE && i < 2) continue;   /* a text; some numbers are not, before they are known */
-            if (what == COLUMN_LESS && i == 0) continue; /* another text */
+            if (what == NOT_FINITE && i < 2) continue;   /* text; some numbers are NaN until known */
+            if (what == COLUMN_LESS && i == 0) continue; /* a shorter plan is merely a different text */
             write_again(path, other, &(tampering){state_names[i], .what = what});
             mercer_status status = go_on(&self, options, other);
             const char *message = mercer_last_error(context);
@@ -421,7 +423,7 @@ static void test_tampered(void **state)
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");
-    /* By their places in the lists of the trainer and the solver. */
+    /* Numbers by their index in the state of the trainer and the solver. */
     static const struct {
         int at;
         double good, bad;
@@ -456,19 +458,19 @@ static void test_tampered(void **state)
         assert_that(status == MERCER_OK || !strstr(mercer_last_error(context), says), "%d: %s", (int)i,
                     mercer_last_error(context));
     }
-    number_at = (int)strlen("threads "); /* of no thread; without a number */
+    number_at = (int)strlen("threads "); /* offset of the thread count, set to 0 and then to a letter */
     write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '0'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads 0 budget");
     write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = 'x'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads x budget");
-    number_at = -1; /* another seed: the word that names it is told, too */
+    number_at = -1; /* last character, the seed; the message must name the field, too */
     write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '9'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
                  "it has \"seed 9\", this one \"seed 3\"");
     task_close(&self);
 }
 
-/* A checkpoint of another kernel, or of centers that differ in the last number. */
+/* A checkpoint of another kernel, or of centers that differ only in the last element. */
 static void test_other_models(void **state)
 {
     (void)state;

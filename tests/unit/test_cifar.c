@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The binary files of CIFAR-10 and CIFAR-100: pixels and labels as they are, several files, and bad ones by name. */
+/* Binary files of CIFAR-10 and CIFAR-100: pixels and labels, several files, and invalid files with their names. */
 #include "support/datasets.h"
 
 #include "data/targets.h"
@@ -8,13 +8,14 @@ enum { PIXELS = 3072, PLANE = 1024, MOST = 4 };
 
 static unsigned char bytes[MOST * (PIXELS + 2)];
 
-/* Pixel (plane, place) of record i. */
+/* Return the test value of the pixel at index `place` of color plane `plane` in record i. */
 static unsigned char pixel(int64_t i, int plane, int place)
 {
     return (unsigned char)(37 * i + 101 * plane + 7 * place + place / 32);
 }
 
-/* Records with these labels (of CIFAR-100: `coarse` before them); how many bytes. */
+/* Write `count` records with these labels (`coarse`: for CIFAR-100, else NULL) into `bytes`; return the number of
+   bytes. */
 static size_t fill(const int *coarse, const int *fine, int first, int count)
 {
     unsigned char *to = bytes;
@@ -37,7 +38,7 @@ static void check_pixels(mercer_dataset *data, int64_t first, int64_t rows)
     mercer_matrix x = mercer_matrix_view(got, rows, PIXELS, MERCER_U8);
     assert_succeeds(context, mercer_dataset_read(data, &x, NULL, NULL, NULL, ids, 0));
     for (int64_t i = 0; i < rows; i++)
-        for (int k = 0; k < PIXELS; k++) /* height x width x channel */
+        for (int k = 0; k < PIXELS; k++) /* samples are stored as height x width x channel */
             assert_int_equal(got[i * PIXELS + k], pixel(first + i, k % 3, k / 3));
 }
 
@@ -56,7 +57,7 @@ static void test_cifar10(void **state)
     check_pixels(data, 0, 4);
     assert_classes(data, "0 7 9", (int32_t[]){1, 0, 2, 1});
     mercer_dataset_free(data);
-    options.first = 1, options.rows = 2; /* of both files one record */
+    options.first = 1, options.rows = 2; /* one record of each file */
     data = open_with(&options);
     check_pixels(data, 1, 2);
     assert_classes(data, "0 9", (int32_t[]){0, 1});
@@ -104,7 +105,7 @@ static void test_bad(void **state)
     mercer_dataset_options options =
         data_options(byte_file("test_batch.bin", bytes, fill(NULL, (int[]){1, 10}, 0, 2)), NULL);
     assert_refused(&options, MERCER_ERROR_DATA, "test_batch.bin: record 1 (from 0) has the label 10");
-    options.task = MERCER_TASK_UNLABELLED; /* nobody asks for it */
+    options.task = MERCER_TASK_UNLABELLED; /* without targets the invalid label does not matter */
     mercer_dataset_free(open_with(&options));
     options = data_options(byte_file("test.bin", bytes, fill((int[]){20}, (int[]){100}, 0, 1)), NULL);
     options.format = "cifar100";
@@ -118,12 +119,12 @@ static void test_bad(void **state)
     options = data_options(byte_file("data_batch_5.bin", bytes, fill(NULL, (int[]){1, 2}, 0, 2)), NULL);
     options.memory = 1000, options.mapping = MERCER_OFF;
     assert_refused(&options, MERCER_ERROR_MEMORY, "data_batch_5.bin");
-    options.mapping = MERCER_AUTO; /* pixels and targets are counted, to the byte */
+    options.mapping = MERCER_AUTO; /* The limit counts exactly the bytes of pixels and targets. */
     options.memory = 2 * (PIXELS + MRC_TARGET_BYTES) - 1;
     assert_refused(&options, MERCER_ERROR_MEMORY, "data_batch_5.bin");
     options.memory++;
     mercer_dataset_free(open_with(&options));
-    folder_clear(); /* no file of several is empty */
+    folder_clear(); /* an empty file is an error, also among several */
     byte_file("data_batch_1.bin", bytes, PIXELS + 1), byte_file("data_batch_2.bin", bytes, 0);
     options = data_options(in_folder("data_batch_*.bin"), NULL);
     assert_refused(&options, MERCER_ERROR_FORMAT, "data_batch_2.bin: the file is empty");

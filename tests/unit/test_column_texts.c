@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of columns as they stand in csv files: quotes, several files, slices, what is refused. */
+/* Column texts as stored in CSV files: quotes, several files, slices, rejected input. */
 #include "support/datasets.h"
 
 #include "mercer/advanced.h"
@@ -12,7 +12,7 @@ static mercer_dataset_options options_of(const char *path)
     return options;
 }
 
-/* The records as one text: fields with / between them, records with ; behind them. */
+/* Write all records to `out` as one text: fields separated by '/', each record followed by ';'. */
 static void read_all(const mercer_dataset_options *options, const char *columns, char *out)
 {
     mercer_column_texts *texts = NULL;

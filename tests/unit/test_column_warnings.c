@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Warnings about columns, from files and from memory: not used, counting the rows, not as in training. */
+/* Warnings about columns, from files and from memory: unused columns, row numbers, differences from training. */
 #include "support/datasets.h"
 
 #include "data/schema/schema.h"
@@ -8,7 +8,7 @@
 
 enum { ROWS = 40 };
 
-/* The recorded warning that contains `part`, whose field must be `field`. */
+/* Check that a recorded warning contains `part` and that its field is `field`. */
 static void assert_warned(const char *field, const char *part)
 {
     const char *found, *text;
@@ -61,7 +61,7 @@ static void test_columns_that_are_not_used(void **state)
     assert_int_equal(count_warnings(), 6);
     mercer_clear_warnings(context);
     options.kinds = "amount:drop,name:drop,same:drop,word:drop,when:drop,none:drop";
-    data = open_with(&options); /* what was asked for needs no warning */
+    data = open_with(&options); /* explicitly dropped columns cause no warning */
     assert_int_equal(count_warnings(), 0);
     mercer_dataset_free(data);
 }
@@ -87,7 +87,7 @@ static void test_row_numbers(void **state)
 {
     (void)state;
     char text[8192];
-    for (int first = 0; first < 4; first++) { /* from 0, 1, 2; from 1 without some rows, which have no target */
+    for (int first = 0; first < 4; first++) { /* ids from 0, 1, 2; 3: from 1, some rows lack a target */
         char *at = text + sprintf(text, "id,a,y\n");
         for (int i = 0; i < ROWS; i++) {
             int id = first == 3 ? i + 1 : i + first;
@@ -99,7 +99,7 @@ static void test_row_numbers(void **state)
             options.spill = spilled ? 64 : 0;
             mercer_clear_warnings(context);
             mercer_dataset *data = open_with(&options);
-            assert_feature_names(data, "id|a"); /* it stays */
+            assert_feature_names(data, "id|a"); /* the column is still used */
             mercer_dataset_free(data);
             if (first == 2)
                 assert_int_equal(count_warnings(), 0);
@@ -108,19 +108,19 @@ static void test_row_numbers(void **state)
                                     "--drop 'id'");
         }
     }
-    char *at = text + sprintf(text, "a,y\n"); /* the only column is what was meant */
+    char *at = text + sprintf(text, "a,y\n"); /* no warning if it is the only feature */
     for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d\n", i, i);
     mercer_dataset_options options = table_options(text);
     mercer_dataset_free(open_with(&options));
     assert_int_equal(count_warnings(), 0);
 }
 
-/* Columns without a name go by their index in the file, which counts the target. */
+/* Columns without a name are identified by their index in the file; the target counts, too. */
 static void test_columns_without_names(void **state)
 {
     (void)state;
     static const char *const headers[] = {"", "y,,a,c,b\n", "y,,a,1,b\n"};
-    static const char *const options_of[] = {"1", "1", "-4"}; /* where another column is named 1 */
+    static const char *const options_of[] = {"1", "1", "-4"}; /* -4: the index "1" would mean the column of that name */
     char text[8192];
     for (int h = 0; h < 3; h++) {
         char *at = text + sprintf(text, "%s", headers[h]);
@@ -136,7 +136,7 @@ static void test_columns_without_names(void **state)
         assert_warned(options_of[h], part);
         if (h == 0) assert_warned("3", "t.csv: column 3 (from 0) is not used: it is empty");
         assert_int_equal(count_warnings(), 2);
-        options.kinds = h == 2 ? "-4:drop" : "1:drop"; /* what the warning says to do */
+        options.kinds = h == 2 ? "-4:drop" : "1:drop"; /* the option that the warning suggests */
         mercer_clear_warnings(context);
         mercer_dataset_free(open_with(&options));
         assert_int_equal(count_warnings(), 1);
@@ -168,7 +168,8 @@ static mercer_status make(mercer_dataset **out, const char *kind, const char *sc
     return mercer_dataset_from_columns(out, context, columns, 2, ROWS, schema);
 }
 
-/* Column c: texts by `format`, in another order than that of the rows; `bad` in row 17 unless it is NULL. */
+/* Fill column c with texts printed by `format`; `codes` map the rows to them in reverse order. `bad`: text of row 17,
+   or NULL. */
 static void set_texts(const char *format, const char *bad)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -195,7 +196,7 @@ static void test_text_in_memory(void **state)
     set_texts("2020-01-%02d", "2020-02-30");
     refuse_text("column 'c', row 17: '2020-02-30' is not a date, but 39 of 40 values are; make it a missing value, or "
                 "make the column a category");
-    assert_succeeds(context, make(&data, "category", NULL)); /* which is left as it is */
+    assert_succeeds(context, make(&data, "category", NULL)); /* a category column keeps such texts */
     assert_true(about(data).features > 20);
     mercer_dataset_free(data);
     set_texts("%d", "-");
@@ -211,14 +212,14 @@ static void test_text_in_memory(void **state)
     refuse_text(
         "column 'c': dates such as '01/01/2020' do not show whether the day or the month comes first; convert the "
         "column to dates");
-    set_texts("$%d.50", "NA"); /* which is missing where the others are numbers */
+    set_texts("$%d.50", "NA"); /* NA counts as a missing value among numbers */
     assert_succeeds(context, make(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"notation\":\"$1,234.5\""));
     assert_non_null(strstr(about(data).schema, "\"missing\":1"));
     mercer_dataset_free(data);
 }
 
-/* Whole numbers as text are how frames mark categories: they stay what they were. */
+/* Data frames mark categories by storing whole numbers as text, so such columns remain categories. */
 static void test_whole_numbers_as_text(void **state)
 {
     (void)state;
@@ -238,7 +239,7 @@ static void test_whole_numbers_as_text(void **state)
     set_texts("%d.5", NULL);
     texts[ROWS] = "5";
     assert_succeeds(context, make(&data, "text", NULL));
-    assert_null(about(data).schema); /* numbers */
+    assert_null(about(data).schema); /* no schema: the texts are plain numbers */
     assert_int_equal(count_warnings(), 0);
     mercer_dataset_free(data);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns by name: models keep them, datasets come in the order that is wanted, tables of targets have several; columns in
-   memory. */
+/* Columns by name: names stored in models, datasets read in a requested column order, several target columns; columns
+   in memory. */
 #include "support/datasets.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static void test_models_keep_names(void **state)
                  "3, the model has 2 outputs");
     assert_fails(NULL, mercer_model_set_feature_names(NULL, abc, 3), MERCER_ERROR_ARGUMENT, "model");
     assert_fails(NULL, mercer_model_set_target_names(NULL, abc, 1), MERCER_ERROR_ARGUMENT, "model");
-    assert_names(mercer_model_feature_names(loaded, NULL), "a b c"); /* refused ones leave the old in place */
+    assert_names(mercer_model_feature_names(loaded, NULL), "a b c"); /* rejected names leave the old ones in place */
     assert_succeeds(context, mercer_model_set_feature_names(loaded, NULL, 0));
     assert_null(mercer_model_feature_names(loaded, NULL));
     assert_null(mercer_model_feature_names(NULL, &count));
@@ -78,7 +78,7 @@ static void test_match(void **state)
                              *const hole[] = {"a", NULL};
     mercer_model *model = model_of(3, 1);
     int64_t columns[3] = {7, 7, 7};
-    /* Without names on either side: by position. */
+    /* Without names on one side, columns match by position. */
     assert_succeeds(context, mercer_model_match(model, columns, mixed, 3));
     assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
     assert_succeeds(context, mercer_model_set_feature_names(model, abc, 3));
@@ -100,7 +100,7 @@ static void test_match(void **state)
     assert_true(columns[0] == 7 && columns[1] == 7 && columns[2] == 7); /* untouched */
     assert_succeeds(context, mercer_model_set_feature_names(model, long_names, 3));
     assert_fails(context, mercer_model_match(model, columns, typo, 3), MERCER_ERROR_MISMATCH, "is 'price_eur'");
-    /* Names that repeat: the first is the first. */
+    /* Repeated names match in order: the first occurrence matches the first. */
     assert_succeeds(context, mercer_model_set_feature_names(model, repeated, 3));
     assert_succeeds(context, mercer_model_match(model, columns, twice, 4));
     assert_true(columns[0] == 1 && columns[1] == 0 && columns[2] == 3);
@@ -128,18 +128,18 @@ static void test_columns_in_order(void **state)
     assert_names(about(part).target_names, "y");
     assert_names(about(part).unused_names, "id");
     mercer_dataset_free(part), mercer_dataset_free(data);
-    options.task = MERCER_TASK_UNLABELLED; /* the target is one more column that nobody asked for */
+    options.task = MERCER_TASK_UNLABELLED; /* without targets the target column is one more unused column */
     data = open_with(&options);
     assert_samples(data, 2, 3, expected);
     assert_int_equal(about(data).unused, 2);
     mercer_dataset_free(data);
-    /* In several files, names in the first. */
+    /* Several files, with names only in the first. */
     text_file("p-1.csv", "b,c,a\n2,3,1\n"), text_file("p-2.csv", "5,6,4\n");
     options.x = in_folder("p-*.csv");
     data = open_with(&options);
     assert_samples(data, 2, 3, expected);
     mercer_dataset_free(data);
-    /* Without names, by position; the number must be right. */
+    /* Without names columns match by position, and their number must match the model's. */
     options.x = text_file("x.csv", "1,2,3\n4,5,6\n");
     data = open_with(&options);
     assert_samples(data, 2, 3, expected);
@@ -188,7 +188,7 @@ static void test_several_targets(void **state)
     assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named ''");
     options.target = "u,v", options.task = MERCER_TASK_CLASSIFICATION;
     assert_refused(&options, MERCER_ERROR_SHAPE, "2 columns of targets; classes are one column");
-    /* All columns of a file of targets. */
+    /* All columns of a target file are targets. */
     options = data_options(text_file("x.csv", "1\n2\n"), text_file("y.csv", "p,q,r\n1,2,3\n4,5,6\n"));
     data = open_with(&options);
     assert_values(data, 3, (double[]){1, 2, 3, 4, 5, 6});
@@ -200,7 +200,7 @@ static void test_several_targets(void **state)
     mercer_dataset_free(data);
     options.target = NULL, options.y = text_file("y.csv", "1,2\n4,x\n");
     assert_refused(&options, MERCER_ERROR_DATA, "'x' is not a number; several targets must be");
-    /* A name that has a comma in it. */
+    /* A target name that contains a comma. */
     options = data_options(text_file("x.csv", "\"u,v\",a\n10,1\n"), NULL);
     options.target = "u,v", options.task = MERCER_TASK_REGRESSION;
     data = open_with(&options);
@@ -251,7 +251,7 @@ static void test_writing_tables(void **state)
     mercer_dataset_free(data);
 }
 
-/* The n-th allocation fails, n = 1, 2, ...: a message, nothing left behind, no file. */
+/* If the n-th allocation fails, n = 1, 2, ..., the call reports it, frees all memory and leaves no file. */
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_no_memory(void **state)
     mercer_dataset_free(data);
 }
 
-/* ---- Columns in memory --------------------------------------------------------------------------------------------- */
+/* ---- Columns in memory ------------------------------------------------------------------------------------------ */
 
 static const double day[] = {8766, 8948, 9132, 8766}, number[] = {1, (double)NAN, 3, 1}, truth[] = {1, 0, 1, 1};
 static const char *const words[] = {"red", "blue"}, *const others[] = {"blue", "green"};
@@ -302,7 +302,7 @@ static void refuse_column(const mercer_table_column *column, const char *schema,
     assert_true(made == NULL && allocator.live == live);
 }
 
-/* The same cells as of a file make the same features; a schema decides what the columns of another table are. */
+/* The same cells yield the same features as from a file; a schema determines how another table's columns are read. */
 static void test_columns_in_memory(void **state)
 {
     (void)state;
@@ -322,7 +322,8 @@ static void test_columns_in_memory(void **state)
     mercer_matrix x = mercer_dataset_samples(file), z = mercer_dataset_samples(made);
     assert_true(z.rows == 4 && z.cols == x.cols);
     assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
-    /* By name in another order with one more; words and numbers that are new; numbers for words. */
+    /* Columns matched by name, in another order and with one extra; then unknown words, and numbers where words are
+       expected. */
     static const double tens[] = {10, 20, 10, (double)NAN};
     const mercer_table_column shuffled[] = {
         columns[3], {"new", "number", .values = number}, columns[2], columns[0], columns[1]};
@@ -346,7 +347,7 @@ static void test_columns_in_memory(void **state)
                        other ? (double[]){1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0} : (double[]){1, 0, 0, 0, 1, 0, 0, 0});
         mercer_dataset_free(again);
     }
-    /* Without names: numbers alone need no schema; with one, columns go by position. */
+    /* Without names, a table of numbers only needs no schema; with a schema, columns match by position. */
     const mercer_table_column plain[] = {{.kind = "number", .values = day}, {.kind = "number", .values = truth}};
     assert_succeeds(context, make(&again, plain, 2, NULL));
     assert_null(about(again).schema);
@@ -398,11 +399,11 @@ static void test_bad_columns(void **state)
     }
 }
 
-/* The n-th allocation fails, n = 1, 2, ...: a message, and nothing stays behind. */
+/* If the n-th allocation fails, n = 1, 2, ..., the call reports it and frees everything. */
 static void test_columns_without_memory(void **state)
 {
     (void)state;
-    static const double far[] = {1.7e9, 1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 4}; /* floats would not tell them apart */
+    static const double far[] = {1.7e9, 1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 4}; /* distinct as doubles, equal as floats */
     const mercer_table_column columns[] = {{"a", "number", .values = number},
                                            {"b", "category", .codes = codes, .words = words, .word_count = 2},
                                            {"c", "number", .values = far},

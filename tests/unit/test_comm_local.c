@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that are threads: exchanges, sums with the bits of virtual shards, ranks that leave or never come. Also meant for the
-   thread sanitizer. */
+/* Ranks as threads: exchanges, sums bitwise identical to virtual shards, ranks that leave or never arrive. Also runs
+   under the thread sanitizer. */
 #include "support/check.h"
 
 #include "comm/comm.h"
@@ -16,7 +16,7 @@
 
 /* ---- Exchanges ---------------------------------------------------------------------------------------------- */
 
-/* Rank a sends rank b (a * 7 + b * 3) mod 5 * scale bytes, each with a value of its own. */
+/* Return the number of bytes that rank a sends to rank b. The values of the bytes vary, see value_of. */
 static int64_t size_of(int a, int b, int64_t scale)
 {
     return (int64_t)((a * 7 + b * 3) % 5) * scale;
@@ -69,7 +69,7 @@ static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, voi
         receive[r] = (mrc_piece){room, 8};
     }
     mercer_status status = mrc_comm_exchange(comm, send, receive);
-    if (comm->rank == 1) return status != MERCER_OK; /* it got what it expected */
+    if (comm->rank == 1) return status != MERCER_OK; /* rank 1 received the size that it expected */
     return status != MERCER_ERROR_COMM || !strstr(mercer_last_error(context), "rank 1 sends 16 bytes");
 }
 
@@ -85,10 +85,11 @@ typedef struct sum_case {
     int shards;
     int64_t elements;
     mercer_dtype dtype;
-    char *wanted; /* the bytes that virtual shards give */
+    char *wanted; /* expected sum: the bytes that virtual shards yield */
 } sum_case;
 
-/* Values of very different sizes, so that the order of additions shows. */
+/* Create `count` parts from shard `first` on, with values of very different sizes so that the order of additions
+   matters. */
 static mercer_matrix *make_parts(int first, int count, const sum_case *job)
 {
     mercer_matrix *parts = calloc((size_t)count + 1, sizeof *parts);
@@ -167,7 +168,7 @@ static void test_other_collectives(void **state)
     for (int ranks = 2; ranks <= MOST; ranks += 2) with_ranks(ranks, 0, ask_around, NULL);
 }
 
-/* ---- Room on devices ---------------------------------------------------------------------------------------- */
+/* ---- Memory of devices -------------------------------------------------------------------------------------- */
 
 typedef struct fake_device {
     uint64_t place;
@@ -185,7 +186,8 @@ static int64_t fake_free_memory(mrc_backend *backend)
     return ((const fake_device *)backend->state)->bytes;
 }
 
-/* Ranks 0 and 2 share a device; rank 1 has one to itself, with less than their parts or with more. */
+/* Ranks 0 and 2 share a device of 80 GiB; rank 1 has its own, with 30 GiB (way 0) or 50 GiB (other ways). The smallest
+   share of any rank counts; way 2 computes in host memory. */
 static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
 {
     static const mrc_backend_ops ops = {.capabilities = fake_capabilities, .free_memory = fake_free_memory};
@@ -195,7 +197,7 @@ static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
     mrc_backend backend = {.ops = &ops, .context = context, .state = &device};
     const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, alone << 30)};
     int64_t each, wanted = way == 2 ? 0 : shares[way == 0];
-    if (way == 2) device.place = 0; /* they all compute in host memory */
+    if (way == 2) device.place = 0; /* place 0: all ranks compute in host memory */
     return mrc_rank_room(&backend, comm, &each) != MERCER_OK || each != wanted;
 }
 
@@ -207,7 +209,7 @@ static void test_devices_are_counted_once(void **state)
 
 /* ---- Ranks that fail ---------------------------------------------------------------------------------------- */
 
-/* Rank 1 leaves after some exchanges; the others find out in their next one, and can only end. */
+/* Rank 1 leaves after five exchanges; the others get an error in the next one, and the communicator stays broken. */
 static int leave_early(mrc_comm *comm, mercer_context *context, void *user)
 {
     (void)user;
@@ -254,7 +256,7 @@ static void test_a_rank_that_closes_too_soon(void **state)
     free_ranks(all, 3, 0);
 }
 
-/* Rank 2 comes long after the deadline. */
+/* Rank 2 arrives only after the other ranks have passed the deadline and failed. */
 static int come_late(mrc_comm *comm, mercer_context *context, void *user)
 {
     bool any;
@@ -265,7 +267,7 @@ static int come_late(mrc_comm *comm, mercer_context *context, void *user)
     double took = mrc_seconds() - start;
     if (comm->rank != 2) pthread_barrier_wait(given_up);
     if (status != MERCER_ERROR_COMM) return 1;
-    /* The late one hears it from the first who left, or that it has been given up if none has yet. */
+    /* The late rank gets the message of the first rank that left or, if none has left yet, that it was given up. */
     if (comm->rank == 2 && strstr(mercer_last_error(context), "gave this one up")) return 0;
     if (!strstr(mercer_last_error(context), "rank 2 has died or stopped: no word for 0.1 s, the deadline")) return 2;
     if (comm->rank == 2) return 0;
@@ -293,7 +295,7 @@ static int come_one_by_one(mrc_comm *comm, mercer_context *context, void *user)
     return mrc_comm_any(comm, true, &any) != MERCER_OK;
 }
 
-/* The deadline counts from the last news, not from the beginning. */
+/* The deadline counts from the last arrival of a rank, not from the start of the exchange. */
 static void test_news_renew_the_deadline(void **state)
 {
     (void)state;
@@ -303,7 +305,7 @@ static void test_news_renew_the_deadline(void **state)
     free_ranks(all, 6, 1);
 }
 
-/* ---- Making ------------------------------------------------------------------------------------------------- */
+/* ---- Creation ----------------------------------------------------------------------------------------------- */
 
 static void test_arguments(void **state)
 {
@@ -336,7 +338,7 @@ static void test_arguments(void **state)
     for (int r = 0; r < 3; r++) mercer_context_free(contexts[r]);
 }
 
-/* Memory that runs out at any moment leaves no communicator and no byte behind. */
+/* If any allocation fails, no communicator is created and all memory is freed. */
 static void test_all_or_none(void **state)
 {
     (void)state;

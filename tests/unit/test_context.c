@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: options of every size, choices and their messages, the allocator, the log, what a query tells. */
+/* Contexts: option structs of every size, selections and their messages, the allocator, the log, queries. */
 #include "support/check.h"
 
 #include "core/context.h"
@@ -19,10 +19,10 @@ static mercer_context *create(const mercer_context_options *options)
     return context;
 }
 
-/* Creation fails, *out becomes NULL and the calling thread's message contains the parts. */
+/* Check that creation fails, *out becomes NULL, and the calling thread's message contains `part` and `other`. */
 static void refuse(const mercer_context_options *options, mercer_status status, const char *part, const char *other)
 {
-    mercer_context *context = (mercer_context *)&status; /* must not stay */
+    mercer_context *context = (mercer_context *)&status; /* creation must replace this with NULL */
     assert_fails(NULL, mercer_context_create(&context, options), status, part);
     assert_null(context);
     assert_that(strstr(mercer_last_error(NULL), other), "message '%s' lacks '%s'", mercer_last_error(NULL), other);
@@ -103,10 +103,10 @@ static void test_struct_sizes(void **state)
     options.struct_size = sizeof(size_t) - 1;
     refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "sizeof(mercer_context_options)");
 
-    /* An older caller: fields beyond its struct count as 0, whatever lies there in memory. */
+    /* A caller built with an older header: fields beyond its struct count as 0, whatever the memory there holds. */
     options.struct_size = offsetof(mercer_context_options, backend);
     options.threads = 3;
-    options.backend = (const char *)(uintptr_t)1; /* reading it would crash */
+    options.backend = (const char *)(uintptr_t)1; /* not a valid pointer: reading it would crash */
     options.isa = (const char *)(uintptr_t)1;
     mercer_context *context = create(&options);
     assert_int_equal(query(context).threads, 3);
@@ -117,7 +117,7 @@ static void test_struct_sizes(void **state)
     assert_int_equal(query(context).threads, mrc_processors());
     mercer_context_free(context);
 
-    /* A newer caller: what we do not know must be 0. */
+    /* A caller built with a newer header: fields that this library does not know must be 0. */
     struct {
         mercer_context_options known;
         char unknown[40];
@@ -184,12 +184,12 @@ static void test_isa_from_environment(void **state)
     setenv("MERCER_ISA", "fastest", 1);
     refuse(&options, MERCER_ERROR_ARGUMENT, "MERCER_ISA", mrc_isa_names());
     refuse(NULL, MERCER_ERROR_ARGUMENT, "'fastest'", mrc_isa_names());
-    options.isa = mrc_isa_name(mrc_isa_best()); /* an option goes before the environment */
+    options.isa = mrc_isa_name(mrc_isa_best()); /* an option overrides the environment variable */
     context = create(&options);
     assert_string_equal(query(context).isa, options.isa);
     mercer_context_free(context);
     options.isa = NULL;
-    setenv("MERCER_ISA", "", 1); /* as if not set */
+    setenv("MERCER_ISA", "", 1); /* empty counts as not set */
     context = create(&options);
     assert_string_equal(query(context).isa, mrc_isa_name(mrc_isa_best()));
     mercer_context_free(context);
@@ -271,7 +271,7 @@ static void test_log(void **state)
     OPTIONS(options);
     options.log = take_line, options.log_user = &lines, options.log_level = MERCER_LOG_DEBUG;
     mercer_context *context = create(&options);
-    assert_true(lines.count[MERCER_LOG_INFO] > 0); /* says what it chose */
+    assert_true(lines.count[MERCER_LOG_INFO] > 0); /* the context logs its selections */
     assert_non_null(strstr(lines.last, "cpu"));
     mercer_kernel kernel;
     assert_int_equal(mercer_kernel_parse(&kernel, context, "nonsense"), MERCER_ERROR_KERNEL);
@@ -297,7 +297,7 @@ static void test_query(void **state)
     info.struct_size = 0;
     assert_fails(context, mercer_context_query(context, &info), MERCER_ERROR_ARGUMENT, "struct_size");
 
-    memset(&info, 0x77, sizeof info); /* an older caller: nothing is written past its struct */
+    memset(&info, 0x77, sizeof info); /* older header: nothing may be written beyond the caller's struct */
     info.struct_size = offsetof(mercer_context_info, threads);
     assert_succeeds(context, mercer_context_query(context, &info));
     assert_string_equal(info.backend, "cpu");
@@ -315,7 +315,7 @@ static void test_query(void **state)
     mercer_context_free(context);
 }
 
-/* A backend that a thread makes: until it is asked for the context is one of the processor. */
+/* Deferred backends are created by a thread; until mercer_context_start the context reports the cpu backend. */
 static void test_deferred(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void test_deferred(void **state)
     options.deferred = 1;
     assert_fails(NULL, mercer_context_start(NULL), MERCER_ERROR_ARGUMENT, "context");
 
-    mercer_context *context = create(&options); /* the processor is there at once */
+    mercer_context *context = create(&options); /* the cpu backend needs no thread */
     assert_succeeds(context, mercer_context_start(context));
     assert_string_equal(query(context).backend, "cpu");
     mercer_context_free(context);
@@ -331,7 +331,7 @@ static void test_deferred(void **state)
     char name[] = "reference";
     options.backend = name;
     context = create(&options);
-    name[0] = '?'; /* the text is the caller's again */
+    name[0] = '?'; /* the caller may change the text after creation */
     assert_string_equal(query(context).backend, "cpu");
     for (int time = 0; time < 2; time++) assert_succeeds(context, mercer_context_start(context));
     assert_string_equal(query(context).backend, "reference");
@@ -342,14 +342,14 @@ static void test_deferred(void **state)
     mercer_context_free(context);
 
     options.backend = "reference";
-    mercer_context_free(create(&options)); /* never asked for */
-    options.backend = "reference:second";  /* what fails is told later, and the context stays as it was */
+    mercer_context_free(create(&options)); /* freed without mercer_context_start */
+    options.backend = "reference:second";  /* fails in mercer_context_start; the context keeps the cpu backend */
     context = create(&options);
     assert_fails(context, mercer_context_start(context), MERCER_ERROR_ARGUMENT, "a device is a number");
     assert_string_equal(query(context).backend, "cpu");
     mercer_context_free(context);
 
-    options.backend = "nonsense"; /* what can be told at once is */
+    options.backend = "nonsense"; /* an unknown name is an error at creation */
     refuse(&options, MERCER_ERROR_UNSUPPORTED, "nonsense", "reference");
 }
 
@@ -391,7 +391,7 @@ static void count_lines(void *user, mercer_log_level level, const char *message)
     if (level == MERCER_LOG_WARNING) ++*(int *)user;
 }
 
-/* Warnings are recorded in order, equal ones once; the log sink receives all; the list has an end. */
+/* Warnings are recorded in order, equal ones once, up to MRC_WARNINGS; the log sink receives all of them. */
 static void test_warnings(void **state)
 {
     (void)state;
@@ -434,6 +434,6 @@ int main(void)
         cmocka_unit_test(test_log),          cmocka_unit_test(test_query),
         cmocka_unit_test(test_deferred),     cmocka_unit_test(test_errors_of_threads_and_contexts),
     };
-    unsetenv("MERCER_ISA"); /* these tests choose for themselves */
+    unsetenv("MERCER_ISA"); /* the tests select the instruction set themselves */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

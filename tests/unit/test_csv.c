@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CSV and TSV: separators, quotes, headers, targets; and every way in which a cell, a line or a column can be wrong. */
+/* CSV and TSV: separators, quotes, headers, targets, and every error of a cell, a line or a column. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -60,7 +60,7 @@ static void test_separators(void **state)
     data = open_with(&options);
     assert_samples(data, 3, 2, six);
     mercer_dataset_free(data);
-    options.x = text_file("nameless", packed); /* no ending: recognised by what it holds */
+    options.x = text_file("nameless", packed); /* no file extension: recognized by the content */
     data = open_with(&options);
     assert_string_equal(about(data).format, "csv");
     mercer_dataset_free(data);
@@ -88,12 +88,12 @@ static void test_header_detection(void **state)
     struct {
         const char *text, *target;
         int64_t rows;
-    } cases[] = {{"5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2}, /* a name below a name: no header */
+    } cases[] = {{"5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2}, /* texts in the same column: no header */
                  {"a,b,c\n5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2},
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "label", 2},
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "2", 2},
-                 {"0,1,kind\n5.1,3.5,setosa\n4.9,3.0,other\n", "kind", 2}, /* the name is asked for */
-                 {"1,2,y\n3,4,n\n", "2", 2},                               /* yes and no */
+                 {"0,1,kind\n5.1,3.5,setosa\n4.9,3.0,other\n", "kind", 2}, /* the requested target names it: a header */
+                 {"1,2,y\n3,4,n\n", "2", 2},                               /* y and n: classes yes and no, no header */
                  {"x1,x2,y\n3,4,n\n", "2", 1},
                  {"1,2,3\n3,4,3\n", "-1", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -104,21 +104,21 @@ static void test_header_detection(void **state)
     mercer_dataset_options options = data_options(text_file("x.csv", "1,2,3\n4,5,6\n"), NULL);
     options.target = "1";
     options.header = MERCER_ON;
-    mercer_dataset *data = open_with(&options); /* a name comes before an index */
+    mercer_dataset *data = open_with(&options); /* a column name takes precedence over an index */
     assert_samples(data, 1, 2, (double[]){5, 6});
     assert_string_equal(about(data).feature_names[1], "3");
     mercer_dataset_free(data);
-    options.target = "-2"; /* no column is named so */
+    options.target = "-2"; /* no column has this name, so it is an index from the end */
     data = open_with(&options);
     assert_samples(data, 1, 2, (double[]){4, 6});
     mercer_dataset_free(data);
     options.x = text_file("x.csv", "a,b,c\n4,5,6\n");
     options.header = MERCER_OFF;
     options.target = "0";
-    data = open_with(&options); /* words among numbers: categories */
+    data = open_with(&options); /* a column with words among its numbers is a category */
     assert_samples(data, 2, 4, (double[]){0, 1, 0, 1, 1, 0, 1, 0});
     mercer_dataset_free(data);
-    data = open_text("x.csv", "NA,2,3\n1,2,3\n2,3,4\n", "2"); /* a missing value is no name */
+    data = open_text("x.csv", "NA,2,3\n1,2,3\n2,3,4\n", "2"); /* a missing value does not make a header */
     assert_samples(data, 3, 3, (double[]){1.5, 1, 2, 1, 0, 2, 2, 0, 3});
     mercer_dataset_free(data);
 }
@@ -150,7 +150,7 @@ static void test_target_choice(void **state)
     mercer_dataset *data = open_text("x.csv", "1,2,x\n3,4,y\n", "-1");
     assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
     mercer_dataset_free(data);
-    /* Without targets all columns are features, unless one is named. */
+    /* Without targets all columns are features, except a target that is named. */
     mercer_dataset_options options = data_options(text_file("x.csv", "a,label\n1,2\n3,4\n"), NULL);
     options.task = MERCER_TASK_UNLABELLED;
     data = open_with(&options);
@@ -163,7 +163,7 @@ static void test_target_choice(void **state)
     mercer_dataset_free(data);
 }
 
-/* Rows "i,target" for targets given as a list. */
+/* Open a file of `count` * `repeat` rows "i,target" that cycles through `targets`. */
 static mercer_dataset *open_targets(const char *const *targets, int count, int repeat, mercer_task task)
 {
     char text[8192] = "";
@@ -187,10 +187,10 @@ static void test_task_rule(void **state)
     int32_t expected[15] = {4, 3, 0, 2, 1, 4, 3, 0, 2, 1, 4, 3, 0, 2, 1};
     assert_classes(data, "-1 0 2 9 10", expected);
     mercer_dataset_free(data);
-    data = open_targets(few, 5, 2, MERCER_TASK_AUTO); /* five numbers, twice each: values */
+    data = open_targets(few, 5, 2, MERCER_TASK_AUTO); /* five numbers, twice each: regression */
     assert_values(data, 1, (double[]){10, 9, -1, 2, 0, 10, 9, -1, 2, 0});
     mercer_dataset_free(data);
-    data = open_targets(few, 2, 1, MERCER_TASK_AUTO); /* two different ones: classes in any case */
+    data = open_targets(few, 2, 1, MERCER_TASK_AUTO); /* two distinct numbers are always classes */
     assert_classes(data, "9 10", (int32_t[]){1, 0});
     mercer_dataset_free(data);
     data = open_targets(few, 5, 2, MERCER_TASK_CLASSIFICATION);
@@ -199,7 +199,7 @@ static void test_task_rule(void **state)
     data = open_targets(few, 5, 1, MERCER_TASK_REGRESSION);
     assert_values(data, 1, (double[]){10, 9, -1, 2, 0});
     mercer_dataset_free(data);
-    data = open_targets(names, 3, 1, MERCER_TASK_AUTO); /* one name makes all names, sorted by bytes */
+    data = open_targets(names, 3, 1, MERCER_TASK_AUTO); /* one text makes all targets class names, sorted bytewise */
     assert_classes(data, "10 9 a", (int32_t[]){0, 1, 2});
     mercer_dataset_free(data);
     data = open_targets(halves, 3, 10, MERCER_TASK_AUTO);
@@ -261,14 +261,14 @@ static void test_bad_targets(void **state)
     refuse(many, "label", MERCER_ERROR_DATA,
            "the target has 10000 different texts in 10001 rows, such as 'c0'; if these are numbers");
     options = data_options(text_file("x.csv", many), NULL);
-    options.task = MERCER_TASK_CLASSIFICATION; /* it is what was meant */
+    options.task = MERCER_TASK_CLASSIFICATION; /* explicit classification is accepted */
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).outputs, 10000);
     mercer_dataset_free(data);
     free(many);
 }
 
-/* ---- Damage -------------------------------------------------------------------------------------------------- */
+/* ---- Invalid files ------------------------------------------------------------------------------------------- */
 
 static void test_bad_text(void **state)
 {
@@ -307,7 +307,7 @@ static void test_range_of_floats(void **state)
     mercer_dataset_free(data);
 }
 
-/* Decimals of every length, with and without sign and point, as the general reader of numbers reads them. */
+/* Decimals of every length, with and without sign and point, must be parsed exactly as by the general number parser. */
 static void test_many_numbers(void **state)
 {
     (void)state;
@@ -367,24 +367,24 @@ static void test_slices_and_memory(void **state)
     options.rows = 3;
     assert_refused(&options, MERCER_ERROR_SHAPE, "it has 4");
     options.first = options.rows = 0;
-    options.memory = 63; /* four rows of 4 bytes, and 12 for each target */
+    options.memory = 63; /* one less than 4 rows of 4 bytes, plus 12 bytes per target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more bytes of memory, 63 are allowed");
     assert_refused(&options, MERCER_ERROR_MEMORY, "convert the file to npy");
     options.memory = 64;
     mercer_dataset_free(open_with(&options));
 }
 
-/* ---- Files of targets ---------------------------------------------------------------------------------------- */
+/* ---- Target files -------------------------------------------------------------------------------------------- */
 
 static void test_target_files(void **state)
 {
     (void)state;
-    const char *x = text_file("x.csv", "a,b\n1,2\n3,4\n5,6\n"); /* paths last for eight files */
+    const char *x = text_file("x.csv", "a,b\n1,2\n3,4\n5,6\n"); /* returned paths stay valid for eight files */
     struct {
         const char *name, *text, *classes;
         int32_t labels[3];
     } cases[] = {{"y.txt", "cat\ndog\ncat\n", "cat dog", {0, 1, 0}},
-                 {"y.txt", "animal\ncat\ndog\ncat\n", "cat dog", {0, 1, 0}}, /* one line too many: a header */
+                 {"y.txt", "animal\ncat\ndog\ncat\n", "cat dog", {0, 1, 0}}, /* one extra line: a header */
                  {"y.csv", "label\n7\n8\n7", "7 8", {0, 1, 0}},
                  {"y.txt", "y\nn\ny", "n y", {1, 0, 1}},
                  {"y.txt", "a, b\nc\r\na, b", "a, b c", {0, 1, 0}},
@@ -410,7 +410,7 @@ static void test_target_files(void **state)
     mercer_dataset_free(data);
     options = data_options(in_folder("x.csv"), text_file("y.txt", "a\nb\nc\n"));
     options.first = 1;
-    data = open_with(&options); /* the same rows of both files */
+    data = open_with(&options); /* options.first applies to both files */
     assert_samples(data, 2, 2, (double[]){3, 4, 5, 6});
     assert_classes(data, "b c", (int32_t[]){0, 1});
     mercer_dataset_free(data);
@@ -422,18 +422,18 @@ static void test_target_files(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "y.txt: line 3: is empty");
 }
 
-/* Floats are whole numbers that lie apart from 2^24 on: what they do not hold is told about, by column. */
+/* Floats do not represent all integers beyond 2^24: a column that loses precision this way is warned about. */
 static void test_coarse_numbers(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *says; /* NULL: nothing */
+        const char *text, *says; /* says: part of the warning; NULL: no warning */
     } cases[] = {
         {"a,t\n1,1700000001\n2,1700000050\n3,5\n", "column 't': numbers such as 1700000050 are rounded to float"},
         {"a,t\n1,16777216\n2,1700000000\n3,-33554432\n", NULL},
         {"a,t\n1,-16777217\n2,3\n3,5\n", "column 't': numbers such as -16777217"},
         {"a,t\n1,1.25e8\n2,-1.000000001e8\n3,\n", "column 't'"},
-        {"a,t\n1,1.25e8\n2,1.000000001e8\n3,\n", NULL}, /* most of it is common to both, and taken away */
+        {"a,t\n1,1.25e8\n2,1.000000001e8\n3,\n", NULL}, /* the large common part is subtracted, so nothing is lost */
         {"a,t\n0.1,1e30\n0.2,0.3\n0.7,5\n", "such as 1e+30"},
         {"a,t\n0.1,0.2\n0.2,0.3\n0.7,12345.678\n", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

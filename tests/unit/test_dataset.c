@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets: options, formats, raw files, reading of rows with preprocessing, fingerprints, failing allocations. */
+/* Datasets: options, formats, raw files, reading rows with preprocessing, fingerprints, failing allocations. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -41,7 +41,7 @@ static void test_options(void **state)
     options.format = "npy";
     assert_refused(&options, MERCER_ERROR_FORMAT, "x.csv: is not an NPY file");
     options.format = NULL;
-    options.struct_size = offsetof(mercer_dataset_options, memory); /* of a caller built with an older header */
+    options.struct_size = offsetof(mercer_dataset_options, memory); /* size in a caller built with an older header */
     mercer_dataset_free(open_with(&options));
     mercer_dataset_free(NULL);
     assert_null(mercer_dataset_samples(NULL).data);
@@ -120,7 +120,7 @@ static void test_raw(void **state)
     assert_samples(data, 1, 2, expected);
     mercer_dataset_free(data);
     char moved[sizeof values + 1] = {0};
-    memcpy(moved + 1, values, sizeof values); /* at an odd place: copied */
+    memcpy(moved + 1, values, sizeof values); /* at an unaligned offset the file is copied, not mapped */
     options.x = byte_file("odd.bin", moved, sizeof moved);
     options.raw = "f32:2x3@5";
     data = open_with(&options);
@@ -157,7 +157,7 @@ static void test_raw(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset 2 on are not whole rows of 12 bytes");
     options.raw = "f32:3@30";
     assert_refused(&options, MERCER_ERROR_FORMAT, "to be skipped");
-    options.raw = "f32:3@29"; /* nothing is left */
+    options.raw = "f32:3@29"; /* no bytes remain after the offset */
     assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
     options.raw = "f32:2x4@1";
     assert_refused(&options, MERCER_ERROR_FORMAT, "truncated");
@@ -197,7 +197,7 @@ static void test_read(void **state)
     assert_true(x[0] == 7 && x[1] == 8 && x[2] == 1 && x[5] == 8);
     assert_true(y[0] == 0 && y[2] == 1 && y[4] == 1 && y[3] == 0 && y[8] == 1);
     assert_true(labels[0] == 2 && labels[1] == 1 && labels[2] == 2);
-    X = mrc_view(wide, 2, 2, MERCER_F64); /* in another type, from a place on */
+    X = mrc_view(wide, 2, 2, MERCER_F64); /* converted to another type, from row 1 on */
     assert_succeeds(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 1));
     assert_true(wide[0] == 3 && wide[3] == 6 && labels[0] == 0 && labels[1] == 1);
     mercer_preprocess *scale;
@@ -256,7 +256,7 @@ static void test_read_refusals(void **state)
     mercer_dataset_free(data);
 }
 
-/* Synthetic samples go through the same functions: read, written, recognised. */
+/* Synthetic samples support the same functions: reading, writing and fingerprints. */
 static void test_synthetic(void **state)
 {
     (void)state;
@@ -287,13 +287,13 @@ static void test_synthetic(void **state)
 
 /* ---- Fingerprint --------------------------------------------------------------------------------------------- */
 
-/* Of many bytes some stand for all, first and last among them; a checksum is of each. */
+/* The hash of large data covers only some blocks, including the first and last byte; a checksum covers every byte. */
 static void test_checksum(void **state)
 {
     (void)state;
     enum { SIZE = 6 << 20, LIMIT = 5 << 20, BLOCK = 1 << 16, BLOCKS = 64 };
     unsigned char *bytes = calloc(SIZE, 1);
-    /* Blocks begin at (SIZE - BLOCK) i / 63: of 98,304 bytes each has 65,536. */
+    /* Block i of 64 begins at (SIZE - BLOCK) i / 63; on average 65,536 of 98,304 bytes are hashed. */
     const int64_t seen[] = {0, BLOCK - 1, SIZE - 1, SIZE - BLOCK, (SIZE - BLOCK) / 63 * 20 + 5},
                   unseen[] = {BLOCK + 1, (SIZE - BLOCK) / 63 * 20 + BLOCK + 2000, SIZE - BLOCK - 1};
     for (int pass = 0; pass < 2; pass++) {
@@ -334,7 +334,7 @@ static uint64_t fingerprint_of(const char *x, const char *spec, const char *y)
 static void test_fingerprint(void **state)
 {
     (void)state;
-    enum { SIZE = 5 << 20 }; /* larger than what is looked at in full */
+    enum { SIZE = 5 << 20 }; /* larger than the size up to which all bytes are hashed */
     unsigned char *content = calloc(SIZE, 1);
     for (int i = 0; i < SIZE; i++) content[i] = (unsigned char)(i * 7 + i / 251);
     char path[FOLDER_CHARS + 128];
@@ -345,7 +345,7 @@ static void test_fingerprint(void **state)
     assert_true(base != fingerprint_of(path, "f16:512", NULL));
     content[0] ^= 1;
     byte_file("x.raw", content, SIZE);
-    assert_true(base != fingerprint_of(path, "u8:1024", NULL)); /* the first byte and the last are looked at */
+    assert_true(base != fingerprint_of(path, "u8:1024", NULL)); /* the hash covers the first and the last byte */
     content[0] ^= 1, content[SIZE - 1] ^= 1;
     byte_file("x.raw", content, SIZE);
     assert_true(base != fingerprint_of(path, "u8:1024", NULL));
@@ -353,7 +353,7 @@ static void test_fingerprint(void **state)
     uint64_t labelled = fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n"));
     assert_true(labelled != fingerprint_of(path, "u8:1", NULL));
     assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\nb\nb\n")));
-    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nc\na\nc\n"))); /* other names */
+    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nc\na\nc\n"))); /* other class names */
     assert_true(labelled == fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n")));
     free(content);
     assert_fails(NULL, mercer_dataset_fingerprint(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of a dataset as a dataset of its own: rows, targets, names, independence of where it came from. */
+/* A part of a dataset as an independent dataset: rows, targets, names, lifetime. */
 #include "support/datasets.h"
 
 #include "data/dataset.h"
@@ -22,9 +22,9 @@ static void test_classes(void **state)
     options.target = "t";
     mercer_dataset *whole = open_with(&options);
     mercer_dataset *part = take(whole, rows, 3);
-    mercer_dataset_free(whole); /* the part has its own names and rows */
+    mercer_dataset_free(whole); /* The part owns copies of its names and rows. */
     assert_samples(part, 3, 2, samples);
-    assert_classes(part, "blue red", labels); /* a class without rows is still one */
+    assert_classes(part, "blue red", labels); /* a class without rows is still listed */
     mercer_dataset_info info = about(part);
     assert_string_equal(info.feature_names[1], "b");
     assert_string_equal(info.format, "csv");
@@ -47,7 +47,7 @@ static void test_values(void **state)
     mercer_dataset_free(part);
 }
 
-/* Computed samples become stored ones. */
+/* A part of a synthetic dataset stores its samples. */
 static void test_synthetic(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void test_synthetic(void **state)
     mercer_dataset_free(whole);
 }
 
-/* Arrays with all that may come with them: rows of theirs, as a copy and as a range that shares their memory. */
+/* A dataset of arrays with all optional parts; part: a copy of some of its rows; range: rows that share its memory. */
 typedef struct sorted {
     mercer_dataset_arrays arrays;
     mercer_dataset *whole, *part, *range;
@@ -125,7 +125,7 @@ static void test_arrays(void **state)
     }
 }
 
-/* A range of samples in several files holds the rows that it should, wherever the files end. */
+/* A range of samples from several files holds the right rows, wherever the files end. */
 static void test_range_of_files(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_range_of_files(void **state)
                           Y = mercer_matrix_view(y, rows, 1, MERCER_F64);
             for (int64_t n = 1; mrc_dataset_range(&range, whole, first, rows) != MERCER_OK || n < 4; n++) {
                 mercer_dataset_free(range);
-                allocator.fail_at = allocator.requests + n; /* the dataset and its two lists of parts */
+                allocator.fail_at = allocator.requests + n; /* of the dataset or its two lists of parts */
                 assert_int_equal(mrc_dataset_range(&range, whole, first, rows), MERCER_ERROR_MEMORY);
                 allocator.fail_at = 0;
                 assert_null(range);
@@ -179,7 +179,7 @@ static void test_refusals(void **state)
         mercer_status status = mercer_dataset_take(&part, whole, good, 2);
         allocator.fail_at = 0;
         if (status == MERCER_OK) {
-            assert_int_equal(fail_at, 7); /* the dataset, three lists of names, samples, labels */
+            assert_int_equal(fail_at, 7); /* six allocations: the dataset, three lists of names, samples, labels */
             break;
         }
         assert_int_equal(status, MERCER_ERROR_MEMORY);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dense linear algebra of every backend. With e = 2^-53 and g(k) = k e / (1 - k e) (Higham, Accuracy and Stability, ch. 3, 8, 10):
+ * Dense linear algebra of every backend. With e = 2^-53 and g(k) = k e / (1 - k e) (Higham, Accuracy and Stability,
+ * ch. 3, 8, 10):
  *
  *   gemm       |C - C^|   <= g(k + 4) (|alpha| |A||B| + |beta| |C|)   any order of summation; e = 2^-24 for float
  *   cholesky   |A - L L'| <= g(n + 1) |L||L'|                         elementwise
- *   solve      |B - L X|  <= g(n + 2) |L||X|                          elementwise; 2: the diagonal's reciprocal may be used
- *   eigen      |A V - V D|_F <= 10 n e |A|_F, |V'V - I|_F <= 10 n e sqrt(n)   both are n times a few e for Jacobi (each entry
- *              meets n rotations a sweep, and the last sweeps are the identity up to e) and for Householder methods
+ *   solve      |B - L X|  <= g(n + 2) |L||X|                          elementwise; 2: 1/L_ii may be used
+ *   eigen      |A V - V D|_F <= 10 n e |A|_F, |V'V - I|_F <= 10 n e sqrt(n)   both are n times a few e for Jacobi (each
+ *              entry takes part in n rotations per sweep, and the last sweeps are the identity up to e) and for
+ *              Householder methods
  *
  * Residuals are formed in long double, so that their own rounding (2^-64) does not count.
  */
@@ -18,7 +20,7 @@
 static const int64_t sizes[] = {0, 1, 2, 3, 17, 64, 65};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* Beyond one block of 256, with few rows behind it and with many. */
+/* Sizes beyond one block of 256, with few and with many rows after it. */
 static const int64_t blocked[] = {300, 340, 560};
 enum { BLOCKED = sizeof blocked / sizeof *blocked };
 
@@ -59,7 +61,7 @@ static mercer_matrix symmetric(int64_t n, int kind)
     return a;
 }
 
-/* |A v - value v|^2 of one pair, and |A|_F^2. */
+/* Compute |A v - value v|^2 of one pair, and |A|_F^2. */
 static void residual(const mercer_matrix *a, const mercer_matrix *v, int64_t which, double value, double *error,
                      double *all)
 {
@@ -114,7 +116,7 @@ static void check_eigen(mrc_backend *backend, int64_t n, int64_t q, int kind)
     }
     check_vectors(&v, what);
     for (int64_t i = 0; i < n; i++) trace += mrc_load(&kept, i, i);
-    /* With all pairs, the trace shows that no eigenvalue was left out or taken twice. */
+    /* If all pairs were computed, the trace shows that no eigenvalue is missing or repeated. */
     if (q == n)
         assert_that(fabs(sum - trace) <= 10 * (double)(n * n) * 0x1p-53 * sqrt(all), "%s: trace %g, sum %g", what,
                     trace, sum);
@@ -132,25 +134,25 @@ static void eigen_on(mrc_backend *backend)
     }
 }
 
-/* The top q are the largest: a diagonal matrix has known ones. */
+/* The top q eigenvalues must be the largest; those of a diagonal matrix are known. */
 static void eigen_order_on(mrc_backend *backend)
 {
     enum { N = 9 };
     double a[N * N] = {0}, values[3], vectors[N * 3];
-    for (int i = 0; i < N; i++) a[i * N + i] = (i * 5) % N - 4; /* all of -4 .. 4 */
+    for (int i = 0; i < N; i++) a[i * N + i] = (i * 5) % N - 4; /* a permutation of -4 .. 4 */
     mercer_matrix view = mrc_view(a, N, N, MERCER_F64), v = mrc_view(vectors, N, 3, MERCER_F64);
     assert_succeeds(backend->context, backend->ops->eigen_top(backend, &view, 3, values, &v));
     assert_true(values[0] == 4 && values[1] == 3 && values[2] == 2);
     assert_true(vectors[7 * 3 + 0] == 1 && vectors[5 * 3 + 1] == 1 &&
-                vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8 ... */
+                vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8, the largest, and so on */
 }
 
 /* ---- Cholesky and triangular systems ------------------------------------------------------------------------- */
 
 static mercer_matrix positive_definite(int64_t n, mercer_dtype dtype)
 {
-    mercer_matrix a = symmetric(n, SINGULAR);                                      /* semi-definite ... */
-    for (int64_t i = 0; i < n; i++) mrc_store(&a, i, i, mrc_load(&a, i, i) + 0.5); /* ... and lifted */
+    mercer_matrix a = symmetric(n, SINGULAR);                                      /* semidefinite */
+    for (int64_t i = 0; i < n; i++) mrc_store(&a, i, i, mrc_load(&a, i, i) + 0.5); /* shifted by 1/2 */
     if (dtype == MERCER_F64) return a;
     mercer_matrix rounded = data_matrix(n, n, a.ld, dtype);
     for (int64_t i = 0; i < n; i++)
@@ -160,7 +162,7 @@ static mercer_matrix positive_definite(int64_t n, mercer_dtype dtype)
     return rounded;
 }
 
-/* f64, and f32 where the backend takes it. */
+/* Return the number of element types to test: f64, and f32 if the backend factors it. */
 static int factor_types(mrc_backend *backend)
 {
     return mrc_backend_capabilities(backend).float_factors ? 2 : 1;
@@ -210,7 +212,7 @@ static void not_definite_on(mrc_backend *backend)
 {
     const double bad[] = {-1, 0, NAN};
     for (int b = 0; b < 3; b++) {
-        for (int64_t row = 0; row < 33; row += 16) { /* the first, a middle and the last row */
+        for (int64_t row = 0; row < 33; row += 16) { /* the first, the middle and the last row */
             mercer_matrix a = positive_definite(33, factor_type[row / 16 % factor_types(backend)]);
             for (int64_t j = 0; j < 33; j++) {
                 if (j == row) continue;
@@ -226,7 +228,7 @@ static void not_definite_on(mrc_backend *backend)
     }
 }
 
-/* |A X - I|, the largest entry. */
+/* Return the largest entry of |A X - I|. */
 static double inverse_error(const mercer_matrix *a, const mercer_matrix *x)
 {
     double worst = 0;
@@ -240,10 +242,10 @@ static double inverse_error(const mercer_matrix *a, const mercer_matrix *x)
 }
 
 /*
- * Inverses of three matrices at once, of which the second is not positive definite. However they are made: with X =
- * A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and |L|; the matrices are lifted by 1/2, so
- * |A^-1| <= 2 and |A| <= its trace. The upper triangles are not read. The smallest squared pivot is no smaller than the
- * least eigenvalue, 1/2, and no larger than the first pivot, A_00.
+ * Invert three matrices in one call; the second is not positive definite. The bound holds for every algorithm: with
+ * X = A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and |L|; the matrices are shifted by
+ * 1/2, so |A^-1| <= 2 and |A| <= its trace. The upper triangles are not read. The smallest squared pivot is not less
+ * than the least eigenvalue, 1/2, and not greater than the first pivot, A_00.
  */
 static void inverse_on(mrc_backend *backend)
 {
@@ -277,7 +279,7 @@ static void inverse_on(mrc_backend *backend)
     }
 }
 
-/* Losses of rows by their definition, in both types, with and without units. */
+/* Compare the row losses with their definition, in both types, with and without units (scale and offset). */
 static void losses_on(mrc_backend *backend)
 {
     enum { M = 70, C = 37 };
@@ -290,7 +292,7 @@ static void losses_on(mrc_backend *backend)
             mrc_row_loss got[M];
             data_fill_normal(&f, (mrc_rng){7, 1}, 0, 1);
             data_fill_normal(&y, (mrc_rng){7, 2}, 0, 1);
-            for (int j = 0; j < C; j++) mrc_store(&y, 3, j, 1), mrc_store(&f, 3, j, 2); /* all equal: the first */
+            for (int j = 0; j < C; j++) mrc_store(&y, 3, j, 1), mrc_store(&f, 3, j, 2); /* all equal: class 0 */
             assert_succeeds(backend->context, backend->ops->row_losses(backend, &f, &y, units ? scale : NULL,
                                                                        units ? offset : NULL, got));
             for (int64_t i = 0; i < M; i++) {
@@ -410,17 +412,17 @@ static void gemm_on(mrc_backend *backend)
                 check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F64, scaling);
                 check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F32, scaling);
             }
-    /* Several panels, pieces, depths and blocks of columns. */
+    /* Sizes that span several panels, pieces, depths and blocks of columns. */
     static const int64_t large[][3] = {{49, 1030, 5}, {1030, 49, 5}, {250, 60, 257}, {50, 70, 520}, {7, 300, 520}};
     for (size_t s = 0; s < sizeof large / sizeof *large; s += SANITIZED ? 4 : 1)
         for (int transposes = 0; transposes < 4; transposes++) {
-            int scaling = transposes == 2 ? 3 : transposes; /* 2 has no product */
+            int scaling = transposes == 2 ? 3 : transposes; /* scaling 2 computes no product */
             check_gemm(backend, large[s][0], large[s][1], large[s][2], transposes, MERCER_F64, scaling);
             check_gemm(backend, large[s][0], large[s][1], large[s][2], transposes, MERCER_F32, scaling);
         }
 }
 
-/* The lower triangle is that of the product, to the bit; beta 0 does not read what was there. */
+/* The lower triangle of gram is bitwise that of gemm; with beta = 0 the old content, NaN here, is not read. */
 static void gram_on(mrc_backend *backend)
 {
     static const int64_t shapes[][2] = {{0, 3}, {9, 1}, {5, 17}, {300, 61}};
@@ -445,7 +447,7 @@ static void gram_on(mrc_backend *backend)
         }
 }
 
-/* ---- Bits: elements that are computed from the same numbers are the same, wherever they stand ---------------- */
+/* ---- Bits: elements computed from the same numbers are bitwise identical at any position --------------------- */
 
 enum { FIRST_TWIN = 2 };
 
@@ -461,7 +463,7 @@ static bool same_element(const mercer_matrix *a, int64_t i, int64_t j, const mer
     return memcmp((char *)mrc_row(a, i) + j * size, (char *)mrc_row(b, k) + l * size, (size_t)size) == 0;
 }
 
-/* The last row of op(A) is that of FIRST_TWIN, and so is the last column of op(B). */
+/* Multiply matrices whose last row of op(A) and last column of op(B) are copies of those at FIRST_TWIN. */
 static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transposes, mercer_dtype dtype,
                        const mercer_matrix *c)
 {
@@ -481,7 +483,7 @@ static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transpose
     for (int64_t i = 0; i < m; i++)
         assert_that(same_element(c, i, FIRST_TWIN, c, i, n - 1), "(%d, %d, %d) transposes %d: row %d of equal columns",
                     (int)m, (int)n, (int)k, transposes, (int)i);
-    /* One row alone has the bits it has among others. */
+    /* A row computed on its own is bitwise identical to the same row of the full product. */
     mercer_matrix row = ta ? mrc_columns(&a, m - 1, 1) : mrc_rows(&a, m - 1, 1), alone = data_matrix(1, n, 0, dtype);
     mrc_gemm single = {.transpose_a = ta, .transpose_b = tb, .alpha = -0.37, .a = &row, .b = &b, .c = &alone};
     assert_succeeds(backend->context, backend->ops->gemm(backend, &single));
@@ -489,7 +491,7 @@ static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transpose
     free(a.data), free(b.data), free(alone.data);
 }
 
-/* A factor and two solves of systems whose last column is that of FIRST_TWIN. */
+/* Factor a matrix and solve two systems whose last column is a copy of column FIRST_TWIN. */
 static void solve_twins(mrc_backend *backend, const mercer_matrix *x)
 {
     mercer_matrix l = positive_definite(x->rows, MERCER_F64);
@@ -504,7 +506,7 @@ static void solve_twins(mrc_backend *backend, const mercer_matrix *x)
 
 typedef void (*bits_test)(mrc_backend *backend, const mercer_matrix *out, int which);
 
-/* Runs the test on every instruction set, with 1, 2 and 3 threads; all results are those of the first. */
+/* Run the test on every instruction set with 1, 2 and 3 threads; all results must equal the first bitwise. */
 static void same_everywhere(bits_test test, int which, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
     mercer_matrix first = data_matrix(rows, cols, 0, dtype), out = data_matrix(rows, cols, 0, dtype);
@@ -553,7 +555,7 @@ static void test_solve_bits(void **state)
     same_everywhere(solve_bits, 0, 340, 60, MERCER_F64);
 }
 
-/* Eigenvalues of c [1 1/2; 1/2 1] are 3c/2 and c/2, also where squares of the entries leave the range of double. */
+/* The eigenvalues of c [1 1/2; 1/2 1] are 3c/2 and c/2, even if squares of the entries exceed the range of double. */
 static void eigen_scale_on(mrc_backend *backend)
 {
     const double scales[] = {1e-170, 1, 1e170};

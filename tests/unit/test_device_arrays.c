@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arrays of callers that lie where the backend computes, through the public functions, on every backend: the same bits
- * as from host memory. A backend that has no memory of its own refuses them by name.
+ * Callers' arrays in backend memory, passed to the public functions, on every backend: results are bitwise identical to
+ * those from host memory. A backend without memory of its own rejects such arrays with a message that names it.
  */
 #include "support/backends.h"
 #include "support/data.h"
@@ -12,7 +12,7 @@
 
 enum { M = 300, P = 150, D = 21, C = 3 };
 
-/* The public functions need a context that has its backend. */
+/* Run `test` on a context that uses `backend`, as the public functions require. */
 static void with_backend(mrc_backend *backend, void (*test)(mercer_context *context))
 {
     backend->context->backend = backend;
@@ -25,7 +25,7 @@ static mrc_memory home_of(const mercer_context *context)
     return mrc_backend_memory(context->backend);
 }
 
-/* The same elements where the backend computes, with gaps between rows. */
+/* Return a copy of `host` in backend memory, with `gap` elements of row padding; release with mrc_matrix_destroy. */
 static mercer_matrix bring(mercer_context *context, const mercer_matrix *host, int64_t gap)
 {
     mercer_matrix all;
@@ -76,7 +76,7 @@ static void scans(mercer_context *context)
             mrc_matrix_destroy(backend, &there);
         }
         double row[37];
-        for (int bad = 0; bad < 2; bad++) { /* the first of two counts, and a NaN is none of the others */
+        for (int bad = 0; bad < 2; bad++) { /* two bad elements: the first is reported, whether infinite or NaN */
             mrc_load_row_f64(&x, 41, row);
             row[8] = bad ? (double)NAN : -(double)INFINITY, row[30] = (double)NAN;
             mrc_store_row_f64(&x, 41, row), mrc_store_row_f64(&x, 55, row);
@@ -103,7 +103,7 @@ static void affine(mercer_context *context)
         mercer_matrix from = random_matrix(M, C, types[t / 2], 6), out = data_matrix(M, C, 0, types[t % 2]);
         mercer_matrix there = bring(context, &from, 0), to = bring(context, &out, 2);
         for (int64_t i = 0; i < M; i++)
-            for (int64_t j = 0; j < C; j++) { /* each rounded for itself: no fused operation */
+            for (int64_t j = 0; j < C; j++) { /* volatile: separate roundings, no fused operation */
                 volatile double difference = mrc_load(&from, i, j) - shift[j], product = factor[j] * difference;
                 mrc_store(&out, i, j, offset[j] + product);
             }
@@ -114,7 +114,7 @@ static void affine(mercer_context *context)
     }
 }
 
-/* Copies both ways of more than passes at once, with and without gaps between rows, one behind the other. */
+/* Copy matrices larger than one transfer chunk both ways, with and without row padding, one after the other. */
 static void large_copies(mercer_context *context)
 {
     static const int64_t sizes[][3] = {{1000, 700, 0}, {2100, 1250, 3}, {5, 600000, 1}, {2300001, 1, 0}};
@@ -125,7 +125,7 @@ static void large_copies(mercer_context *context)
         set_sentinels(&x), set_sentinels(&back);
         for (int64_t i = 0; i < x.rows; i++)
             for (int64_t j = 0; j < x.cols; j++) ((float *)mrc_row(&x, i))[j] = (float)(i * 7 + j);
-        for (int time = 0; time < 2; time++) { /* the first may still be on its way when the second begins */
+        for (int time = 0; time < 2; time++) { /* the first copy may be in flight when the second starts */
             there[time] = bring(context, &x, time);
             for (int64_t j = 0; j < x.cols && time == 0; j++) ((float *)mrc_row(&x, x.rows - 1))[j] += 1;
         }
@@ -186,7 +186,7 @@ static void products(mercer_context *context)
     }
 }
 
-/* Predictions from and to where the model computes; again after the caller has written its weights. */
+/* Predictions from and to backend memory, repeated after the caller has changed the model's weights. */
 static void predictions_of(mercer_context *context, mercer_model *model, const mercer_matrix *x)
 {
     mrc_backend *backend = context->backend;
@@ -203,7 +203,7 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
         same_bits(context, &there, &f);
         double value = mrc_load(&f, 17, 1);
         assert_succeeds(context, mercer_model_predict(model, &one, &x_one));
-        /* Another product may serve one row: 2 (P + D) roundings to float of sums of at most 0.04 P, times the scale. */
+        /* One row may use another kernel: 2 (P + D) roundings to float of sums of at most 0.04 P, times the scale. */
         double bound = 2 * (P + D) * 0x1p-24 * (0.04 * P + 2) * 3;
         assert_that(fabs(mrc_load(&one, 0, 1) - value) <= bound, "%g, not %g", mrc_load(&one, 0, 1), value);
         assert_succeeds(context, mercer_model_classify(model, labels, x));
@@ -212,7 +212,7 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
         assert_succeeds(context, mercer_model_probabilities(model, &p, x));
         assert_succeeds(context, mercer_model_probabilities(model, &there, &x_there));
         same_bits(context, &there, &p);
-        mrc_store(&w, 5, 1, mrc_load(&w, 5, 1) + 1); /* the model is where it computes already */
+        mrc_store(&w, 5, 1, mrc_load(&w, 5, 1) + 1); /* the backend already has a copy of the weights */
         mrc_matrix_destroy(backend, &there);
         free(f.data), free(p.data);
     }
@@ -227,7 +227,7 @@ static void predictions(mercer_context *context)
     mercer_matrix shifts = mrc_view(shift, C, 1, MERCER_F64);
     int64_t before = context->bytes_now;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=4"));
-    for (int kind = 0; kind < 5; kind++) { /* plain, in units, preprocessed too, with a curve, preprocessed by ranks */
+    for (int kind = 0; kind < 5; kind++) { /* plain, units, + preprocessing, + target curve, + ranks */
         mercer_model *model;
         assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, MERCER_F32));
         mercer_matrix w = mercer_model_weights(model);
@@ -249,7 +249,7 @@ static void predictions(mercer_context *context)
     free(x.data), free(z.data);
 }
 
-/* ---- What is refused --------------------------------------------------------------------------------------------- */
+/* ---- Rejected input ---------------------------------------------------------------------------------------------- */
 
 static void refusals(mercer_context *context)
 {
@@ -275,7 +275,7 @@ static void refusals(mercer_context *context)
     free(x.data), free(y.data);
 }
 
-/* A dataset of samples that lie there: the same samples, and the same model as of samples here. */
+/* A dataset of samples in backend memory yields the same model, bitwise, as one of samples in host memory. */
 static void datasets(mercer_context *context)
 {
     mercer_matrix x = random_matrix(M, D, MERCER_F32, 1), y = random_matrix(M, C, MERCER_F32, 7);
@@ -301,7 +301,7 @@ static void datasets(mercer_context *context)
 
 static void public_on(mrc_backend *backend)
 {
-    if (strcmp(backend->ops->name, "reference") == 0) return; /* slow, and the defaults are above */
+    if (strcmp(backend->ops->name, "reference") == 0) return; /* slow; its defaults are tested above */
     with_backend(backend, products);
     with_backend(backend, predictions);
     with_backend(backend, datasets);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples that stay on a device, are augmented or drawn there, on every backend: the same samples in the same order as from the source
- * they stand for. Points have the same bits; a teacher's targets differ by the rounding of kernel products.
+ * Samples stored, augmented or drawn on a device, on every backend: the same samples in the same order as from the host
+ * source they replace. Points are bitwise identical; a teacher's targets differ by the rounding of kernel products.
  */
 #include "support/backends.h"
 #include "support/counted.h"
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* The public functions need a context that has its backend. */
+/* Run `test` on a context that uses `backend`, as the public functions require. */
 static void with_backend(mrc_backend *backend, void (*test)(mercer_context *context))
 {
     backend->context->backend = backend;
@@ -28,11 +28,12 @@ static mercer_matrix host_copy(mercer_context *context, const mercer_matrix *a)
     return out;
 }
 
-/* Both sources through two passes in batches of odd sizes, with a skip. y_error: of the largest target. */
+/* Compare both sources over three passes in batches of odd sizes, the last pass after a skip. y_error: allowed absolute
+   error of the targets. */
 static void compare(mercer_context *context, const mercer_source *host, const mercer_source *there, double y_error)
 {
     for (int64_t pass = -1; pass < 2; pass++) {
-        /* They share one position: the samples of the host's are kept for comparison. */
+        /* Both sources share one position, so the host's samples of a pass are saved first and compared afterwards. */
         int64_t n = host->rows, d = host->features, c = host->outputs, done = pass == 1 ? 13 : 0, batches = 0;
         mercer_matrix x = data_matrix(n, d, 0, host->dtype), y = data_matrix(n, c, 0, MERCER_F64);
         double *weights = calloc((size_t)n, sizeof *weights);
@@ -73,7 +74,7 @@ static void compare(mercer_context *context, const mercer_source *host, const me
     }
 }
 
-/* Samples that take so many bytes there: a byte less is too few. */
+/* Compare stored samples; they need exactly `bytes` of device memory, so one byte less must leave them on the host. */
 static void compare_stored(mercer_context *context, const mercer_source *host, int64_t bytes)
 {
     mercer_source there;
@@ -99,7 +100,7 @@ static void draw(mercer_context *context)
         assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 0));
         assert_non_null(there.next);
-        compare(context, &host, &there, 2e-5); /* targets are of size 1, sums of up to 200 floats */
+        compare(context, &host, &there, 2e-5); /* targets are about 1 in size and sums of up to 200 floats */
         mercer_source_free(&there);
         mercer_source_free(&host);
         mercer_dataset_free(data);
@@ -142,7 +143,7 @@ static void store(mercer_context *context)
     }
 }
 
-/* Standardised and mapped to fewer columns, once for all passes. */
+/* Samples standardized and mapped to fewer columns, once for all passes. */
 static void store_preprocessed(mercer_context *context)
 {
     enum { N = 333, D = 19, WIDTH = 7 };
@@ -180,7 +181,7 @@ static void test_stored(void **state)
     for_each_backend(store_on);
 }
 
-/* Rows of several files come together on the device. */
+/* Rows of several files are gathered on the device. */
 static void gather(mercer_context *context)
 {
     static const int64_t rows[] = {100, 1, 232};
@@ -233,8 +234,8 @@ static void test_several_files(void **state)
     for_each_backend(gather_on);
 }
 
-/* Images of bytes, halves, floats and doubles, more samples than there are rows. Mixed samples come in chunks of up to
-   2 MiB: rows are so long that there are several. */
+/* Images of bytes, halves, floats and doubles, with more samples than rows. Mixed samples are produced in chunks of up
+   to 2 MiB; the large images make several chunks necessary. */
 static void augment(mercer_context *context)
 {
     static const struct {
@@ -289,7 +290,7 @@ static void augment(mercer_context *context)
     }
 }
 
-/* Nothing of it follows the instruction set. */
+/* Augmentation does not depend on the instruction set, so one is enough. */
 static void augment_on(mrc_backend *backend)
 {
     if (backend->context->isa == 0) with_backend(backend, augment);
@@ -301,7 +302,7 @@ static void test_augmented(void **state)
     for_each_backend(augment_on);
 }
 
-/* Every allocation may fail, when the samples are brought there and in a batch; nothing stays behind. */
+/* Any allocation may fail, during the upload of the samples or in a batch; all memory must be freed. */
 static void test_failing_allocations(void **state)
 {
     fixture *self = *state;
@@ -344,7 +345,7 @@ static void test_failing_allocations(void **state)
     free(x.data), free(y.data);
 }
 
-/* Samples of other kinds, changed in a way that only the host knows, of somebody else's source: left to the host. */
+/* Unsupported synthetic samples, augmentation that only the host implements, and callers' sources stay on the host. */
 static void test_others(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void test_others(void **state)
     assert_null(there.next);
     mercer_source_free(&host);
     mercer_dataset_free(data);
-    /* a preprocessing that is not affine, and mixed samples of a file that is read in blocks */
+    /* Non-affine preprocessing, and mixed samples of a source that reads in blocks, stay on the host. */
     mercer_matrix points = data_matrix(40, 3, 0, MERCER_F32), values = data_matrix(40, 1, 0, MERCER_F32);
     data_fill_normal(&points, (mrc_rng){1, 1}, 0, 1);
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &points, .Y = &values};
@@ -389,7 +390,7 @@ static void test_others(void **state)
     }
     mercer_preprocess_free(preprocess), mercer_dataset_free(data);
     free(points.data), free(values.data);
-    /* a value that is not finite is found when samples are taken to the device */
+    /* A value that is not finite is an error when the samples are uploaded. */
     mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
     assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, NULL, 1));
     mrc_store(&x, 3, 1, (double)NAN);

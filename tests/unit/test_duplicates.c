@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples that come twice, with other labels, as centers: K(Z,Z) is singular and no model meets the labels.
+ * Duplicate samples with different labels, also used as centers: K(Z,Z) is singular and no model fits the labels.
  *
- * The minimum of the squared error is known: a pair's prediction is the mean of its labels, and (y - y')^2 / 2 is left.
- * The last iterate of stochastic steps of constant length stays away from it by about half of what is left, because each
- * batch pulls towards its own labels; the mean of the iterates does not. Where it begins, and how many there are (10
- * epochs of 4 batches, the later half), leaves less than a tenth.
+ * The minimum of the squared error is known: the prediction of a pair is the mean of its labels, which leaves the error
+ * (y - y')^2 / 2. The last iterate of stochastic steps of constant length exceeds this minimum by about half of it,
+ * because each batch pulls towards its own labels; the mean of the iterates does not. With the starting point and the
+ * number of averaged iterates here (the later half of 10 epochs of 4 batches), its excess is less than a tenth.
  */
 #include "support/training.h"
 
 enum { PAIRS = 100, N = 2 * PAIRS, D = 4 };
 
-/* Rows 2 i and 2 i + 1 are one point, with labels that differ by noise of deviation 1. */
+/* Create a task whose rows 2 i and 2 i + 1 are the same point, with independent labels of deviation 1. */
 static task paired_task(mercer_dtype dtype)
 {
     task t = task_open(context, "laplace:bandwidth=2", (sizes){N, 0, D, 1}, 1, dtype);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Top eigenpairs by the block method and by LAPACK, the tail, beta, the step rule, and what preconditioning does to a
-   spectrum. */
+/* Top eigenpairs by the block method and by LAPACK, the tail, beta, the step rule, and the spectrum after
+   preconditioning. */
 #include "support/training.h"
 
 #include "solvers/iteration/eigensystem.h"
@@ -10,7 +10,7 @@ enum { D = 4 };
 static const double origin[16];
 
 typedef struct bench {
-    task data; /* the sample is x */
+    task data; /* task whose x is the sample S */
     mrc_comm *comm;
     mrc_centers centers;
 } bench;
@@ -47,7 +47,7 @@ static dense scaled_kernel(const bench *self)
 
 /* ---- Eigenpairs ---------------------------------------------------------------------------------------------- */
 
-/* Pairs of K (values, vectors) satisfy |K v - lambda v| <= limit, |V'V - I| <= limit, and the sign rule. */
+/* Check that the eigenpairs of K satisfy |K v - lambda v| <= limit, |V'V - I| <= limit, and the sign rule. */
 static void check_pairs(dense k, const double *values, dense vectors, double limit, const char *what)
 {
     dense kv = dense_times(false, false, k, vectors), gram = dense_times(true, false, vectors, vectors);
@@ -68,9 +68,9 @@ static void check_pairs(dense k, const double *values, dense vectors, double lim
 }
 
 /*
- * The block method stops at residuals of 1e-7 lambda_1. A Ritz value then has an eigenvalue within 1e-7 lambda_1 (and
- * within its square over the gap); that the i-th belongs to the i-th is what LAPACK's values say. The orthonormality of
- * columns comes from two Cholesky steps: b^1.5 u, far below 1e-12.
+ * The block method stops at residuals of 1e-7 lambda_1. Each Ritz value then has an eigenvalue within 1e-7 lambda_1
+ * (and within its square over the gap); the comparison with LAPACK shows that the i-th belongs to the i-th. Two
+ * Cholesky steps make the columns orthonormal up to b^1.5 u, far below 1e-12.
  */
 static void test_block_method(void **state)
 {
@@ -116,9 +116,10 @@ static void test_block_method(void **state)
 }
 
 /*
- * Rough pairs: |K v - theta v| <= sqrt(theta theta_r) / 20, so an eigenvalue lies within theta / 20 of each. That they
- * are the largest ones, each off by its square over the gap, is what LAPACK's values say: 1 % here, where the gaps to
- * what the block leaves out are a tenth and more. The same seed gives the same bits.
+ * Rough pairs: |K v - theta v| <= sqrt(theta theta_r) / 20, so there is an eigenvalue within theta / 20 of each. The
+ * comparison with LAPACK shows that they are the largest ones, each off by the residual's square over the gap: 1 %
+ * here, where the gaps to the eigenvalues outside the block are a tenth and more. Equal seeds give bitwise identical
+ * pairs.
  */
 static void test_rough_pairs(void **state)
 {
@@ -150,13 +151,13 @@ static void test_rough_pairs(void **state)
     close_bench(&self);
 }
 
-/* A matrix of rank 5, of which the block method is asked for more. */
+/* Request more pairs than the rank, 5, from the block method. */
 static void low_rank(bool sparse)
 {
     bench self;
     int64_t s = 150, r = 12;
     open_bench(&self, "linear", s, 5);
-    if (sparse) /* rank 5 without rounding to hide it: five rows that are not 0 */
+    if (sparse) /* exact rank 5 without rounding noise: only five rows are not 0 */
         memset(mrc_row(&self.data.x, 5), 0, (size_t)((s - 5) * 5) * sizeof(double));
     dense k = scaled_kernel(&self), got = dense_new(s, r);
     double left, values[12];
@@ -180,7 +181,7 @@ static void test_block_method_low_rank(void **state)
 
 /* ---- The eigensystem ----------------------------------------------------------------------------------------- */
 
-/* lambda, t and D by their definitions. Jacobi's values are good to s u lambda_1, and so are LAPACK's. */
+/* lambda, t and D by their definitions. The values of Jacobi and of LAPACK are accurate to s u lambda_1. */
 static void test_definitions(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void test_definitions(void **state)
     }
 }
 
-/* Six different rows, each ten times: rank 6. Directions beyond it are left out and the tail stays above rounding. */
+/* Six distinct rows, each ten times: rank 6. Directions beyond the rank are dropped; the tail stays above rounding. */
 static void test_duplicate_rows(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void test_duplicate_rows(void **state)
     for (int64_t q = 3; q < 60; q += 8) {
         mrc_eigensystem system = system_of(&self, q);
         assert_that(system.tail >= 1e-9 * (1 - 4 * U) * system.lambda[0], "t = %g", system.tail);
-        /* beyond the rank there is rounding only, whatever it is: the tail is then at its floor of 1e-9 lambda_1 */
+        /* Beyond the rank there is only rounding error, so the tail is at its floor of 1e-9 lambda_1. */
         if (q > 6) assert_int_equal(system.q, 6);
         if (q > 6) assert_that(system.tail <= 2e-9 * system.lambda[0], "t = %g is no rounding", system.tail);
         for (int64_t i = 0; i < system.q; i++) assert_true(isfinite(system.d[i]) && system.d[i] >= 0);
@@ -243,7 +244,7 @@ static void test_smallest_samples(void **state)
     open_bench(&self, "laplace:bandwidth=2", 1, D);
     mrc_eigensystem system = system_of(&self, 7);
     assert_int_equal(system.q, 0);
-    assert_true(system.tail == 1 && system.s == 1); /* K(x,x)/1 */
+    assert_true(system.tail == 1 && system.s == 1); /* a single sample: K(x,x) / 1 */
     mrc_eigensystem_destroy(&system, context->backend);
     mercer_matrix none = mrc_rows(&self.data.x, 0, 0);
     assert_fails(context, mrc_eigensystem_create(&system, &self.centers, &none, 1, 5), MERCER_ERROR_SHAPE, "sample");
@@ -347,7 +348,7 @@ static void test_spectrum_is_capped(void **state)
     }
 }
 
-/* Nothing has ever been seen: K = 0 (rows at the origin, linear kernel). No division by 0 comes out of it. */
+/* K = 0 (all rows at the origin, linear kernel) must not lead to a division by 0. */
 static void test_zero_kernel(void **state)
 {
     (void)state;

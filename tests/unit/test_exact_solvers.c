@@ -4,7 +4,7 @@
  *
  * With A = K'WK + lambda K_ZZ (p, p), kappa its condition number (|A|_F |A^-1|_F, from the reference) and u = 2^-53:
  *
- *   direct  kernel values are off by a few u and each factorisation by p u:  |alpha - alpha*| <= 40 p u kappa |alpha*|
+ *   direct  kernel values are off by a few u and each factorization by p u:  |alpha - alpha*| <= 40 p u kappa |alpha*|
  *   cg      it stops at |r|_{M^-1} <= t |b|_{M^-1}, so |r| <= t sqrt(kappa_M) |b| and, with kappa_M taken as kappa,
  *           |alpha - alpha*| <= (40 p u + t sqrt(kappa)) kappa |alpha*|
  *   float   K' = K + O(2^-24): f moves by about 2^-24 sqrt(kappa) |y|
@@ -40,7 +40,7 @@ static void test_closed_form(void **state)
     }
 }
 
-/* Weight 2 is the row twice, weight 0 is no row. */
+/* Weight 2 equals repeating the row twice, weight 0 equals omitting it. */
 static void test_weights_repeat_rows(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void test_zero_labels(void **state)
     for (int k = 0; k < EXACT_SOLVERS; k++) {
         bench self;
         open_bench(&self, &data, 1, MERCER_F64, false);
-        data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* cg must come back from anywhere */
+        data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* random start: cg must reach 0 from anywhere */
         assert_succeeds(&self.context, exact_solvers[k].call(&self.exact, &self.alpha));
         for (int64_t i = 0; i < P * C; i++) assert_true(((double *)self.alpha.data)[i] == 0);
         close_bench(&self);
@@ -84,7 +84,7 @@ static void test_zero_labels(void **state)
     free_problem(&data);
 }
 
-/* One more output, constant or 0, changes nothing for the others. */
+/* Additional outputs, constant or 0, do not change the others. */
 static void test_constant_output(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_constant_output(void **state)
     free_problem(&few), free_problem(&many);
 }
 
-/* f at the samples, in double. */
+/* Return the predictions f at the samples, computed in double; the caller frees data. */
 static mercer_matrix predictions(const mercer_matrix *k, const mercer_matrix *alpha)
 {
     mercer_matrix f = data_matrix(k->rows, alpha->cols, 0, MERCER_F64);
@@ -128,7 +128,7 @@ static void test_float_agrees(void **state)
         for (int k = 0; k < EXACT_SOLVERS; k++) {
             bench self;
             open_bench(&self, &data, 1, MERCER_F32, false);
-            self.exact.tolerance = 0; /* until rounding stops it */
+            self.exact.tolerance = 0; /* iterate until rounding stops progress */
             assert_succeeds(&self.context, exact_solvers[k].call(&self.exact, &self.alpha));
             assert_true(self.exact.steps_done < self.exact.steps && (k == 0 || self.exact.stalled));
             mercer_matrix f = predictions(&ref.k, &self.alpha);
@@ -143,8 +143,8 @@ static void test_float_agrees(void **state)
     }
 }
 
-/* Smooth kernels make A singular to rounding and ask for weights that float cannot hold: both settle for what is
-   possible, which is not much less. */
+/* Smooth kernels make A numerically singular and the optimal weights too large for float: both solvers must still reach
+   a fit within 5 % of the best. */
 static void test_float_smooth(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_noiseless(void **state)
 {
     (void)state;
     problem data = make_problem(N, P, C, MERCER_F64);
-    reference ref = solve_reference(&data); /* its K and its condition; its alpha is as good as any */
+    reference ref = solve_reference(&data); /* used for K and the condition; its alpha defines the noiseless targets */
     mercer_matrix f = predictions(&ref.k, &ref.alpha);
     free(data.y.data);
     data.y = f;
@@ -234,7 +234,7 @@ typedef struct watcher {
     double last;
 } watcher;
 
-/* The loss that is reported belongs to the alpha that is shown, and never rises (there is no ridge). */
+/* Check the reported loss: it belongs to the alpha that is passed, and it never rises (there is no ridge). */
 static bool watch(void *user, int64_t step, double relative_gradient, double loss)
 {
     watcher *me = user;
@@ -267,7 +267,7 @@ static void test_monitor(void **state)
     free_problem(&data);
 }
 
-/* Against plain sums. */
+/* Compare the objective with plain sums. */
 static void test_objective(void **state)
 {
     (void)state;
@@ -295,16 +295,16 @@ static void test_objective(void **state)
 }
 
 /*
- * How far a fit of test_singular may be off, relative to the best one or, if that is 0, to 1.
+ * Return the allowed error of a fit in test_singular, relative to the best fit or, if that is 0, absolute.
  *
  * direct, equal centers: with the jitter r (relative to the mean diagonals, taken as 1 and n / p) the second of them
- * has the pivot sqrt(r), so its row of B is sqrt(r) k(x) with errors of eps / sqrt(r): a feature that only rounding
- * makes differ from the first one's, of energy n eps^2 / r. The jitter r n / p of G shrinks its use to p (eps / r)^2,
- * and of the residual it finds the n-th part: the fit rises by 2 p (eps / r)^2 / n of itself, and 4 times that for the
- * draw. With r = 16 eps p this is 1 / (32 p n).
+ * has the pivot sqrt(r), so its row of B is sqrt(r) k(x) with errors of eps / sqrt(r): a feature that differs from the
+ * first one's only by rounding, of energy n eps^2 / r. The jitter r n / p of G shrinks its share to p (eps / r)^2, and
+ * it contains the n-th part of the residual: the fit rises by 2 p (eps / r)^2 / n of its value, times 4 for
+ * random variation. With r = 16 eps p this is 1 / (32 p n).
  *
- * Fewer samples than centers: the labels are met but for jitter (or tolerance) times condition, below 1e-12 times 1e4,
- * squared. cg, equal centers: the usual.
+ * Fewer samples than centers: the labels are fitted up to jitter (or tolerance) times condition, below 1e-12 times 1e4,
+ * squared. cg, equal centers: 1e-12.
  */
 static double singular_bound(int variant, int exact, double jitter)
 {
@@ -312,13 +312,14 @@ static double singular_bound(int variant, int exact, double jitter)
     return exact == 1 ? 1e-12 : 8 * P * pow(2 * UNIT / jitter, 2) / N;
 }
 
-/* Coinciding centers, fewer samples than centers: a jitter is reported, and the fit is as good as can be. */
+/* Equal centers (variant 0), fewer samples than centers (variant 1): a jitter is reported, and the fit is near the
+   best. */
 static void test_singular(void **state)
 {
     (void)state;
     for (int variant = 0; variant < 2; variant++) {
         problem data = make_problem(variant ? P / 2 : N, P, C, MERCER_F64), apart = make_problem(N, P, C, MERCER_F64);
-        if (!variant) { /* the last center twice, against the problem without the second of them */
+        if (!variant) { /* the last center twice; `apart` is the problem without the duplicate */
             memcpy(mrc_row(&data.z, P - 1), mrc_row(&data.z, P - 2), D * sizeof(double));
             apart.z.rows = P - 1;
         }
@@ -346,7 +347,7 @@ static void test_singular(void **state)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
-/* The second run holds what it says: the first has left the backend's scratch behind. */
+/* The second run allocates what the cost model predicts; the first run has already allocated the backend's scratch. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static bool fails_cleanly(const problem *data, solver_call call, int ranks, int 
                 mercer_status_string(status));
     for (int64_t i = 0; i < P * C && status != MERCER_OK; i++) assert_true(((double *)self.alpha.data)[i] == 0);
     bool done = self.counter.requests < self.counter.fail_at;
-    close_bench(&self); /* checks that nothing is left */
+    close_bench(&self); /* checks that all memory is freed */
     return !done;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The float exponential of every instruction set: at most 1 ulp from the correctly rounded result, and the same bits everywhere.
- * Walks the floats from -0 to -infinity in steps of 101 bit patterns; MERCER_TEST_LONG=1 takes every one (some minutes).
+ * The float exponential of every instruction set: at most 1 ulp from the correctly rounded result, and bitwise
+ * identical on all of them. The test walks the floats from -0 to -infinity in steps of 101 bit patterns;
+ * MERCER_TEST_LONG=1 tests every float (takes some minutes).
  */
 #include "backends/cpu/micro/ukernels.h"
 #include "kernels/formulas.h"
@@ -31,7 +32,7 @@ static uint32_t to_bits(float value)
     return bits;
 }
 
-/* exp(x) for each value: the Gaussian map with factor 1. */
+/* Replace each value x by exp(x), computed by the Gaussian map with factor 1. */
 static void map_exp(mrc_isa isa, float *values)
 {
     const mrc_map map = {.id = MRC_KERNEL_GAUSSIAN, .a = 1, .in_float = true};
@@ -43,7 +44,7 @@ static void test_one_ulp_and_equal_bits(void **state)
     (void)state;
     const uint32_t minus_infinity = 0xff800000u;
     const uint64_t step = getenv("MERCER_TEST_LONG") ? 1 : 101;
-    /* The scalar build calls a library function for each fma and is slow: it sees a tenth of the batches. */
+    /* The scalar build calls a library function for each fma and is slow, so it runs only a tenth of the batches. */
     uint64_t batches = 0;
     uint32_t worst = 0;
     static float input[BATCH], best[BATCH], other[BATCH];
@@ -55,7 +56,7 @@ static void test_one_ulp_and_equal_bits(void **state)
         memcpy(best, input, sizeof best);
         map_exp(mrc_isa_best(), best);
         for (int i = 0; i < BATCH; i++) {
-            /* exp in double is right to less than 1 ulp of double, so rounding it is the correctly rounded float or next to a tie. */
+            /* exp in double is accurate to 1 ulp of double; rounded to float it is correct except next to ties. */
             uint32_t right = to_bits((float)exp((double)input[i])), got = to_bits(best[i]);
             uint32_t off = right > got ? right - got : got - right;
             if (off > 1) fail_msg("exp(%a) = %a, off by %u ulp", (double)input[i], (double)best[i], off);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Exppower kernels in float, K = exp(-y), y = e^p, p = b log(a s): the logarithm, the exponential of positive numbers,
- * and the kernel map of every instruction set, which have the same bits. Walks the floats from 0 to the largest in steps
- * of 101 bit patterns, for kernels of 499; MERCER_TEST_LONG=1 takes all of them (some minutes).
+ * and the kernel map, which are bitwise identical on every instruction set. The tests walk the floats from 0 to the
+ * largest in steps of 101 bit patterns, for kernels in steps of 499; MERCER_TEST_LONG=1 tests every float (takes some
+ * minutes).
  *
  * Errors, with u = 2^-24:
  *
@@ -12,14 +13,14 @@
  *                 half an ulp: 1.2 ulp, and relatively 1.65 u.
  *        k != 0:  |log x| >= 0.346. The sum with the small part of k ln 2 rounds once more by u / 4: 0.72 u before the
  *                 last sum. For |log x| < 1/2, where an ulp is u / 2, that is 1.44 ulp, and 0.5 for the last sum: 1.94
- *                 ulp, relatively 2.8 u. Elsewhere less.
- *   p    a is rounded, and a s: log by 2 u, p by 2 b u. log by 2.8 u of itself, b and the product by u each:
+ *                 ulp, relatively 2.8 u. Elsewhere the error is smaller.
+ *   p    a and a s are rounded: error 2 u of log, 2 b u of p. log adds 2.8 u, b and the product u each, relatively:
  *        e_p = u (2 b + 4.8 |p|)
- *   y    exp is within one and a half ulp, 3 u:  e_y = y (e_p + 3 u)
- *   K    e_K = K (e_y + 3 u) and 1.5 times the smallest float, where it is subnormal
+ *   y    exp is within 1.5 ulp, 3 u:  e_y = y (e_p + 3 u)
+ *   K    e_K = K (e_y + 3 u), plus 1.5 times the smallest float where K is subnormal
  *
  * e_p and e_y are below 2^-10 as long as K is not 0, so terms of second order are covered by 1 + 2^-9. Where a s is
- * subnormal or 0, y <= 2^(-126 b) < 2^-25 because b is at least 0.2, so that K rounds to 1; where it is infinite, K is 0.
+ * subnormal or 0, y <= 2^(-126 b) < 2^-25 because b is at least 0.2, so K rounds to 1; where a s is infinite, K is 0.
  */
 #include "support/check.h"
 
@@ -42,7 +43,7 @@ static float float_at(uint64_t bits)
 
 static const uint64_t largest = 0x7f7fffff;
 
-/* Fill a batch with floats from position `from` on; the last ones are `end`. Returns the next position. */
+/* Fill a batch with every `step`-th float from bit pattern `from` on, up to `end`. Return the next bit pattern. */
 static uint64_t fill(float *input, uint64_t from, uint64_t end, uint64_t step)
 {
     if (getenv("MERCER_TEST_LONG")) step = 1;
@@ -55,7 +56,7 @@ static uint64_t fill(float *input, uint64_t from, uint64_t end, uint64_t step)
 
 /* ---- Elementary functions ---------------------------------------------------------------------------------------- */
 
-/* Compiled for FMA, or each of them would be a call. The functions are inlined and give the same bits either way. */
+/* Compile for FMA: without it every fma is a library call. The inlined functions are bitwise identical either way. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define FAST __attribute__((target("avx2,fma")))
 static bool fast(void)
@@ -107,7 +108,7 @@ static void test_log(void **state)
     assert_true(out[0] == 0 && fabs((double)out[1] + 167 * log(2)) < 1e-4);
 }
 
-/* exp of 0 to 7, the numbers that t^b is made of: the Gaussian map with factor 1. */
+/* exp of 0 to 7, the arguments from which t^b is computed, by the Gaussian map with factor 1. */
 static void test_exp(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static mrc_map map_for(const char *spec, mercer_kernel *kernel)
     return mrc_map_for(kernel);
 }
 
-/* Check one value of s; returns the share of the bound that its error takes. */
+/* Check the value `got` at one s; return its error as a fraction of the bound. */
 static double check_value(const char *spec, const mrc_map *map, float s, float got)
 {
     const double u = 0x1p-24, b = map->b, p = b * (log(map->a) + log((double)s)), y = exp(p), exact = exp(-y);
@@ -153,7 +154,7 @@ static double check_value(const char *spec, const mrc_map *map, float s, float g
 static void test_kernels(void **state)
 {
     (void)state;
-    /* Bandwidths of which a s overflows or becomes 0 for some floats s are among them. */
+    /* Some of the bandwidths make a s overflow or vanish for some floats s. */
     static const char *const specs[] = {"exppower:bandwidth=1,gamma=0.4",      "exppower:bandwidth=10,gamma=1.3",
                                         "exppower:bandwidth=0.03,gamma=2",     "exppower:bandwidth=1e15,gamma=0.4",
                                         "exppower:bandwidth=1e-15,gamma=0.4",  "exppower-l1:bandwidth=3,gamma=0.7",
@@ -171,7 +172,7 @@ static void test_kernels(void **state)
             mrc_ukernels_for(mrc_isa_best()).panel->map_f32(&map, BATCH, best);
             for (int i = 0; i < BATCH; i++) worst = fmax(worst, check_value(specs[k], &map, in[i], best[i]));
             for (int isa = 0; isa < (int)mrc_isa_best(); isa++) {
-                if (isa == MRC_ISA_SCALAR && batches % 4) continue; /* it calls a function for each FMA */
+                if (isa == MRC_ISA_SCALAR && batches % 4) continue; /* slow: a quarter of the batches */
                 memcpy(other, in, sizeof other);
                 mrc_ukernels_for((mrc_isa)isa).panel->map_f32(&map, BATCH, other);
                 assert_memory_equal(other, best, sizeof best);
@@ -181,7 +182,7 @@ static void test_kernels(void **state)
     }
 }
 
-/* Exponents for which numbers beyond the range of float count are evaluated in double. */
+/* Exponents so small that values beyond the range of float matter are evaluated in double. */
 static void test_small_exponents(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files being written: each writer has a temporary file of its own, and nobody's file is lost. */
+/* Writing files: every writer has its own temporary file, and no existing file is lost. */
 #include "support/check.h"
 
 #include "core/file/file.h"
@@ -35,7 +35,7 @@ static void assert_holds(const char *path, const char *text)
     free(found.data);
 }
 
-/* Two processes in two containers may have one number; so may one that was killed and one of today. */
+/* Temporary names must differ even if process numbers are equal, as in two containers or after a process was killed. */
 static void test_two_writers_of_one_name(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void *save_often(void *argument)
     return good ? NULL : argument;
 }
 
-/* Every save succeeds, and whoever reads meanwhile finds one of them whole. */
+/* Every save succeeds, and concurrent readers always see one complete save. */
 static void test_threads_with_one_name(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_threads_with_one_name(void **state)
     remove(path);
 }
 
-/* Whatever name a file may have, it can be written. */
+/* Files can be written under names of any valid length. */
 static void test_longest_name(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_longest_name(void **state)
     }
 }
 
-/* A failure to open or to name the file says so and leaves nothing. */
+/* A failure to open or rename the file is reported and leaves no file. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_refusals(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* Which files are taken for what a killed writer of the name left: those and no others. */
+/* Opening a writer removes the temporary files that a killed writer of the same name left, and no others. */
 static void test_remains(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_remains(void **state)
     folder_clear();
 }
 
-/* A name without a folder is one of the working directory. */
+/* A name without a folder is in the working directory. */
 static void test_here(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_here(void **state)
 /* ---- System calls that fail, or do nothing ---------------------------------------------------------------------- */
 
 static mrc_system true_system;
-static int error_of_call; /* 0: it succeeds, and does nothing */
+static int error_of_call; /* errno of the replaced call; 0: it succeeds and does nothing */
 
 static ssize_t write_nothing(int descriptor, const void *data, size_t bytes)
 {
@@ -244,7 +244,7 @@ static int refuse_any_sync(int descriptor)
     return -1;
 }
 
-/* Writes a file with a changed table; its status. */
+/* Write a file with the replaced system calls, restore the table, and return the status. */
 static mercer_status write_file(const char *path)
 {
     mrc_writer writer;
@@ -271,7 +271,7 @@ static void test_calls(void **state)
     } looks[] = {{ENOENT, MERCER_OK}, {EACCES, MERCER_OK}, {ENOTDIR, MERCER_OK}, {ELOOP, MERCER_ERROR_IO}};
     for (int link = 0; link < 2; link++)
         for (size_t i = 0; i < sizeof looks / sizeof *looks;
-             i++) { /* whatever cannot be looked at is not overwritten */
+             i++) { /* ELOOP: the target is unknown and not overwritten */
             if (link)
                 mrc_sys.lstat = refuse_stat;
             else
@@ -283,12 +283,12 @@ static void test_calls(void **state)
     write_bytes(path, "old", 3);
     error_of_call = EEXIST, mrc_sys.open = refuse_new;
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "File exists");
-    assert_int_equal(open_calls, 100); /* names are tried, then it is given up */
+    assert_int_equal(open_calls, 100); /* 100 temporary names are tried before an error */
     error_of_call = EROFS, mrc_sys.open = refuse_new, open_calls = 0;
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "Read-only");
     assert_int_equal(open_calls, 1);
     assert_holds(path, "old");
-    /* A folder that cannot be opened or synced at all is no reason to fail; one that fails to be synced is. */
+    /* A folder that cannot be opened (EACCES) or does not support sync (EINVAL) is not an error; other failures are. */
     static const int folders[] = {EACCES, EMFILE}, syncs[] = {EINVAL, EIO};
     for (int i = 0; i < 2; i++) {
         error_of_call = folders[i], mrc_sys.open = refuse_folders;
@@ -296,7 +296,7 @@ static void test_calls(void **state)
         error_of_call = syncs[i], mrc_sys.fsync = refuse_sync;
         assert_int_equal(write_file(path), i ? MERCER_ERROR_IO : MERCER_OK);
     }
-    mrc_sys.fsync = refuse_any_sync, mrc_sys.close = refuse_close; /* the first failure is told */
+    mrc_sys.fsync = refuse_any_sync, mrc_sys.close = refuse_close; /* the first failure is reported */
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "No space");
     mrc_sys.close = refuse_close;
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "Input/output error");
@@ -315,7 +315,7 @@ static void test_calls(void **state)
     assert_fails(context, mrc_writer_write_at(&other, "abc", 3, 0), MERCER_ERROR_IO, "cannot write at byte 0: no room");
     mrc_sys = true_system;
     assert_succeeds(context, mrc_writer_write_at(&writer, "abc", 3, 0));
-    assert_succeeds(context, mrc_writer_commit(&other)); /* durable, and still under its temporary name */
+    assert_succeeds(context, mrc_writer_commit(&other)); /* synced, but still under its temporary name */
     assert_int_equal(folder_count(), 2);
     assert_succeeds(context, mrc_writer_commit(&writer));
     assert_holds(path, "abcdef");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fitting: at once and in steps, merged and weighted samples, rows held back, probabilities, memory, what is refused. */
+/* Fitting: in one call and in steps, merged and weighted samples, held-out rows, probabilities, memory, errors. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -14,7 +14,7 @@ enum { N = 240, D = 3 };
 static double X[N][D], Y[N];
 static int32_t labels[N];
 
-/* Two classes of which the first feature tells, but for one label in ten. */
+/* Fill X, Y and labels. The sign of the first feature determines the class; every tenth label is flipped. */
 static void make_samples(void)
 {
     for (int i = 0; i < N; i++) {
@@ -67,7 +67,7 @@ static mercer_model *fit(mercer_dataset *data, const mercer_fit_options *options
     return model;
 }
 
-/* Both have the same centers and weights. */
+/* Check that both models have the same centers and weights. */
 static void assert_same(const mercer_model *a, const mercer_model *b)
 {
     mercer_matrix parts[2][2] = {{mercer_model_centers(a), mercer_model_weights(a)},
@@ -80,7 +80,7 @@ static void assert_same(const mercer_model *a, const mercer_model *b)
     }
 }
 
-/* ---- At once and in steps -------------------------------------------------------------------------------------- */
+/* ---- One call and steps ---------------------------------------------------------------------------------------- */
 
 static void test_at_once_and_in_steps(void **state)
 {
@@ -113,7 +113,7 @@ static void test_at_once_and_in_steps(void **state)
     mercer_model_free(whole), mercer_model_free(steps), mercer_dataset_free(data);
 }
 
-/* A model that is trained on goes on with its centers and weights. */
+/* Training an existing model continues with its centers and weights. */
 static void test_trained_further(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_weights_are_repetitions(void **state)
                  {"cg", "kmeans", 40, 0}, {"direct", "rpcholesky", 40, 0}, {"ep4", NULL, 40, 0.2}};
     int64_t count = 0;
     for (int i = 0; i < N; i++) weights[i] = i % 4;
-    for (int k = 3; k > 0; k--) /* another order */
+    for (int k = 3; k > 0; k--) /* different row order than the weighted dataset */
         for (int i = N - 1; i >= 0; i--)
             if (i % 4 >= k) memcpy(repeated[count], X[i], sizeof X[i]), targets[count++] = Y[i];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -164,7 +164,7 @@ static void test_weights_are_repetitions(void **state)
     }
 }
 
-/* Samples that differ and have no weights are left as they are. */
+/* Merging changes nothing for distinct samples without weights. */
 static void test_merging_changes_nothing_else(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_merging_changes_nothing_else(void **state)
     mercer_model_free(plain), mercer_model_free(merged), mercer_dataset_free(data);
 }
 
-/* Two labels for the same features: two samples, one center. */
+/* Samples with equal features and different labels stay separate but share one center. */
 static void test_centers_differ(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void test_heavy_rows_are_likelier_centers(void **state)
     mercer_model_free(model), mercer_dataset_free(data);
 }
 
-/* Every row is in one part or the other, and another seed holds back others. */
+/* Every row is either a training or a validation row, and another seed holds out other rows. */
 static void test_parts(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void test_parts(void **state)
     mercer_dataset_free(data);
 }
 
-/* Of rows in the caller's memory that are too large to copy, those held back count nothing. */
+/* Callers' rows that are too large to copy are split in place: held-out rows get weight 0 in the training set. */
 static void test_large_rows_stay_where_they_are(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void test_temperature_minimises_the_loss(void **state)
     mercer_matrix of = mercer_matrix_view(scores, N, 2, MERCER_F64);
     assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
     double least = log_loss((const double(*)[2])scores, labels, N, found);
-    for (int k = -10; k <= 10; k++) /* the search ends within 1e-4 of log T */
+    for (int k = -10; k <= 10; k++) /* steps of 0.02 in log T; the search ends within 1e-4 */
         assert_true(log_loss((const double(*)[2])scores, labels, N, found * exp(k * 0.02)) >= least - 1e-9);
     of.rows = 7;
     assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
@@ -322,7 +322,7 @@ static void test_temperature_minimises_the_loss(void **state)
     assert_fails(context, mercer_temperature(context, &found, &of, NULL, NULL), MERCER_ERROR_ARGUMENT, "labels");
 }
 
-/* An interpolating model is sure of everything: calibration, however it is done, makes it less so. */
+/* An interpolating model is overconfident; calibration by folds or a validation set changes only the temperature. */
 static void test_calibration(void **state)
 {
     (void)state;
@@ -340,16 +340,16 @@ static void test_calibration(void **state)
     double by_validation = report.temperature;
     options.calibrate = MERCER_AUTO, options.validation = NULL;
     mercer_model *plain = fit(data, &options, &report);
-    assert_same(plain, crossed), assert_same(plain, validated); /* the model is that without */
+    assert_same(plain, crossed), assert_same(plain, validated); /* calibration does not change centers and weights */
     assert_true(isnan(report.temperature));
     assert_true(by_folds > 0.25 && by_folds < 2.5 && by_folds != by_validation && by_validation > 0.25);
     mercer_model_free(crossed), mercer_model_free(validated), mercer_model_free(plain);
     mercer_dataset_free(data), mercer_dataset_free(held);
 }
 
-/* ---- Memory, and what is refused ------------------------------------------------------------------------------- */
+/* ---- Memory and rejected input --------------------------------------------------------------------------------- */
 
-/* A bandwidth that is not given is found within the memory, too: of fewer rows, if need be. */
+/* The default bandwidth is computed within the memory limit, from fewer rows if necessary. */
 static void test_bandwidth_within_memory(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void test_bandwidth_within_memory(void **state)
         if (small)
             assert_that(info.bytes_peak <= MEMORY, "%lld bytes", (long long)info.bytes_peak);
         else
-            assert_true(info.bytes_peak > MEMORY); /* 2000 rows have two million pairs */
+            assert_true(info.bytes_peak > MEMORY); /* the median distance of 2000 rows needs two million pairs */
         mercer_model_free(model), mercer_dataset_free(data), mercer_context_free(own);
         context = others;
     }
@@ -399,7 +399,7 @@ static void test_the_most_centers(void **state)
     sizes.format = "npy", sizes.task = MERCER_TASK_CLASSIFICATION;
     options.memory = 0;
     assert_succeeds(context, mercer_fit_plan(context, &plan, &sizes, &options, &report));
-    assert_int_equal(report.centers, 10000); /* unless told otherwise */
+    assert_int_equal(report.centers, 10000); /* the default */
     options.memory = INT64_C(1) << 30, options.centers = 900000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
                  "900,000 centers do not fit the memory of 1.1 GB: at most about");
@@ -417,7 +417,7 @@ static void test_the_most_centers(void **state)
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_SHAPE, "2000000");
 }
 
-/* Solvers whose centers are the samples get them without being told. */
+/* Solvers whose centers are the samples use all samples by default. */
 static void test_samples_as_centers(void **state)
 {
     (void)state;
@@ -441,13 +441,13 @@ static bool warns(const char *part)
     return found;
 }
 
-/* Without a transform, targets far from 0 are warned about; classes never are. */
+/* Without a transform, targets far from 0 cause a warning; class labels never do. */
 static void test_targets_far_from_zero(void **state)
 {
     (void)state;
     static const struct {
         const char *transform;
-        double offset; /* in deviations */
+        double offset; /* offset of the targets, in deviations */
         bool warned;
     } cases[] = {{"none", 0, false},  {"none", -8, false},   {"none", 12, true},
                  {"none", -50, true}, {"center", 50, false}, {NULL, 50, false}};
@@ -458,7 +458,7 @@ static void test_targets_far_from_zero(void **state)
     mercer_fit_options options = options_for(&train, "direct");
     options.centers = 40;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int j = 0; j < N; j++) far[j] = Y[j] + cases[i].offset * 1.2; /* 1.2: about their deviation */
+        for (int j = 0; j < N; j++) far[j] = Y[j] + cases[i].offset * 1.2; /* 1.2: approximate deviation of Y */
         mercer_dataset *data = dataset(&of, X, far, NULL, NULL, N);
         options.target_transform = cases[i].transform;
         mercer_clear_warnings(context);
@@ -473,8 +473,9 @@ static void test_targets_far_from_zero(void **state)
     mercer_dataset_free(data);
 }
 
-/* A kernel matrix of rank D: in float, conjugate gradients may end far from the optimum, which depends on the rounding of
-   the BLAS library, and then a warning says so. In double, with a rough kernel and with a direct solver they do not. */
+/* A kernel matrix of rank D: in float, conjugate gradients may end far from the optimum, depending on the rounding of
+   the BLAS library; a warning must then be recorded. In double, with a rough kernel or a direct solver the fit must be
+   good. */
 static void test_cg_of_a_singular_kernel(void **state)
 {
     (void)state;
@@ -509,7 +510,7 @@ static void test_cg_of_a_singular_kernel(void **state)
         report.training = &training;
         mercer_clear_warnings(context);
         mercer_model_free(fit(data, &options, &report));
-        bool far = training.train_loss > 0.05; /* the noise has a variance of 0.01 */
+        bool far = training.train_loss > 0.05; /* optimum: 0.01, the variance of the noise */
         assert_that(!far || cases[i].may_be_far, "case %zu: loss %g", i, training.train_loss);
         assert_that(warns("solver cg ended far from the optimum: rounding") == far, "case %zu: loss %g, gradient %g", i,
                     training.train_loss, training.projection_residual_last);
@@ -519,7 +520,7 @@ static void test_cg_of_a_singular_kernel(void **state)
     mercer_dataset_free(data);
 }
 
-/* What lies between rows is not part of the data. */
+/* Padding between rows does not affect the fingerprint. */
 static void test_fingerprint_of_rows_apart(void **state)
 {
     (void)state;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fixed-point lemma of EigenPro 3 with exact projection (docs/math.md, section 6), held to the library's own steps.
+ * The fixed-point lemma of EigenPro 3 with exact projection (docs/math.md, section 6), checked on the library's steps.
  *
  *   alpha  <-  alpha - eta K_ZZ^-1 K_ZX (I - Q) (K_XZ alpha - y),      A = K_ZX (I - Q) K_XZ,   M = K_ZZ^-1 A
  *
  *   limit      A^-1 K_ZX (I - Q) y, if and only if eta < 2 / lambda_max(M); and lambda_max(M) <= n t
  *   noise      y = K_XZ alpha* + xi:   mean alpha*,
  *              variance tr(A^-2 K_ZX (I - Q)^2 K_XZ) = tr(A^-1) - tr(A^-2 K_ZX Q (I - Q) K_XZ), times sigma^2
- *   batches    a step on m rows that are drawn without replacement has m/n of the full step as its mean, and about it
- *              the variance of m draws out of n
+ *   batches    a step on m rows drawn without replacement has mean m/n times the full step, and the variance of m
+ *              draws out of n
  *
- * A step rounds to kappa (n + p + V) u of what it meets, kappa the condition of K_ZZ (test_identities.c); a contraction
- * sums that up to 1 / (1 - rate) of it.
+ * The rounding error of a step is kappa (n + p + V) u of its input, with kappa the condition of K_ZZ
+ * (test_identities.c); over the steps of a contraction it sums up to at most 1 / (1 - rate) times that.
  */
 #include "support/training.h"
 
@@ -80,7 +80,7 @@ static void close_bench(bench *self)
     free(self);
 }
 
-/* A step of length eta on these rows (NULL: all). beta is what makes the rule say eta. */
+/* Make one step of length eta on these rows (NULL: all), with beta set so that the step rule yields eta. */
 static void step(bench *self, double eta, const int64_t *rows, int64_t m)
 {
     double x[64 * D], y[64 * 64];
@@ -97,7 +97,7 @@ static void step(bench *self, double eta, const int64_t *rows, int64_t m)
     assert_true(fabs(self->iteration.last_step - eta) <= 1e-9 * eta);
 }
 
-/* The library's weights after so many full steps from 0. */
+/* Return the library's weights after `steps` full steps from 0. */
 static dense steps_from_zero(bench *self, double eta, int64_t steps)
 {
     memset(self->iteration.alpha.data, 0, (size_t)(self->p * self->iteration.alpha.ld) * sizeof(double));
@@ -106,7 +106,7 @@ static dense steps_from_zero(bench *self, double eta, int64_t steps)
     return dense_of(&self->iteration.alpha);
 }
 
-/* Steps until what is left of the start is 1e-10, and the bound that rounding adds. */
+/* Return the number of steps that reduce the initial error to 1e-10; *error: bound of what remains, with rounding. */
 static int64_t enough(const bench *self, double eta, dense limit, double *error)
 {
     double rate = fmax(fabs(1 - eta * self->mu.top), fabs(1 - eta * self->mu.bottom));
@@ -126,7 +126,7 @@ static bench *random_problem(int i)
     return open_bench(names[i % 5], 1, of, 1 + (int64_t)(mrc_random_u64(rng, 2) % 3));
 }
 
-/* Below the bound the iterates go to the closed form, above they go away, at the rate that the lemma gives. */
+/* Below the bound the iterates converge to the closed form; above it they diverge, at the rate of the lemma. */
 static void test_bound(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_bound(void **state)
                         i, growth, expected);
             free(alpha.a);
         }
-        /* a bound that does not know the centers */
+        /* A bound that does not depend on the centers. */
         double free_bound = (double)self->n * self->system.tail;
         assert_that(self->mu.top <= free_bound * (1 + 1e-9), "lambda_max %g, n t %g", self->mu.top, free_bound);
         free(limit.a);
@@ -162,7 +162,7 @@ static void test_bound(void **state)
     }
 }
 
-/* 2 / lambda_max(A), as printed, is no bound: it has another unit. K is (spread)^2 times that of spread 1 here. */
+/* 2 / lambda_max(A), as printed, is not a bound: its unit differs. K here is spread^2 times that of spread 1. */
 static void test_printed_bound(void **state)
 {
     (void)state;
@@ -184,8 +184,8 @@ static double trace_of_product(dense a, dense b)
     return sum;
 }
 
-/* Outputs 2 i and 2 i + 1 have the noise +1 and -1 in sample i and nowhere else, so that means over outputs are exact
-   expectations: of independent noise of variance 1, n times the mean over all. */
+/* Outputs 2 i and 2 i + 1 have the noise +1 and -1 in sample i only, so means over outputs are exact expectations; for
+   independent noise of variance 1 the variance is n times the mean over all outputs. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void test_noise(void **state)
     double allowed, eta = 1.8 / self->mu.top, variance = 0, off = 0;
     int64_t count = enough(self, eta, limit, &allowed);
     dense alpha = steps_from_zero(self, eta, count);
-    allowed /= sqrt(self->k.of_zz.bottom); /* the Euclidean norm of an error in the norm of the RKHS */
+    allowed /= sqrt(self->k.of_zz.bottom); /* converts a bound in the RKHS norm to the Euclidean norm */
     for (int64_t i = 0; i < P; i++) {
         double mean = 0;
         for (int64_t j = 0; j < 2 * N; j++) mean += AT(alpha, i, j) / (2 * N);
@@ -219,13 +219,13 @@ static void test_noise(void **state)
     double second = trace - trace_of_product(square, mixed), slack = 4 * allowed * sqrt(first * 2 * N) + 1e-9 * trace;
     assert_that(fabs(variance - first) <= slack && fabs(first - second) <= 1e-9 * trace && slack < 1e-3 * first,
                 "variance %.12g, tr(A^-2 ..) %.12g, tr(A^-1) - .. %.12g", variance, first, second);
-    assert_true(fabs(N - trace_of_product(square, mixed) - first) > 0.1 * first); /* n in place of tr(A^-1) */
+    assert_true(fabs(N - trace_of_product(square, mixed) - first) > 0.1 * first); /* not n in place of tr(A^-1) */
     free(star.a), free(clean.a), free(limit.a), free(alpha.a), free(inverse.a), free(unit.a), free(square.a);
     free(outer.a), free(mixed.a);
     close_bench(self);
 }
 
-/* All 84 batches of 3 rows out of 9, each from the same weights: mean and variance of a step. */
+/* Mean and variance of a step over all 84 batches of 3 rows out of 9, each starting from the same weights. */
 static void test_batches(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void test_batches(void **state)
         for (int64_t i = 0; i < P; i++) variance += pow(change[b][i] - mean[i], 2) / COUNT;
     g = dense_times(false, false, self->k.xz, start);
     dense_add(g, -1, self->k.y);
-    dense parts = dense_copy(self->map); /* column i: what sample i alone does */
+    dense parts = dense_copy(self->map); /* column i: contribution of sample i to the step */
     for (int64_t i = 0; i < P; i++)
         for (int64_t j = 0; j < N; j++) AT(parts, i, j) *= g.a[j];
     theta = dense_solve(self->k.zz, parts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of formats: what callers see of it, and that every reader refuses any bytes with a message that names the file. */
+/* The list of formats: its public interface; every reader rejects invalid bytes with a message that names the file. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -32,7 +32,7 @@ static void test_list(void **state)
     assert_null(mrc_format_find("parquet"));
 }
 
-/* Refused, and the message ends in "...npy, ... or raw": all formats that would have been valid, between two texts. */
+/* Check that the options are rejected and that the message lists all valid formats between `before` and `after`. */
 static void refused_with_names(const mercer_dataset_options *options, mercer_status status, const char *before,
                                bool targets, const char *last, const char *after)
 {
@@ -74,7 +74,7 @@ static void test_unknown_names(void **state)
     refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognised; give it: ", true, " or ", "");
 }
 
-/* Bytes at random, and the same behind the beginning of a valid file: read, or refused by name; nothing else. */
+/* Random bytes, on their own or after the beginning of a valid file, are either read or rejected by file name. */
 static void test_any_bytes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Missing numbers: filled in from the others of their row, the same in new tables and in model files. */
+/* Missing numbers: imputed from the other values of their row; the same for new tables and for model files. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -10,7 +10,8 @@
 
 enum { GAP_ROWS = 300, NUMBERS = 4 };
 
-/* Four numbers that go together, in places without a value, and a word. cells (GAP_ROWS, NUMBERS) */
+/* Write a table with four correlated number columns (some cells missing), a word column and a target; the caller
+   frees the text. cells: (GAP_ROWS, NUMBERS), receives the numbers, NaN where missing. */
 static char *gappy_table(double *cells)
 {
     mrc_rng rng = {.seed = 8};
@@ -38,7 +39,7 @@ static mercer_dataset *open_gappy(const char *text)
     return open_with(&options);
 }
 
-/* The solution of a x = b by elimination; both are changed. */
+/* Solve a x = b by elimination; a is overwritten, b becomes the solution. */
 static void eliminate(double a[NUMBERS][NUMBERS], double *b, int n)
 {
     for (int p = 0; p < n; p++)
@@ -53,7 +54,8 @@ static void eliminate(double a[NUMBERS][NUMBERS], double *b, int n)
     }
 }
 
-/* Ridge regression of what is missing on what is there, R_mo (R_oo + rho I)^-1 z_o, for each row anew. */
+/* Reference imputation: ridge regression of the missing values on the present ones, R_mo (R_oo + rho I)^-1 z_o,
+   solved separately for each row. */
 static void fill_plainly(double *cells, double mean[NUMBERS], double deviation[NUMBERS])
 {
     double r[NUMBERS][NUMBERS];
@@ -97,7 +99,8 @@ static void fill_plainly(double *cells, double mean[NUMBERS], double deviation[N
 static void test_gaps(void **state)
 {
     (void)state;
-    static const int places[NUMBERS] = {0, 2, 7, 9}; /* each is followed by its sign, b by the three words */
+    /* Feature indices: each is followed by its missing flag, b also by three words */
+    static const int places[NUMBERS] = {0, 2, 7, 9};
     double cells[GAP_ROWS * NUMBERS], given[GAP_ROWS * NUMBERS], mean[NUMBERS], deviation[NUMBERS];
     char *text = gappy_table(cells);
     memcpy(given, cells, sizeof cells);
@@ -105,7 +108,7 @@ static void test_gaps(void **state)
     mercer_dataset *data = open_gappy(text);
     mercer_matrix x = mercer_dataset_samples(data);
     assert_int_equal(x.cols, 11);
-    /* A float, and systems with a condition below (4 + rho) / rho = 301 in double. */
+    /* Tolerance: one rounding to float, and systems with a condition below (4 + rho) / rho = 301 solved in double. */
     for (int i = 0; i < GAP_ROWS; i++)
         for (int j = 0; j < NUMBERS; j++) {
             double found = mrc_load(&x, i, places[j]), expected = cells[i * NUMBERS + j];
@@ -113,7 +116,8 @@ static void test_gaps(void **state)
                         "(%d, %d) is %.9g, not %.9g", i, j, found, expected);
             assert_true(mrc_load(&x, i, places[j] + 1) == isnan(given[i * NUMBERS + j]));
         }
-    /* A new table by the schema, its columns in another order: the same; all of them missing: the means. */
+    /* A new table read by the schema, with its columns in another order, is imputed identically. A row without any
+       number gets the means. */
     char *schema = strdup(about(data).schema), *shuffled = malloc(100 * GAP_ROWS), *at = shuffled;
     at += sprintf(at, "d,w,c,b,a\n");
     for (int i = 0; i < GAP_ROWS; i++) {
@@ -132,7 +136,7 @@ static void test_gaps(void **state)
     for (int j = 0; j < NUMBERS; j++)
         assert_true(fabs(mrc_load(&z, GAP_ROWS, places[j]) - mean[j]) <= 1e-6 * deviation[j]);
     mercer_dataset_free(again);
-    /* Schemas that say it wrongly. */
+    /* Invalid imputation entries in a schema are refused. */
     static const char *const lies[][2] = {{"\"deviation\":0,\"precision\":[1]", "has no valid deviation"},
                                           {"\"deviation\":1,\"precision\":[1,2]", "how its gaps are filled"},
                                           {"\"deviation\":1,\"precision\":[0]", "not positive definite"},
@@ -154,7 +158,7 @@ static void test_gaps(void **state)
     free(text), free(schema), free(shuffled);
 }
 
-/* Some of many rows: every 2^s-th, and never more than there is room for. */
+/* When there are too many rows, every 2^s-th row is sampled, never more than the capacity. */
 static void test_spread_rows(void **state)
 {
     (void)state;
@@ -175,7 +179,7 @@ static void test_spread_rows(void **state)
     assert_null(rows.cells);
 }
 
-/* A schema that fills gaps is one that older readers refuse, and a file must say so. */
+/* Older readers refuse a schema that imputes missing values, so the model file must have a newer version number. */
 static void test_gaps_in_model_file(void **state)
 {
     (void)state;

@@ -36,9 +36,10 @@ static long double value_at(const mercer_kernel *k, long double r)
 }
 
 /*
- * psi = -phi'(r) / r against (phi(r - h) - phi(r + h)) / (2 h r) in long double, h = 1e-6 r; in norm 1 without 1 / r. Its error is below
- * h^2 |phi'''| / 6 + 2^-63 / h; h^2 phi''' is below 1e-11 phi' for all of them where r is between 0.1 and 10 bandwidths,
- * and 2^-63 / h below 1e-11 / b. So 1e-10 of the slope and of 1 / (b r) covers both.
+ * psi = -phi'(r) / r against (phi(r - h) - phi(r + h)) / (2 h r) in long double, h = 1e-6 r; in norm 1 without 1 / r.
+ * The error of the difference is below h^2 |phi'''| / 6 + 2^-63 / h; h^2 phi''' is below 1e-11 phi' for all specs where
+ * r is between 0.1 and 10 bandwidths, and 2^-63 / h below 1e-11 / b. So 1e-10 of the slope and of 1 / (b r) covers
+ * both.
  */
 static void test_slopes(void **state)
 {
@@ -63,7 +64,7 @@ static void test_slopes(void **state)
     }
 }
 
-/* A slope is no kernel of a model, has no text, and functions of the inner product have none. */
+/* A slope is not a valid model kernel and has no text form; kernels of the inner product have no slope. */
 static void test_slopes_are_no_kernels(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void test_definition(void **state)
                     assert_that(fabs(got - wanted) < 1e-7, "%s: %.12g, difference %.12g", specs[s], got, wanted);
                 }
     }
-    /* A point that is a center, alone: no gradient. */
+    /* A single point that coincides with the only center has gradient 0. */
     mercer_matrix one = mrc_rows(&z, 0, 1), weight = mrc_rows(&alpha, 0, 1), none = mrc_rows(&g, 0, 1);
     for (int s = 0; s < count; s++) {
         mercer_kernel kernel = parse(specs[s]);
@@ -142,10 +143,11 @@ static void test_definition(void **state)
 enum { ROWS = 70, CENTERS = 300, FEATURES = 11, OUTPUTS = 3 };
 
 /*
- * What may separate the product from the definition at row i, output l. With t_j = |psi alpha_j|, u = 2^-53 and origin 0:
+ * Largest difference between the fused product and the definition at row i, output l. With t_j = |psi alpha_j|, u =
+ * 2^-53 and origin 0:
  *   sums      (p + 4) u sum_j t_j (|x| + |z_j|): p terms in any order, the weight's product, s x and the difference
- *   slopes    r^2 is off by (d + 3) u (|x|^2 + |z|^2) unless the pair is near, and then by (d + 3) u r^2; psi changes by at
- *             most (2 + r / b) times the relative change of r, plus 8 u of its own: sum_j t_j (|x| + |z|) of that
+ *   slopes    r^2 is off by (d + 3) u (|x|^2 + |z|^2) unless the pair is near, and then by (d + 3) u r^2; psi changes
+ *             by at most (2 + r / b) times the relative change of r, plus 8 u of its own: sum_j t_j (|x| + |z|) of that
  * The points keep |x|^2 + |z|^2 <= 2^20 r^2 for pairs that are not near.
  */
 static double allowed(const mercer_kernel *slope, const mercer_matrix *x, int64_t i, const mercer_matrix *z,
@@ -165,10 +167,10 @@ static double allowed(const mercer_kernel *slope, const mercer_matrix *x, int64_
         double in_slope = (2 + r / slope->bandwidth) * (double)(x->cols + 3) * E * near + 8 * E;
         sum += t * ((sqrt(xx) + sqrt(zz)) * (double)(z->rows + 4) * E + r * in_slope);
     }
-    return 2 * sum; /* the definition rounds too */
+    return 2 * sum; /* the definition is rounded too */
 }
 
-/* Rows 0 and 1 are a center, and nearly one. */
+/* Row 0 coincides with a center, row 1 nearly does. */
 static void fill_points(const mercer_matrix *x, const mercer_matrix *z)
 {
     data_fill_normal(x, (mrc_rng){5, 0}, 0, 1);
@@ -187,7 +189,8 @@ static void check_gradient(const char *spec, const mercer_matrix *got, const mer
                 mrc_load(wanted, i, k), bound);
 }
 
-/* The same sum in four shards: what each gives, added up in a tree, rounds no more often than a sum over all. */
+/* Compute the same sum in four shards. Partial sums added up in a tree are rounded no more often than one sum over
+   all centers. */
 static mrc_expansion in_shards(mrc_backend *backend, const mrc_expansion *sum)
 {
     mrc_expansion parted = *sum;
@@ -227,8 +230,8 @@ static void compare_products(mrc_backend *backend, const char *spec, mercer_dtyp
 }
 
 /*
- * Norm 1. With u = 2^-53 and t_j = |alpha_j psi_j|: r is off by d u r, psi by (2 + r / b) times that and by
- * 8 u of its own (4.2 |log psi| more where it is a power, below 64), the weighted value by u, and sums of p terms by p u.
+ * Norm 1. With u = 2^-53 and t_j = |alpha_j psi_j|: r is off by d u r, psi by (2 + r / b) times that and by 8 u
+ * of its own (4.2 |log psi| more where it is a power, below 64), the weighted value by u, and sums of p terms by p u.
  * Signs are exact.
  */
 static double allowed_signs(const mercer_kernel *slope, const mercer_matrix *x, int64_t i, const mercer_matrix *z,
@@ -241,7 +244,7 @@ static double allowed_signs(const mercer_kernel *slope, const mercer_matrix *x, 
         double t = fabs(mrc_load(alpha, j, l)) * mrc_kernel_of_distance(slope, r);
         sum += t * E * ((2 + r / slope->bandwidth) * (double)x->cols + 72 + (double)z->rows);
     }
-    return 2 * sum; /* the definition rounds too */
+    return 2 * sum; /* the definition is rounded too */
 }
 
 static void compare_signs(mrc_backend *backend, const char *spec, mercer_dtype points)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Categories in products of the CPU backend: which features make groups, and that products which look them up have the bits of those that
- * do not, as they are formed for few rows of X. And the origin of a model, which is 0 for flags, on any number of ranks.
+ * Categories in products of the CPU backend: which features form groups, and that products with table look-ups give the
+ * same bits as products without them, which are used for few rows of X. Also the origin of a model, which is 0 for
+ * flags, on any number of ranks.
  */
 #include "support/backends.h"
 #include "support/data.h"
@@ -11,12 +12,12 @@
 
 enum { FEATURES = 66, ROWS = 130, CENTERS = 250, OUTPUTS = 2, FEW = 10 };
 
-/* Two numbers, a category of 30 levels, a number, one of 24 levels, three that exclude each other, a number, four of any values. */
+/* Widths of columns: two numbers, a category of 30 levels, a number, categories of 24 and 3 levels, six numbers. */
 static const int widths[] = {1, 1, 30, 1, 24, 3, 1, 1, 1, 1, 1, 1};
 
 static double size_of(int64_t k)
 {
-    return 0.5 + (double)(k % 7) / 3; /* as after a diagonal metric */
+    return 0.5 + (double)(k % 7) / 3; /* arbitrary scale, as after a diagonal metric */
 }
 
 static mercer_matrix table(int64_t rows, uint64_t seed, mercer_dtype dtype)
@@ -25,7 +26,7 @@ static mercer_matrix table(int64_t rows, uint64_t seed, mercer_dtype dtype)
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0, c = 0; k < FEATURES; k += widths[c++]) {
             double u = mrc_random_uniform((mrc_rng){seed, 1}, (uint64_t)(i * FEATURES + k));
-            int64_t level = (int64_t)(u * (widths[c] + 0.5)); /* or none */
+            int64_t level = (int64_t)(u * (widths[c] + 0.5)); /* level == width: no level is set */
             if (widths[c] == 1)
                 data_store(&x, i, k, 4 * u - 1);
             else if (level < widths[c])
@@ -34,7 +35,7 @@ static mercer_matrix table(int64_t rows, uint64_t seed, mercer_dtype dtype)
     return x;
 }
 
-/* What a product of these rows finds: elements of a packed row, 0 if there are no groups. */
+/* Return the depth that a product finds for these rows: elements of a packed row, 0 without groups. */
 static int64_t depth_of(mrc_backend *backend, const char *spec, const mercer_matrix *x, const mercer_matrix *z)
 {
     mercer_kernel kernel;
@@ -58,27 +59,28 @@ static void test_found(void **state)
     mercer_context context = {.threads = 2, .isa = MRC_ISA_SCALAR};
     mrc_backend *backend = NULL;
     assert_succeeds(&context, mrc_backend_create(&backend, &context, "cpu"));
-    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* of the vector code, whatever this machine has */
+    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* the vector code's value, whatever the ISA of this machine */
     mercer_matrix x = table(ROWS, 1, MERCER_F32), z = table(CENTERS, 2, MERCER_F32);
-    const int64_t whole = 9 + 3 + 3; /* numbers; groups and the numbers of their features */
+    const int64_t whole = 9 + 3 + 3; /* 9 numbers; values and feature indices of 3 groups */
     assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole);
     assert_int_equal(depth_of(backend, "laplace:bandwidth=5", &x, &z), whole);
-    assert_int_equal(depth_of(backend, "lpq:bandwidth=5,p=1.5,q=1", &x, &z), 0); /* has no look-up */
+    assert_int_equal(depth_of(backend, "lpq:bandwidth=5,p=1.5,q=1", &x, &z), 0); /* lpq has no look-up code */
     assert_int_equal(depth_of(backend, "linear", &x, &z), 0);
     mercer_matrix some = mrc_rows(&x, 0, 20);
-    assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &some, &z), 0); /* not worth it */
-    data_store(&x, 77, 5, 9); /* two values of a level: sums of differences take it for a number */
+    assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &some, &z), 0); /* too few rows for look-ups */
+    data_store(&x, 77, 5, 9); /* A level with a second value: sums of differences treat that feature as a number. */
     for (int64_t k = 2; k < 32; k++) data_store(&x, 77, k, k == 5 ? 9 : 0);
     assert_int_equal(depth_of(backend, "laplace:bandwidth=5", &x, &z), whole);
-    assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole + 3); /* 3 levels, it, the 26 others */
-    for (int64_t k = 2; k < 32; k++) /* two levels at once: another group from the second on */
+    /* A number and a group more: the group splits into 3 levels, the feature with two values, and 26 levels. */
+    assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole + 3);
+    for (int64_t k = 2; k < 32; k++) /* a row with two levels: the second starts a new group */
         data_store(&z, 200, k, k == 5 || k == 20 ? 1 : 0);
     assert_int_equal(depth_of(backend, "laplace:bandwidth=5", &x, &z), whole + 2);
     free(x.data), free(z.data);
     mrc_backend_free(backend);
 }
 
-/* K(X, Z) W at once, and a few rows at a time. */
+/* Compare K(X, Z) W computed at once with the product computed a few rows at a time. */
 static void check_bits(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                        const mercer_matrix *z, const double *origin)
 {
@@ -99,7 +101,7 @@ static void check_bits(mrc_backend *backend, const mercer_kernel *kernel, const 
 static void check_backend(mrc_backend *backend)
 {
     const char *const specs[] = {"laplace:bandwidth=5", "laplace-l1:bandwidth=5", "gaussian:bandwidth=4"};
-    if (strcmp(backend->ops->name, "cpu") != 0) return; /* others promise no bits */
+    if (strcmp(backend->ops->name, "cpu") != 0) return; /* other backends do not promise identical bits */
     for (int t = 0; t < 2; t++) {
         mercer_dtype dtype = t ? MERCER_F64 : MERCER_F32;
         mercer_matrix x = table(ROWS, 1, dtype), z = table(CENTERS, 2, dtype);
@@ -121,7 +123,8 @@ static void test_same_bits(void **state)
     for_each_backend(check_backend);
 }
 
-/* 0 or one value, one of them missing in a part of the rows; 0 and values; a constant; numbers. */
+/* Columns: 0 or one value, which the later blocks of rows lack; 0 and several values; a constant; numbers; all
+   zeros. */
 static void test_origin(void **state)
 {
     (void)state;

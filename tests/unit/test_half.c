@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Half precision: every one of the 65536 values, and rounding against a reference that works by ordered search. */
+/* Half precision: all 65536 values, and rounding against a reference that uses bisection. */
 #include "support/check.h"
 
 #include "backends/cpu/micro/ukernels.h"
@@ -23,8 +23,9 @@ static double half_value(uint16_t half)
 }
 
 /*
- * Nearest half to |value| by bisection over the ordered non-negative halves 0 .. 0x7bff, then 65536 in the place of infinity:
- * differences of a float and a half are exact in double, so the comparison is too. Ties go to the even pattern.
+ * Return the half nearest to |value|, by bisection over the ordered non-negative halves 0 .. 0x7bff and then 65536 in
+ * place of infinity. Differences of a float and a half are exact in double, so the comparison is too. Ties go to the
+ * even pattern.
  */
 static uint16_t nearest_half(float value)
 {
@@ -68,7 +69,7 @@ static void test_every_half_round_trips(void **state)
     }
 }
 
-/* Between neighbours a < b: the midpoint (exact as a float), the floats beside it, and points a quarter away. */
+/* Between neighbors a < b: test the midpoint (exact as a float), the adjacent floats, and points a quarter away. */
 static void test_rounding_between_neighbours(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static void test_rounding_at_the_edges(void **state)
     assert_int_equal(mrc_half_from_float(0x1p-25f), 0);   /* a tie between 0 and the smallest: even is 0 */
 }
 
-/* Every NaN pattern class: quiet, signalling, both signs, payload only in bits that a half does not have. */
+/* Every class of NaN pattern: quiet, signaling, both signs, payload only in bits that a half does not have. */
 static void test_nan(void **state)
 {
     (void)state;
@@ -115,7 +116,7 @@ static void test_nan(void **state)
     }
 }
 
-/* A coarse walk over all floats: one in 4099 (a prime, so that all low bits occur). */
+/* A coarse sweep over all floats: every 4099th (a prime, so that all low bits occur). */
 static void test_sweep_over_floats(void **state)
 {
     (void)state;
@@ -125,7 +126,8 @@ static void test_sweep_over_floats(void **state)
     }
 }
 
-/* What each instruction set has of its own gives the same. An odd count leaves a rest for the plain code. */
+/* The conversions of each instruction set agree with the scalar code. An odd count leaves a remainder for the scalar
+   code. */
 static void test_every_instruction_set(void **state)
 {
     (void)state;
@@ -134,13 +136,13 @@ static void test_every_instruction_set(void **state)
     static float floats[COUNT];
     for (int isa = 0; isa <= (int)mrc_isa_best(); isa++) {
         const mrc_panel_ops *panel = mrc_ukernels_for((mrc_isa)isa).panel;
-        for (uint32_t first = 0; first < 0x7c00; first += COUNT) { /* all that are finite, and their negatives */
+        for (uint32_t first = 0; first < 0x7c00; first += COUNT) { /* all finite halves, and their negatives */
             for (uint32_t i = 0; i < COUNT; i++) halves[i] = (uint16_t)((first + i) % 0x7c00 | (i % 2 ? 0x8000 : 0));
             panel->from_half(COUNT, halves, floats);
             for (int i = 0; i < COUNT; i++)
                 assert_int_equal(mrc_bits_from_float(floats[i]), mrc_bits_from_float(mrc_half_to_float(halves[i])));
         }
-        for (uint64_t first = 0; first < 0x7f800000; first += (uint64_t)COUNT * 997) { /* finite floats in steps */
+        for (uint64_t first = 0; first < 0x7f800000; first += (uint64_t)COUNT * 997) { /* every 997th finite float */
             for (uint64_t i = 0; i < COUNT; i++)
                 floats[i] = mrc_float_from_bits((uint32_t)((first + i * 997) % 0x7f800000) | (i % 2 ? 0x80000000 : 0));
             panel->to_half(COUNT, floats, halves);

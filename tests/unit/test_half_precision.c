@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arithmetic "fast" on a GPU against the CPU: what half precision may cost, for every kernel that has a fused form, every
- * type of points, few and many outputs, adding up, and coordinates that do not fit. Skipped where there is no GPU.
+ * Arithmetic "fast" on a GPU against the CPU: the error of half precision for every kernel that has a fused form, every
+ * type of points, few and many outputs, accumulation, and coordinates out of range. Skipped without a GPU.
  */
 #include "support/check.h"
 
@@ -25,7 +25,7 @@ static mercer_context *open_context(const char *backend, const char *arithmetic)
     return context;
 }
 
-/* |Y - Y_cpu| / |Y_cpu| */
+/* Return |Y - Y_cpu| / |Y_cpu|. */
 static double difference(const mercer_matrix *y, const mercer_matrix *right)
 {
     double error = 0, norm = 0;
@@ -64,7 +64,8 @@ static void test_products(void **state)
                 data_fill_normal(&x, (mrc_rng){1, 1}, mean, size);
                 data_fill_normal(&z, (mrc_rng){1, 2}, mean, size);
                 data_fill_normal(&w, (mrc_rng){1, 3}, 1, 1);
-                memcpy(mrc_row(&z, 0), mrc_row(&x, 5), (size_t)(n[2] * mrc_dtype_size(types[t]))); /* they coincide */
+                /* A center that coincides with a sample. */
+                memcpy(mrc_row(&z, 0), mrc_row(&x, 5), (size_t)(n[2] * mrc_dtype_size(types[t])));
                 assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &z, &w));
                 assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right, &kernel, &x, &z, &w));
                 double error = difference(&y, &right);
@@ -74,7 +75,7 @@ static void test_products(void **state)
     mercer_context_free(gpu), mercer_context_free(cpu);
 }
 
-/* The same kept block with more columns than one product takes. */
+/* The transposed product with the same cached block and more columns than one product takes. */
 static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair, const mrc_kept *kept)
 {
     enum { C = 300 };
@@ -88,7 +89,7 @@ static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const
     free(g.data), free(h.data), free(right.data);
 }
 
-/* Of rounded weights the second part is nothing: leaving it out changes no more than the order of sums. */
+/* The second half-precision part of rounded weights is zero, so omitting it changes only the order of summation. */
 static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const mercer_matrix *g, const mrc_kept *kept)
 {
     mrc_backend *backend = gpu->backend;
@@ -104,8 +105,8 @@ static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const
     free(both.data), free(one.data);
 }
 
-/* F = K W and H = K' G with no, some and enough room for K in between, rows packed before or not, few and many outputs,
-   against the CPU; and H of a rounded G, which is the same however it is multiplied. */
+/* F = K W and H = K' G with a cache for none, some or all of K, Z packed beforehand or not, few and many outputs,
+   against the CPU. Also H of a rounded G, which does not depend on how it is multiplied. */
 static void test_kept(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void test_kept(void **state)
         assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
         assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
         int64_t expected[] = {0, 512, P};
-        assert_true(kept.columns == expected[v / 4 % 3] || !kept.opaque); /* other forms round otherwise */
+        assert_true(kept.columns == expected[v / 4 % 3] || !kept.opaque); /* other forms round differently */
         assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &kept));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_f, &kernel, &x, &z, &w));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));
@@ -174,8 +175,9 @@ static void copy_values(const mercer_matrix *to, const mercer_matrix *from, bool
         }
 }
 
-/* C of split factors against C in double, relative to |alpha| |A| |B| + |beta C|: 2^-22 of each factor, as much for what is
-   left out, and float sums. Columns of B differ by 10^12, A has entries from 2^-30 to 1. */
+/* Compare C computed from split factors with C in double, relative to |alpha| |A| |B| + |beta C|. The bound is 2^-22
+   for each factor, as much for the omitted term, and float sums. Columns of B differ by 10^12, A has entries from
+   2^-30 to 1. */
 static void check_split(mercer_context *gpu, const dense_case *one)
 {
     mrc_backend *backend = gpu->backend;
@@ -207,7 +209,8 @@ static void check_split(mercer_context *gpu, const dense_case *one)
     free(a.data), free(b.data), free(c.data), free(a64.data), free(b64.data), free(right.data), free(size.data);
 }
 
-/* Products of split factors: blocks of rows and of the depth, sizes that are not multiples of anything, few columns. */
+/* Products of split factors: blocks of rows and of the depth, sizes that are not multiples of the tile sizes, few
+   columns. */
 static void test_split_gemm(void **state)
 {
     (void)state;
@@ -248,7 +251,7 @@ static void count_warnings(void *user, mercer_log_level level, const char *messa
     if (level == MERCER_LOG_WARNING && strstr(message, "fast")) ++*(int *)user;
 }
 
-/* Asked for where it changes nothing: said so. */
+/* Requesting "fast" where it has no effect logs a warning. */
 static void test_fast_on_host(void **state)
 {
     (void)state;
@@ -281,7 +284,7 @@ static void test_options(void **state)
     options.backend = "cpu:0";
     assert_succeeds(NULL, mercer_context_create(&context, &options));
     mercer_context_free(context);
-    options.backend = "auto"; /* always something */
+    options.backend = "auto"; /* always available */
     assert_succeeds(NULL, mercer_context_create(&context, &options));
     mercer_context_free(context);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hyperparameters of a fit: which fits search, effort and budget, what is given stays given, a search that is
- * stopped and resumed, the same bytes for any number of threads, and odd tables: a model or an error, never NaN.
+ * The hyperparameters of a fit: which fits search, effort and budget, that given values are not changed, interrupted
+ * and resumed searches, the same bytes for any number of threads, and odd tables, which give a model or an error, never
+ * NaN.
  */
 #include "support/datasets.h"
 
@@ -68,7 +69,7 @@ static mercer_fit_options quick(mercer_train_options *train)
     return options;
 }
 
-/* A fitting that is prepared, its report and the text of its plan. */
+/* A prepared fitting with its report and its plan, including the text. */
 typedef struct prepared {
     mercer_fitting *fitting;
     mercer_fit_report report;
@@ -87,7 +88,7 @@ static const prepared *prepare(mercer_dataset *data, const mercer_fit_options *o
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-/* A table is searched, with a given bandwidth too; samples that are not a table are searched if asked for. */
+/* A table is searched by default, even if the bandwidth is given; other samples are searched only on request. */
 static void test_rule(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void test_rule(void **state)
     WHY(info.format, "sizes", "sizes", true);
     WHY(info.rows, memory / 4096 / 4 + 1, "memory", true);
 #undef WHY
-    for (int sides = 0; sides < 4; sides++) { /* an image has both */
+    for (int sides = 0; sides < 4; sides++) { /* an image has a height and a width */
         mercer_dataset_info info = table;
         fit = (mercer_fit_options){0};
         info.height = sides & 1, info.width = sides >> 1;
@@ -139,7 +140,7 @@ static void test_rule(void **state)
     assert_null(mrc_plan_search_skipped(&fit, &table, memory));
 }
 
-/* The decision is in the report and in the text of the plan; few rows and other kernels are not searched. */
+/* The decision is in the report and in the plan text. Few rows and unsupported kernels are not searched. */
 static void test_decisions(void **state)
 {
     (void)state;
@@ -182,7 +183,7 @@ static void test_decisions(void **state)
     }
 }
 
-/* Centers alone need no search, unless it is asked for. */
+/* A fit that only chooses centers needs no search unless it is requested. */
 static void test_centers_only(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static mercer_model *fit(mercer_context *by, mercer_dataset *data, const mercer_
     return model;
 }
 
-/* The mean squared error on new rows, of a function whose variance is about 0.8. */
+/* Return the mean squared error on new rows; the variance of the true function is about 0.8. */
 static double error_of(mercer_model *model)
 {
     double f[NEW], sum = 0;
@@ -247,8 +248,8 @@ static double error_of(mercer_model *model)
     return sum;
 }
 
-/* Two of four features are noise: a search does much better than the defaults. Kernel, ridge and sizes of the model are
-   those of the report. */
+/* Two of four features are noise: a search gives a much smaller error than the defaults. Kernel, ridge and sizes of
+   the model are those in the report. */
 static void test_search(void **state)
 {
     (void)state;
@@ -279,12 +280,13 @@ static void test_search(void **state)
                 made->plan.lambda);
     assert_succeeds(context, mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(report.model)));
     assert_string_equal(text, report.kernel);
-    assert_int_equal(mercer_model_size(report.model), ROWS); /* as many as rows: all of them */
+    assert_int_equal(mercer_model_size(report.model), ROWS); /* every row is a center */
     mercer_fitting_free(made->fitting);
     mercer_dataset_free(data);
 }
 
-/* Each of kernel, preprocessing, ridge, metric and bandwidth stays as it is given, and the rest is searched. */
+/* Each of kernel, preprocessing, ridge, metric and bandwidth is left unchanged if it is given; the others are
+   searched. */
 static void test_given(void **state)
 {
     (void)state;
@@ -299,7 +301,7 @@ static void test_given(void **state)
         if (which == 1) options.preprocess = "minmax";
         if (which == 2) train.lambda = 0.03;
         if (which == 3) options.metric = &metric, options.preprocess = "standardise";
-        if (which == 4) train.lambda = -1; /* none */
+        if (which == 4) train.lambda = -1; /* no ridge */
         if (which == 5) options.bandwidth = 3;
         if (which == 6) options.kernel = "laplace-l1:bandwidth=3";
         const prepared *made = prepare(data, &options);
@@ -320,7 +322,7 @@ static void test_given(void **state)
     mercer_dataset_free(data);
 }
 
-/* The search does not see validation rows: other targets there change nothing. */
+/* The search does not use validation rows: changing their targets has no effect. */
 static void test_validation_is_not_seen(void **state)
 {
     (void)state;
@@ -397,7 +399,7 @@ static void assert_same_model(mercer_model *model)
     assert_memory_equal(other_bytes, first_bytes, size);
 }
 
-/* A budget that is large enough selects the largest effort, or the one that is given, and changes no byte. */
+/* A sufficient budget selects the largest effort, or the given one, and changes no byte of the model. */
 static void test_large_budget(void **state)
 {
     (void)state;
@@ -424,7 +426,7 @@ static void test_large_budget(void **state)
     mercer_dataset_free(data);
 }
 
-/* A budget that is too small is reported; effort 1 is begun and ended by the deadline, and there is a model. */
+/* A budget that is too small is reported. Effort 1 starts, ends by the deadline and produces a model. */
 static void test_small_budget(void **state)
 {
     (void)state;
@@ -448,7 +450,7 @@ static void test_small_budget(void **state)
 
 /* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
 
-/* Stops in a phase at its so many-th call; 0: never. */
+/* phase in which to stop; stop_at: number of the progress call in that phase that stops, 0 for never */
 static const char *stop_phase;
 static int stop_at, seen;
 
@@ -466,7 +468,7 @@ typedef struct checkpointed {
     mercer_switch tune;
 } checkpointed;
 
-/* Prepare only, without a model, if out is NULL. */
+/* Fit with checkpoints `with`. If out is NULL, only prepare the fitting, without a model. */
 static mercer_status fit_from(checkpointed with, mercer_model **out)
 {
     mercer_train_options train;
@@ -485,7 +487,7 @@ static mercer_status fit_from(checkpointed with, mercer_model **out)
     return status;
 }
 
-/* Stopped after any step, a search that is resumed ends in the same bytes. */
+/* A search that is stopped after any step and resumed gives the same bytes. */
 static void test_resumed(void **state)
 {
     (void)state;
@@ -496,7 +498,7 @@ static void test_resumed(void **state)
     stop_phase = "search", stop_at = 1000;
     assert_succeeds(context, fit_from((checkpointed){0}, &model));
     int steps = seen;
-    assert_true(steps >= 24); /* 8 or more in each stage */
+    assert_true(steps >= 24); /* at least 8 in each stage */
     first_size = save(model, first_bytes, sizeof first_bytes);
     mercer_model_free(model), model = NULL;
     for (int stop = 1; stop < steps; stop++) {
@@ -504,19 +506,19 @@ static void test_resumed(void **state)
         assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK,
                      "stopped the search");
         assert_null(model);
-        if (stop % 5 == 0) { /* stopped once more */
+        if (stop % 5 == 0) { /* stop a second time */
             stop_at = 1;
             assert_int_equal(fit_from((checkpointed){.from = path, .to = path}, &model), MERCER_ERROR_CALLBACK);
         }
         stop_at = 1000;
         assert_succeeds(context, fit_from((checkpointed){.from = path, .to = path, .effort = 2}, &model));
-        assert_int_equal(seen, steps - stop - (stop % 5 == 0)); /* none is made twice; the effort is the checkpoint's */
+        assert_int_equal(seen, steps - stop - (stop % 5 == 0)); /* no step is repeated; effort as in the checkpoint */
         assert_same_model(model);
         mercer_model_free(model), model = NULL;
     }
 }
 
-/* Ended after the search, before training: it is not searched again. */
+/* A fit that stopped after the search, before training, does not search again when it is resumed. */
 static void test_resumed_after_search(void **state)
 {
     (void)state;
@@ -536,7 +538,7 @@ static void test_resumed_after_search(void **state)
     mercer_model_free(model);
 }
 
-/* The file `from` again as `to`, with another value in a tensor, or without the tensor (column -1). */
+/* Copy the file `from` to `to`, with one value of a tensor changed, or without the tensor (column -1). */
 static void change(const char *from, const char *to, const char *name, int64_t row, int64_t column, double value)
 {
     static const char *const names[] = {"search.memory", "search.stages", "search.sizes"};
@@ -565,7 +567,7 @@ static void change(const char *from, const char *to, const char *name, int64_t r
     mrc_tensor_file_close(file);
 }
 
-/* Checkpoints of other options, and numbers that no search writes. */
+/* Checkpoints of other options, and values that no search writes, are refused. */
 static void test_refused_checkpoints(void **state)
 {
     (void)state;
@@ -630,7 +632,7 @@ static void test_threads(void **state)
 
 /* ---- Odd tables -------------------------------------------------------------------------------------------------- */
 
-/* A fit gives a model with finite predictions, or an error with a message. Returns the status. */
+/* Fit a table: the result must be a model with finite predictions, or an error with a message. Return the status. */
 static mercer_status try_table(const char *name, int64_t rows, int64_t d, const double *groups, int classes)
 {
     static double f[ROWS * 2];
@@ -692,7 +694,7 @@ static void test_odd_targets(void **state)
     assert_int_equal(try_table("one row of a class", ROWS, D, NULL, 2), MERCER_OK);
 }
 
-/* Groups that can hardly be split: a class in one group only, a group with nearly all rows, in any order. */
+/* Groups that are hard to split: a class in only one group, a group with nearly all rows, in any order. */
 static void test_odd_groups(void **state)
 {
     (void)state;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What training must converge to, and which trainings must be the same. Everything in double, through the public API.
+ * What training must converge to, and which trainings must be identical. Everything in double, through the public API.
  *
  * Fixed points. A full-batch step with exact projection is  e <- (I - eta K_ZZ^-1 A) e  for the error e of the weights,
  * A = K_ZX W K_XZ + lambda K_ZZ with W = I - Q (or I). K_ZZ^-1 A is symmetric in the metric of the RKHS, so N steps
  * leave rate^N |e|, rate = max |1 - eta mu| over its eigenvalues mu. A step computes theta = K_ZZ^-1 h from sums over n
- * and p terms with kernel values good to V u; solving magnifies that by the condition kappa of K_ZZ. A contraction sums
- * such errors up to 1 / (1 - rate) of them:
+ * and p terms with kernel values accurate to V u; solving magnifies that by the condition kappa of K_ZZ. A contraction
+ * accumulates such errors to at most 1 / (1 - rate) times one of them:
  *
  *     |alpha_N - alpha*|_H  <=  (rate^N + kappa (n + p + V) u / (1 - rate)) S,     S = |alpha*|_H + |y|
  *
- * Same trainings. Two ways to compute the same K steps differ by one step's rounding each, and steps are non-expansive:
+ * Identical trainings. Two ways to compute the same K steps differ by one step's rounding each, and steps are
+ * non-expansive:
  *
  *     |alpha - alpha'|_H  <=  K kappa (n + p + V) u S
  */
 #include "support/training.h"
 
-enum { N = 60, P = 14, D = 4, C = 2 }; /* of the first steps */
+enum { N = 60, P = 14, D = 4, C = 2 }; /* sizes of the first-step tests */
 
 static const sizes SMALL = {60, 8, 4, 2};
 static const char *const KERNEL = "laplace:bandwidth=2";
@@ -28,7 +29,7 @@ static int keep_step(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* eta / m of a solver on this task. */
+/* Return eta / m of a solver on this task. */
 static double step_of(const task *self, mercer_train_options options)
 {
     double step = 0;
@@ -41,7 +42,8 @@ static double step_of(const task *self, mercer_train_options options)
 
 /* ---- Fixed points -------------------------------------------------------------------------------------------- */
 
-/* The solver ends at (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y after as many epochs as its rate asks for. */
+/* Assert that the solver reaches (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y after the number of epochs that its rate
+   requires. */
 static void converges(const task *self, mercer_train_options options, dense w, bool plain, const char *what)
 {
     kernels k = kernels_of(self);
@@ -55,7 +57,7 @@ static void converges(const task *self, mercer_train_options options, dense w, b
     dense alpha = train(self, &options, &report);
     double error = rkhs_distance(k.zz, alpha, star);
     double limit = 1e-12 * (rkhs_norm(k.zz, star) + dense_norm(k.y)) + one_step_error(self, &k, star) / (1 - rate);
-    /* gradient descent in R^p contracts in the Euclidean norm: the other one is within sqrt(kappa) of it */
+    /* gradient descent in R^p contracts in the Euclidean norm, which is within sqrt(kappa) of the RKHS norm */
     if (plain) limit *= sqrt(k.condition);
     assert_that(error <= limit, "%s: %g after %d epochs, bound %g, rate %g, |alpha*| %g, condition %g", what, error,
                 (int)options.epochs, limit, rate, rkhs_norm(k.zz, star), k.condition);
@@ -65,7 +67,7 @@ static void converges(const task *self, mercer_train_options options, dense w, b
     kernels_free(&k);
 }
 
-/* EigenPro 3 with all samples: weighted least squares, W = I - Q. */
+/* EigenPro 3 with all samples solves weighted least squares, W = I - Q. */
 static void test_weighted_fixed_point(void **state)
 {
     (void)state;
@@ -113,8 +115,8 @@ static void test_ridge_fixed_point(void **state)
     task_close(&t);
 }
 
-/* Gradient descent in R^p minimises the same objective as everybody else, with its penalty lambda alpha' K(Z,Z) alpha.
-   */
+/* Gradient descent in R^p minimizes the same objective as the other solvers, with the penalty lambda alpha' K(Z,Z)
+   alpha. */
 static void test_plain_ridge_fixed_point(void **state)
 {
     (void)state;
@@ -125,7 +127,7 @@ static void test_plain_ridge_fixed_point(void **state)
     task_close(&t);
 }
 
-/* Weight 2 is the row twice, weight 0 is no row: the same fixed point. */
+/* A row of weight 2 equals two copies of the row, weight 0 equals no row: the fixed points agree. */
 static void test_weights_repeat_rows(void **state)
 {
     (void)state;
@@ -139,7 +141,8 @@ static void test_weights_repeat_rows(void **state)
     task_close(&t);
 }
 
-/* direct solves to p u of its condition; cg stops at 1e-4 of the preconditioned gradient: see test_exact_solvers.c. */
+/* Direct solvers are accurate to p u of their condition; cg stops at 1e-4 of the preconditioned gradient: see
+   test_exact_solvers.c. */
 static void test_exact_solvers_agree(void **state)
 {
     (void)state;
@@ -210,7 +213,7 @@ static void test_corners_coincide(void **state)
     task_close(&t);
 }
 
-/* Z = X: what EigenPro 2 writes down directly is what projecting exactly gives. Compared after 1, 2, ... epochs. */
+/* With Z = X, the direct update of EigenPro 2 equals exact projection. Compared after 1, 2, ... epochs. */
 static void test_projection_onto_samples(void **state)
 {
     (void)state;
@@ -250,8 +253,9 @@ static void test_first_steps(void **state)
         dense alpha = train(&t, &options, &report), kzx = dense_times(true, false, k.xz, k.y);
         dense step = i == 0 ? dense_copy(k.y) : i == 1 ? dense_solve(k.zz, kzx) : dense_copy(kzx);
         double rule = 0.95 * 2 / (1 + (N - 1) * dense_spectrum(k.xx, (dense){0}).top / N);
-        if (i ==
-            2) { /* the largest eigenvalue of K_ZX K_XZ, with a margin of 1.1, by power iteration: never above it */
+        /* The rule for gd uses the largest eigenvalue of K_ZX K_XZ by power iteration, which is never above it, with a
+           margin of 1.1. */
+        if (i == 2) {
             dense normal = dense_times(true, false, k.xz, k.xz);
             double top = dense_spectrum(normal, (dense){0}).top;
             rule = AT(alpha, 0, 0) / AT(step, 0, 0);

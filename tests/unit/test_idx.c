@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IDX files, plain and gzip'ed: read as they are, refused when truncated, damaged or lying about their sizes. */
+/* IDX files, plain and gzip: read exactly, refused when truncated, damaged or inconsistent with the sizes in their
+   header. */
 #include "support/datasets.h"
 
 /* Three images of 2 x 2 and their labels. */
@@ -122,7 +123,7 @@ static void test_lying_headers(void **state)
     memset(file + 4, 0xff, 12); /* 2^96 elements */
     byte_file("lie", file, sizeof file);
     assert_refused(&options, MERCER_ERROR_FORMAT, "larger than any file");
-    file[4] = 0x7f; /* would fit an int64_t, no file */
+    file[4] = 0x7f; /* representable as int64_t, but too large for a file */
     memset(file + 12, 0, 4), file[15] = 1;
     byte_file("lie", file, sizeof file);
     assert_refused(&options, MERCER_ERROR_FORMAT, "truncated");
@@ -135,12 +136,12 @@ static void test_lying_headers(void **state)
     file[3] = 0;
     byte_file("lie", file, sizeof file);
     assert_refused(&options, MERCER_ERROR_FORMAT, "0 dimensions");
-    file[2] = 10; /* no type has that number */
+    file[2] = 10; /* not an IDX type code */
     byte_file("lie", file, sizeof file);
     assert_refused(&options, MERCER_ERROR_FORMAT, "not an IDX file");
 }
 
-/* A file without a name that tells is IDX by its first four bytes, if there are sizes behind them. */
+/* A file without a known extension is recognized as IDX by its first four bytes, provided that sizes follow them. */
 static void test_recognised(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void test_recognised(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "the IDX header of 16 bytes is truncated");
     byte_file("cut", images, 3);
     assert_refused(&options, MERCER_ERROR_FORMAT, "is not an IDX file");
-    /* Of several files none is empty: each has a header. */
+    /* An empty file among several is refused, because each file has a header. */
     byte_file("part-1", images, sizeof images), byte_file("part-2", images, 0);
     options = data_options(in_folder("part-*"), NULL);
     assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: the file is empty");
@@ -184,7 +185,7 @@ static void test_damaged_gzip(void **state)
         mercer_dataset_options options = data_options(byte_file("cut.gz", packed.data, count), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, "cut.gz: gzip data end too early at offset");
     }
-    for (size_t i = 2; i < packed.count; i++) { /* wherever a bit flips, it is noticed or harmless */
+    for (size_t i = 2; i < packed.count; i++) { /* a flipped bit is detected or harmless */
         packed.data[i] ^= 0x10;
         mercer_dataset_options options = data_options(byte_file("odd.gz", packed.data, packed.count), NULL);
         mercer_dataset *data;
@@ -202,7 +203,7 @@ static void test_damaged_gzip(void **state)
     free(packed.data);
 }
 
-/* Members one after the other are one file; zeros behind the last are padding, anything else is damage. */
+/* Concatenated members are one file; zeros after the last one are padding, anything else is damage. */
 static void test_gzip_members(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void test_gzip_members(void **state)
     free(one.data), free(two.data);
 }
 
-/* Ten million zeros in ten thousand bytes, whatever the size at the end of the file says. */
+/* Ten million zeros compressed to ten thousand bytes, with any value in the size field at the end of the file. */
 static void test_gzip_bomb(void **state)
 {
     (void)state;
@@ -238,10 +239,10 @@ static void test_gzip_bomb(void **state)
         options.memory = SIZE / 4;
         assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
         assert_refused(&options, MERCER_ERROR_MEMORY, "2500000 are allowed");
-        options.memory = SIZE + 1; /* just enough, if the room does not have to grow */
+        options.memory = SIZE + 1; /* just enough if the buffer does not grow */
         if (lie == 0) {
             mercer_dataset_free(open_with(&options));
-            options.memory = 0; /* without a limit, too, the size is believed: that room is taken, and no more */
+            options.memory = 0; /* without a limit the size field is trusted too: one buffer of that size */
             int64_t before = context->bytes_now;
             mercer_dataset *data = open_with(&options);
             int64_t held = context->bytes_now - before;
@@ -253,8 +254,9 @@ static void test_gzip_bomb(void **state)
     free(packed.data), free(zeros);
 }
 
-/* Two members, so that the size at the end is that of half of it: the room grows to what is allowed, and is counted
-   once; packed bytes that were read into memory count until they are unpacked; what spills is the same. */
+/* Two members, so that the size field at the end covers only half. The buffer grows up to the memory limit and is
+   counted once; packed bytes that were read into memory count until they are unpacked; a spilled file has the same
+   contents. */
 static void test_growing_gzip(void **state)
 {
     (void)state;
@@ -283,7 +285,7 @@ static void test_growing_gzip(void **state)
     free(one.data), free(two.data), free(all), free(bytes);
 }
 
-/* A small file that claims to hold four gigabytes gets no room for them. */
+/* A small file that claims to hold four gigabytes does not cause an allocation of that size. */
 static void test_lying_gzip(void **state)
 {
     (void)state;

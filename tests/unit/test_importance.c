@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Importance by permutation against plain loops: every row has the column of another row, R2 in long double. Predictions
- * of a row have the same bits in any block, so the two differ by the rounding of sums alone: each of the two sums of R2
- * = 1 - A / B over n rows is off by at most (n + 16) 4 U of itself (test_metrics.c), the quotient by twice that, and a
- * mean of k falls of scores adds 2 k U of their size.
+ * Permutation importance against plain loops: every row gets the column of another row, R2 in long double. Predictions
+ * of a row have the same bits in any block, so the two results differ only by the rounding of sums: each of the two
+ * sums of R2 = 1 - A / B over n rows is off by at most (n + 16) 4 U of itself (test_metrics.c), the quotient by twice
+ * that, and a mean of k drops in score adds 2 k U of their size.
  */
 #include "support/datasets.h"
 
@@ -42,7 +42,8 @@ static mercer_model *fit(mercer_dataset *data)
     return model;
 }
 
-/* R2 or accuracy with features first .. first + width - 1 of row i from row P(i); width 0: of the rows as they are. */
+/* Return R2 or accuracy where features first .. first + width - 1 of row i come from row P(i); width 0: the
+   unchanged rows. */
 static double plain_score(mercer_model *model, const mercer_dataset *data, int64_t first, int64_t width, mrc_rng rng,
                           double *slack)
 {
@@ -80,7 +81,7 @@ static void compare(const char *target, int64_t features)
     assert_succeeds(context, mercer_permutation_importance(&importance, model, data, &options));
     assert_succeeds(context, mercer_importance_query(importance, &info));
     static const char *const names[] = {"a", "town", "c"};
-    static const int64_t firsts[] = {0, 2, 5, 6}; /* a and whether it is missing, three towns, c */
+    static const int64_t firsts[] = {0, 2, 5, 6}; /* a with its missing-value flag, three towns, c */
     assert_int_equal(data->features, features);
     assert_int_equal(info.columns, 3);
     double base_slack, base = plain_score(model, data, 0, 0, (mrc_rng){0}, &base_slack);
@@ -119,7 +120,7 @@ static void test_classes(void **state)
     compare("classes", 6);
 }
 
-/* The mean prediction of rows with one column changed, by hand. */
+/* Compute the mean prediction with one column set to a fixed value in all rows, by a plain loop. */
 static void test_dependence(void **state)
 {
     (void)state;

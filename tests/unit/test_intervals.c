@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a model knows of its errors: probabilities, intervals and sets of classes, kept in its file; and that they hold
-   what they promise. */
+/* Uncertainty of a model: probabilities, intervals and sets of classes, saved in its file, and their promised
+   coverage. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -14,7 +14,7 @@ enum { N = 2400, TEST = 2400, D = 2, C = 3 };
 static double X[N + TEST][D], Y[N + TEST];
 static int32_t labels[N + TEST];
 
-/* Values with noise; classes of which a third is drawn at random. */
+/* Noisy values; classes, of which one third are drawn at random. */
 static void make_samples(void)
 {
     const mrc_rng rng = {5, 1};
@@ -64,7 +64,8 @@ static mercer_model *fit(bool classes, double fraction, mercer_switch intervals)
 
 /* ---- Levels ---------------------------------------------------------------------------------------------------- */
 
-/* Of n scores the interval of level q takes number ceil(q (n + 1)); a level that needs more is refused. */
+/* With n scores the interval of level q is score number ceil(q (n + 1)); a level that would need more scores is
+   refused. */
 static void test_levels(void **state)
 {
     (void)state;
@@ -78,13 +79,13 @@ static void test_levels(void **state)
     assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
     for (int i = 0; i < R; i++) scores[i] = i + 1;
     assert_succeeds(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION));
-    for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: exactly number k, and below it no other */
+    for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: exactly score k, and also for slightly lower levels */
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0));
         assert_true(radius == k);
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0 - 0.05));
         assert_true(radius == k);
     }
-    assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first entry, not the one before it */
+    assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first score, not index -1 */
     assert_true(radius == 1);
     assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "at most 0.9");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
@@ -102,8 +103,9 @@ static void test_levels(void **state)
 
 /* ---- Coverage -------------------------------------------------------------------------------------------------- */
 
-/* n rows held back and m tested: the coverage of a level q has the variance q (1 - q) (1 / n + 1 / m), and its mean lies
-   between q and q + 1 / n, or + 1 / 1000 for a table. Four deviations are exceeded once in 16,000. */
+/* With n held-out rows and m test rows, the coverage of level q has variance q (1 - q) (1 / n + 1 / m). Its mean is
+   between q and q + 1 / n, plus 1 / 1000 for a table of scores. Four standard deviations are exceeded once in
+   16,000. */
 static void check_coverage(const mercer_model *given, const char *path, bool classes, double level)
 {
     mercer_model *model = NULL;
@@ -124,7 +126,7 @@ static void check_coverage(const mercer_model *given, const char *path, bool cla
     double off = 4 * sqrt(level * (1 - level) * (1 / rows + 1.0 / TEST));
     assert_that(found.coverage > level - off && (found.coverage < level + 1 / rows + 1e-3 + off || classes),
                 "coverage %g of level %g, off by at most %g", found.coverage, level, off);
-    /* A mean of TEST equal numbers is off by their sum's rounding. */
+    /* A mean of TEST equal numbers is off by the rounding of their sum. */
     double width = 2 * after[0];
     assert_true(found.interval == level && (classes || fabs(found.interval_size - width) <= TEST * 0x1p-53 * width));
     mercer_evaluation_free(of), mercer_dataset_free(data), mercer_model_free(model);
@@ -149,7 +151,7 @@ static void test_coverage(void **state)
     }
 }
 
-/* Without rows held back, or if they are not wanted, there are none. */
+/* A model has no intervals without held-out rows, or if they are switched off. */
 static void test_none(void **state)
 {
     (void)state;
@@ -162,8 +164,8 @@ static void test_none(void **state)
 
 /* ---- Probabilities --------------------------------------------------------------------------------------------- */
 
-/* softmax(f / T) with the model's own T, which its file keeps; without, T is 1/4. The sums of C powers and the
-   quotient are off by less than 2 C ulps. */
+/* softmax(f / T) with the model's temperature T, which is saved in its file; without calibration T is 1/4. The sums
+   of C powers and the quotient are off by less than 2 C ulps. */
 static void test_probabilities(void **state)
 {
     (void)state;

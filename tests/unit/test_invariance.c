@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not change a result of the public API: neighbours in the batch, threads, the instruction set, the order of centers. And
- * rows that floating-point distances get wrong elsewhere: coincident, almost coincident, far from the origin, enormous.
+ * What must not change a result of the public API: other rows in the batch, threads, the instruction set, the order of
+ * centers. Also difficult rows for floating-point distances: coincident, almost coincident, far from the origin,
+ * enormous.
  */
 #include "support/check.h"
 
@@ -13,7 +14,7 @@ enum {
     P = 1000,
     D = 21,
     C = 5
-}; /* P: more than one chunk of tiles, so that few rows are split over threads by centers */
+}; /* P is more than one chunk of tiles, so that few rows are split over threads by centers */
 
 typedef struct dataset {
     mercer_matrix X, Z, W;
@@ -73,7 +74,7 @@ static void free_data(dataset *s)
 
 /* ---- The same bits ------------------------------------------------------------------------------------------- */
 
-/* Rows first .. first + rows - 1 of the batch on their own; their results must be those of the whole batch. */
+/* Compute rows first .. first + rows - 1 of the batch separately; the results must equal those of the whole batch. */
 static void check_part(mercer_context *context, const mercer_kernel *kernel, const dataset *s, int64_t first,
                        int64_t rows, const mercer_matrix *K, const mercer_matrix *Y)
 {
@@ -94,7 +95,7 @@ static void check_splits(const char *spec, mercer_dtype dtype)
     mercer_kernel kernel = parse(spec);
     dataset s = make_data(dtype);
     mercer_matrix K = data_matrix(M, P, 0, value_type(dtype)), Y = data_matrix(M, C, 0, value_type(dtype));
-    mercer_context *first = open_context(MRC_ISA_SCALAR, 1); /* one thread, one batch, the plainest code */
+    mercer_context *first = open_context(MRC_ISA_SCALAR, 1); /* one thread, one batch, scalar code */
     assert_succeeds(first, mercer_kernel_eval(first, &K, &kernel, &s.X, &s.Z));
     assert_succeeds(first, mercer_kernel_matmul(first, &Y, &kernel, &s.X, &s.Z, &s.W));
     mercer_context_free(first);
@@ -126,7 +127,7 @@ static void test_rows_do_not_depend_on_the_batch(void **state)
     check_splits("rational-quadratic:bandwidth=10,alpha=0.5", MERCER_F32);
 }
 
-/* Many rows: more than one block of 512 for each thread. */
+/* Many rows: more than one block of 512 per thread. */
 static void test_threads_on_many_rows(void **state)
 {
     (void)state;
@@ -152,8 +153,8 @@ static void test_threads_on_many_rows(void **state)
 /* ---- The order of centers ------------------------------------------------------------------------------------ */
 
 /*
- * Both orders are within the same bound of the exact sum (derivation: conformance/budget.h): values within E_j, chains of 240, sums of
- * tiles in double, one rounding of the result. So they differ by at most twice that.
+ * Both orders are within the same bound of the exact sum (derivation: conformance/budget.h): values within E_j, chains
+ * of 240, sums of tiles in double, one rounding of the result. Their difference is therefore at most twice that bound.
  */
 static double order_bound(const mercer_kernel *kernel, const dataset *s, const double *mean, int64_t i, int64_t column)
 {
@@ -219,7 +220,7 @@ static void test_coincident_rows_give_exactly_one(void **state)
         mercer_matrix X = data_matrix(N, PIXELS, 0, dtypes[t]), K = data_matrix(N, N, 0, value_type(dtypes[t]));
         mercer_matrix diagonal = data_matrix(N, 1, 0, value_type(dtypes[t]));
         data_fill_uniform(&X, (mrc_rng){44, 1}, 100, 101 + 50 * (t >= 2));
-        for (int64_t k = 0; k < PIXELS; k++) data_store(&X, N - 1, k, mrc_load(&X, 0, k)); /* a repeated row */
+        for (int64_t k = 0; k < PIXELS; k++) data_store(&X, N - 1, k, mrc_load(&X, 0, k)); /* a duplicate row */
         for (int isa = 0; isa <= (int)mrc_isa_best(); isa++) {
             mercer_context *context = open_context(isa, 2);
             for (int i = 0; i < DISTANCE_SPECS; i++) {
@@ -272,12 +273,14 @@ static void test_almost_coincident_rows(void **state)
     free(X.data), free(K.data);
 }
 
-/* Squares overflow the arithmetic, the kernel does not: 1 for equal rows, otherwise the true value, and sums stay finite. */
+/* The squares overflow the arithmetic, the kernel does not: 1 for equal rows, otherwise the true value, and sums
+   stay finite. */
 enum { N_ENORMOUS = 5, FEATURES_ENORMOUS = 3 };
 
 /*
- * In units of `size` nothing overflows, and a function of r / bandwidth does not see the change of units. Allowed: 16 roundings of the value
- * and 8 of the exponent (budget.h has fewer), and one rounding of 1 where the squares of r / bandwidth themselves leave the range.
+ * In units of `size` nothing overflows, and a function of r / bandwidth does not depend on the units. Allowed: 16
+ * roundings of the value and 8 of the exponent (budget.h has fewer), and one rounding of 1 where the squares of r /
+ * bandwidth are out of range.
  */
 static void check_enormous_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *K, double size, double floor)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The iteration step by step against the same steps written down in plain C, with every function kept as weights of all
- * points it could have:  f = K(., Z) A + K(., X) w + K(., X_s) w_s.  No accumulator, no v, no correction matrix.
+ * The iteration step by step against a reference in plain C, which represents every function by weights of all possible
+ * points:  f = K(., Z) A + K(., X) w + K(., X_s) w_s.  The reference has no accumulator, no v and no correction matrix.
  *
- * Both compute the same numbers in a different order. Sums run over n, p or s terms with kernel values good to V u, and
- * a projection magnifies their rounding by the condition kappa of K(Z,Z); steps are non-expansive, so k of them give
+ * Both compute the same numbers in a different order. Sums run over n, p or s terms with kernel values accurate to V u,
+ * and a projection magnifies their rounding by the condition kappa of K(Z,Z); steps are non-expansive, so k of them
+ * give
  *
  *     k kappa (n + p + s + V) u sqrt(n) (|y| + |A|)
  */
@@ -33,7 +34,7 @@ typedef struct bench {
     mrc_iteration iteration;
     int64_t sample_rows[S];
     double origin[D];
-    /* plain C */
+    /* the reference in plain C */
     kernels k;
     dense xs, zs, ss, e; /* K(X, X_s), K(Z, X_s), K(X_s, X_s), E */
     dense a, w, ws;      /* weights of Z, X, X_s */
@@ -104,7 +105,7 @@ static void close_bench(bench *self)
 
 /* ---- The steps in plain C ------------------------------------------------------------------------------------ */
 
-/* A part of f at points: kz A + kx w + ks w_s (no data: without that part). */
+/* Return part of f at given points: kz A + kx w + ks w_s (kz without data: omit the first term). */
 static dense values(dense kz, dense a, dense kx, dense w, dense ks, dense ws)
 {
     dense out = dense_times(false, false, kx, w), part = dense_times(false, false, ks, ws);
@@ -117,7 +118,7 @@ static dense values(dense kz, dense a, dense kx, dense w, dense ks, dense ws)
     return out;
 }
 
-/* f_tmp at the centers, or with `at_sample` at X_s. */
+/* Return f_tmp at the centers, or at X_s if `at_sample` is set. */
 static dense temporary_values(bench *self, bool at_sample)
 {
     dense kx = dense_transposed(at_sample ? self->xs : self->k.xz);
@@ -126,7 +127,7 @@ static dense temporary_values(bench *self, bool at_sample)
     return out;
 }
 
-/* w_s += factor E D x */
+/* Add factor E D x to w_s. */
 static void correct(bench *self, double factor, dense x)
 {
     dense scaled = dense_copy(x);
@@ -228,7 +229,7 @@ static mercer_batch batch_of(bench *self, int64_t first, int64_t m, int64_t *row
                           self->is->weighted ? weights : NULL, rows};
 }
 
-/* One step of both: factors on the step as a trainer would set them. */
+/* Make one step in both implementations, with the step-size factors that a trainer would set. */
 static void step_both(bench *self, int64_t first)
 {
     mrc_iteration *iteration = &self->iteration;
@@ -238,7 +239,7 @@ static void step_both(bench *self, int64_t first)
     mrc_loss loss;
     iteration->heaviest = self->is->weighted ? 2 : 1;
     iteration->halving = 0.5, iteration->decay = 0.8;
-    double bound = 0.9 + (double)(m - 1) * self->system.tail; /* of the batch's operator, which the weights scale */
+    double bound = 0.9 + (double)(m - 1) * self->system.tail; /* for the batch's operator, before weights */
     double bottom = iteration->heaviest * bound + (double)m * self->is->ridge;
     if (self->is->update == MRC_UPDATE_PLAIN) bottom = iteration->heaviest * (double)m * 5;
     double eta = 0.7 * 2 / bottom * 0.5 * 0.8;
@@ -261,8 +262,7 @@ static void follow(const setting *is)
             if (++done % is->period == 0 && is->update == MRC_UPDATE_PROJECT) take_over(&self);
             compare(&self);
         }
-        assert_succeeds(context,
-                        mrc_iteration_project(&self.iteration)); /* the end of an epoch, in the middle of a period */
+        assert_succeeds(context, mrc_iteration_project(&self.iteration)); /* end of an epoch, in mid-period */
         if (done % is->period && is->update == MRC_UPDATE_PROJECT) take_over(&self);
         done = 0;
         compare(&self);
@@ -274,7 +274,7 @@ static void follow(const setting *is)
 static void test_steps(void **state)
 {
     (void)state;
-    static const int ranks[] = {1, 2, 3, 11}; /* the last: more than a batch has rows */
+    static const int ranks[] = {1, 2, 3, 11}; /* 11: more ranks than rows in a batch */
     for (int variant = 0; variant < 2 * 2 * 2 * 2 * 4; variant++) {
         setting is = {.period = variant & 1 ? 3 : 1,
                       .q = variant & 2 ? 4 : 0,
@@ -289,7 +289,7 @@ static void test_steps(void **state)
     }
 }
 
-/* Carried residuals telescope: what all projections were asked for is K(Z,Z) alpha and what is left. */
+/* Carried residuals telescope: the sum of all projection requests is K(Z,Z) alpha plus the remaining residual. */
 static void test_carry(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void test_carry(void **state)
                  names[kind]);
             free(alpha.a), free(have.a), free(left.a);
         }
-        if (kind < 3) assert_true(left_norm > 1e-3); /* one pass leaves something to carry */
+        if (kind < 3) assert_true(left_norm > 1e-3); /* a single pass leaves a residual to carry */
         free(asked.a);
         close_bench(&self);
     }

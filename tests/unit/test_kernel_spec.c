@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel specifications: what is read, what is printed, and what messages say about the rest. */
+/* Kernel specifications: what is parsed, what is printed, and what error messages say. */
 #include "support/check.h"
 
 #include "core/spec.h"
@@ -20,7 +20,7 @@ static mercer_kernel parse(const char *spec)
     return kernel;
 }
 
-/* The list that callers see. Kernels keep their places: they are the numbers in mercer_kernel. */
+/* The public list of kernels. A kernel's index must not change: it is the number stored in mercer_kernel. */
 static void test_list(void **state)
 {
     (void)state;
@@ -41,7 +41,7 @@ static void test_list(void **state)
     assert_string_equal(mercer_kernel_parameter(4, 0), "bandwidth");
     assert_string_equal(mercer_kernel_parameter(4, 1), "gamma");
     assert_null(mercer_kernel_parameter(4, 2));
-    assert_null(mercer_kernel_parameter(8, 0)); /* linear */
+    assert_null(mercer_kernel_parameter(8, 0)); /* the linear kernel */
     const int outside[] = {-1, count, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 4; i++) {
         assert_null(mercer_kernel_name(outside[i]));
@@ -72,7 +72,7 @@ static void test_examples_round_trip(void **state)
 static void test_values_land_in_their_fields(void **state)
 {
     (void)state;
-    mercer_kernel k = parse("exppower:gamma=0.5,bandwidth=2.5"); /* any order */
+    mercer_kernel k = parse("exppower:gamma=0.5,bandwidth=2.5"); /* parameters in any order */
     assert_int_equal(k.id, MRC_KERNEL_EXPPOWER);
     assert_true(k.bandwidth == 2.5 && k.gamma == 0.5);
     k = parse("polynomial:offset=0,degree=5,scale=1e-3");
@@ -102,7 +102,7 @@ static void test_defaults(void **state)
     assert_int_equal(parse("linear").id, MRC_KERNEL_LINEAR);
 }
 
-/* Numbers that need all 17 digits, and the ends of the ranges, survive print and parse bit for bit. */
+/* Numbers that need all 17 digits, and the limits of the ranges, survive printing and parsing bit for bit. */
 static void test_numbers_round_trip(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_numbers_round_trip(void **state)
     assert_string_equal(text, "laplace:bandwidth=0.1"); /* the shortest form, not 17 digits */
 }
 
-/* Each bad text with what its message must contain. */
+/* An invalid text and the parts that its message must contain. */
 typedef struct bad_spec {
     const char *spec;
     const char *parts[3];
@@ -156,7 +156,7 @@ static const bad_spec bad_specs[] = {
     {"laplace:bandwidth=0", {"bandwidth=0 is out of range", ">= 1e-300", ""}},
     {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", ">= 1e-300", ""}},
     {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", ">= 1e-300", ""}},
-    {"laplace:bandwidth=1e-320", {"bandwidth=1e-320 is out of range", "", ""}}, /* whose inverse is infinite */
+    {"laplace:bandwidth=1e-320", {"bandwidth=1e-320 is out of range", "", ""}}, /* its inverse is infinite */
     {"gaussian:bandwidth=1e301", {"bandwidth=1e301 is out of range", "", ""}},
     {"exppower:bandwidth=1,gamma=1e-320", {"gamma=1e-320 is out of range", "", ""}},
     {"lpq:p=1e-320,q=1e-320,bandwidth=1", {"p=1e-320 is out of range", "", ""}},
@@ -216,13 +216,14 @@ static void test_null_arguments(void **state)
     assert_fails(&context, mrc_kernel_print(&context, &kernel, NULL, 100, NULL), MERCER_ERROR_ARGUMENT, "text");
 }
 
-/* A word longer than the parser's buffers is read in full or refused, never cut and read as another number. */
+/* A word longer than the parser's buffers is parsed in full or refused, never truncated and parsed as another
+   number. */
 static void test_long_words(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 1};
     char spec[512] = "laplace:bandwidth=1";
-    for (int i = 0; i < 80; i++) strcat(spec, "0"); /* 1e80 */
+    for (int i = 0; i < 80; i++) strcat(spec, "0"); /* 1e80 in full */
     mercer_kernel kernel = {0};
     mercer_status status = mrc_kernel_parse(&context, &kernel, spec);
     assert_that(status == MERCER_ERROR_KERNEL || kernel.bandwidth == 1e80, "1 and 80 zeros were read as %g",
@@ -267,7 +268,7 @@ static int no_op(void *user, const mercer_kernel_block *block)
     return 0;
 }
 
-/* Structs that were filled by hand, or not at all. */
+/* Structs that were filled in by hand, or left uninitialized. */
 static void test_check(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void test_check(void **state)
     assert_string_equal(text, "#");
 }
 
-/* Files travel between countries: a decimal comma in the locale changes neither reading nor printing. */
+/* A locale with a decimal comma changes neither parsing nor printing. */
 static void test_locale_with_a_comma(void **state)
 {
     (void)state;
@@ -316,14 +317,14 @@ static void test_locale_with_a_comma(void **state)
     char text[64] = "";
     mercer_status read = mrc_kernel_parse(&context, &kernel, "exppower:bandwidth=2.5,gamma=0.75");
     mercer_status printed = mrc_kernel_print(&context, &kernel, text, sizeof text, NULL);
-    setlocale(LC_NUMERIC, "C"); /* before anything can fail */
+    setlocale(LC_NUMERIC, "C"); /* restored before any assertion can fail */
     assert_int_equal(read, MERCER_OK);
     assert_int_equal(printed, MERCER_OK);
     assert_true(kernel.bandwidth == 2.5 && kernel.gamma == 0.75);
     assert_string_equal(text, "exppower:bandwidth=2.5,gamma=0.75");
 }
 
-/* ---- Words, and forms with all the parameters there may be ------------------------------------------------------ */
+/* ---- Keywords, and forms with every possible parameter ----------------------------------------------------------- */
 
 typedef struct made_object {
     char word[MRC_SPEC_WORD];
@@ -364,7 +365,7 @@ static void test_words(void **state)
                  "parameters of bare: none");
     assert_null(mrc_spec_parameter(&forms[0], "f"));
     char text[32];
-    mrc_print_number((double)NAN, text, sizeof text); /* no number of digits reads back */
+    mrc_print_number((double)NAN, text, sizeof text); /* a NaN has no number of digits that parses back */
     assert_non_null(strstr(text, "nan"));
     mrc_print_single((float)NAN, text, sizeof text);
     assert_non_null(strstr(text, "nan"));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not change kernel values, for every kernel function, backend and type: points and bandwidth scaled together,
- * points translated, features in another order, both sides swapped, rows in another order; and products are linear.
+ * What must not change kernel values, for every kernel function, backend and type: points and bandwidth scaled
+ * together, points translated, features in another order, both sides swapped, rows in another order; and products are
+ * linear.
  *
- * No oracle is needed: the exact values are equal, both computed ones are within value_error of them (conformance/budget.h)
- * and are rounded once, so they differ by at most the sum of the two bounds. Points lie on a grid, so that scaling by a
- * power of two and shifting them rounds nothing.
+ * No reference values are needed: the exact values are equal, both computed ones are within value_error of them
+ * (conformance/budget.h) and are rounded once, so they differ by at most the sum of the two bounds. Points are on a
+ * grid, so that scaling by a power of two and shifting do not round.
  */
 #include "support/check.h"
 
@@ -32,7 +33,7 @@ static points make_points(const char *spec, mercer_dtype dtype)
     for (int64_t k = 0; k < D; k++) {
         for (int64_t i = 0; i < M; i++) data_store(&out.x, i, k, round(8 * mrc_load(&out.x, i, k)) / 8);
         for (int64_t i = 0; i < P; i++) data_store(&out.z, i, k, round(8 * mrc_load(&out.z, i, k)) / 8);
-        data_store(&out.z, 0, k, mrc_load(&out.x, 0, k)); /* a center that is a sample */
+        data_store(&out.z, 0, k, mrc_load(&out.x, 0, k)); /* a center that coincides with a sample */
     }
     return out;
 }
@@ -49,7 +50,7 @@ static mercer_matrix values_of(mercer_context *context, const points *self)
     return k;
 }
 
-/* What a computed value may differ from the exact one by. */
+/* Return the bound of |computed value - exact value|. */
 static double allowed(const points *self, int64_t i, int64_t j)
 {
     double x[D], z[D], mean[D] = {0}, value;
@@ -117,7 +118,7 @@ static void swap_sides(points *self)
 static const struct {
     const char *what;
     change apply;
-    bool of_distances, swaps; /* of_distances: holds for functions of the distance alone */
+    bool of_distances, swaps; /* of_distances: only valid for functions of the distance */
 } changes[] = {{"points and bandwidth scaled", scale, true, false},
                {"points translated", translate, true, false},
                {"features reordered", reorder_features, false, false},
@@ -125,7 +126,7 @@ static const struct {
 
 /* ---- Every kernel, backend and type -------------------------------------------------------------------------- */
 
-/* Rows in another order have the same bits; twice the weights give twice the product, to the bit. */
+/* Reordering rows does not change any bit; twice the weights give exactly twice the product. */
 static void check_exact(mercer_context *context, const points *self)
 {
     points moved = make_points("linear", self->x.dtype);
@@ -185,7 +186,7 @@ static void test_every_kernel_and_backend(void **state)
         }
 }
 
-/* The comparison sees a change that does matter: the bandwidth alone. */
+/* The bound is tight enough to detect a real change: of only the bandwidth, by 1 in 3000. */
 static void test_the_bound_says_something(void **state)
 {
     (void)state;

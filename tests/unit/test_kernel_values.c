@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The scalar double kernel functions against expressions written differently, in long double.
+ * The scalar double kernel functions against different expressions in long double.
  *
- * Tolerance: with e = 2^-53, an argument y of exp carries at most 5 roundings, and |y exp(-y)| <= 1/e, so the value is off by
- * less than 5 e / 2.7 from that and 2 e from exp and the last product; matern adds 4 e. 8 e absolute covers functions of
- * the distance, which are <= 1. Functions of the inner product are relative to the sum of the sizes of their terms.
+ * Tolerance: with e = 2^-53, an argument y of exp carries at most 5 roundings, and |y exp(-y)| <= 1/e, so the value is
+ * off by less than 5 e / 2.7 from that and 2 e from exp and the last product; matern adds 4 e. 8 e absolute covers
+ * functions of the distance, which are <= 1. Functions of the inner product are relative to the sum of the sizes of
+ * their terms.
  */
 #include "support/check.h"
 
@@ -51,7 +52,7 @@ static double largest_slope(const mercer_kernel *k)
     return 0;
 }
 
-/* Beside the example of each. */
+/* Tested in addition to the example of each kernel. */
 static const char *const further_specs[] = {
     "laplace:bandwidth=0.5",        "gaussian:bandwidth=0.5",          "exppower:bandwidth=3,gamma=1",
     "exppower:bandwidth=3,gamma=2", "exppower:bandwidth=2,gamma=0.1",  "rational-quadratic:bandwidth=2,alpha=7",
@@ -89,7 +90,7 @@ static void test_functions_of_distance(void **state)
     }
 }
 
-/* Far away: exactly between 0 and 1, never NaN, falling. */
+/* Far away: values are exactly between 0 and 1, never NaN, and do not increase. */
 static void test_huge_distances(void **state)
 {
     (void)state;
@@ -106,7 +107,8 @@ static void test_huge_distances(void **state)
     }
 }
 
-/* Every bandwidth that the parser accepts: 1 at distance 0, and between 0 and 1 elsewhere, even where its square leaves the range. */
+/* Every bandwidth that the parser accepts gives 1 at distance 0 and values between 0 and 1 elsewhere, even where its
+   square is out of range. */
 static void test_extreme_bandwidths(void **state)
 {
     (void)state;
@@ -127,7 +129,8 @@ static void test_extreme_bandwidths(void **state)
     }
 }
 
-/* The slope >= |K(r + h) - K(r)| / h everywhere, and is nearly reached; the quotient itself is off by at most 16 e / h. */
+/* The slope bound is >= |K(r + h) - K(r)| / h everywhere and is nearly reached; the quotient itself is off by at
+   most 16 e / h. */
 static void test_slopes(void **state)
 {
     (void)state;
@@ -140,7 +143,8 @@ static void test_slopes(void **state)
             double k1 = mrc_kernel_of_distance(&kernel, mrc_difference_power(norm, r + h));
             largest = fmax(largest, fabs(k1 - k0) / h);
         }
-        if (isinf(bound)) { /* between 0 and h it is steeper the smaller h is: (h/b)^gamma over h */
+        /* Unbounded slope: between 0 and h the function is steeper the smaller h is, (h/b)^gamma over h. */
+        if (isinf(bound)) {
             assert_that(largest > 2 / kernel.bandwidth, "%s: slope %g only", distance_specs[i], largest);
             continue;
         }
@@ -164,7 +168,7 @@ static void test_linear_and_polynomial(void **state)
         mercer_kernel k = parse(specs[i]);
         for (size_t j = 0; j < sizeof dots / sizeof *dots; j++) {
             double got = mrc_kernel_of_inner(&k, dots[j], 1, 1);
-            double base = fabs(k.scale * dots[j]) + k.offset; /* size of the terms: they may cancel */
+            double base = fabs(k.scale * dots[j]) + k.offset; /* sum of the sizes of the terms, which may cancel */
             double wanted = (double)powl((long double)k.scale * dots[j] + (long double)k.offset, k.degree);
             double exact_base = fabs(k.scale * dots[j] + k.offset);
             double bound = k.degree * (2 * base * E) * pow(exact_base + 2 * base * E, k.degree - 1) +
@@ -174,8 +178,8 @@ static void test_linear_and_polynomial(void **state)
     }
 }
 
-/* One hidden layer without bias in the angle t: nngp = |x||z| (sin t + (pi - t) cos t) / pi (the arc-cosine kernel of order 1),
-   ntk = |x||z| (sin t + 2 (pi - t) cos t) / pi. */
+/* One hidden layer without bias, with angle t: nngp = |x||z| (sin t + (pi - t) cos t) / pi (the arc-cosine kernel of
+   order 1), ntk = |x||z| (sin t + 2 (pi - t) cos t) / pi. */
 static void test_one_layer_closed_form(void **state)
 {
     (void)state;
@@ -184,7 +188,8 @@ static void test_one_layer_closed_form(void **state)
     for (int i = 0; i <= 64; i++) {
         long double t = pi * i / 64, n = sqrtl((long double)nx * nz);
         double dot = (double)(n * cosl(t));
-        /* The dot is rounded, and acos is steep at both ends: an error e in the cosine moves the angle by up to sqrt(2 e). */
+        /* The inner product is rounded, and acos is steep at both ends: an error e in the cosine moves the angle by
+           up to sqrt(2 e). */
         double angle_error = fmin(4 * E / fmax((double)sinl(t), 1e-30), sqrt(8 * E));
         double bound = (double)n * (angle_error + 8 * E);
         double got = mrc_kernel_of_inner(&nngp, dot, nx, nz),
@@ -197,8 +202,9 @@ static void test_one_layer_closed_form(void **state)
 }
 
 /*
- * A deeper network is one more layer on top: with S the nngp of depth L, the nngp of depth L + 1 is that of depth 1 whose inputs
- * have inner product S - v^2 and squared norms |x|^2 + L v^2. And T_{L+1} = T_L k0 + S_{L+1}, k0 = 1 - angle / pi.
+ * A deeper network adds one layer at the end: with S the nngp of depth L, the nngp of depth L + 1 is that of depth 1
+ * for inputs with inner product S - v^2 and squared norms |x|^2 + L v^2. And T_{L+1} = T_L k0 + S_{L+1}, k0 = 1 - angle
+ * / pi.
  */
 static void test_depth_recursion(void **state)
 {
@@ -230,7 +236,8 @@ static void test_depth_recursion(void **state)
     }
 }
 
-/* K(x, x): nngp = |x|^2 + (L + 1) v^2; ntk sums that over the layers. No angle is involved, so a few roundings suffice. */
+/* K(x, x): nngp = |x|^2 + (L + 1) v^2; ntk sums that over the layers. No angle is involved, so a few roundings are
+   enough. */
 static void test_coincident_vectors(void **state)
 {
     (void)state;
@@ -257,10 +264,10 @@ static void test_antiparallel_and_zero_vectors(void **state)
 {
     (void)state;
     mercer_kernel k = parse("nngp:depth=1");
-    assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0); /* no direction activates both */
+    assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0); /* no direction activates both points */
     k = parse("ntk:depth=1");
     assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0);
-    k = parse("nngp:depth=2"); /* the first layer makes them orthogonal: |x||z| / pi */
+    k = parse("nngp:depth=2"); /* the first layer maps them to orthogonal points: |x||z| / pi */
     assert_that(fabs(mrc_kernel_of_inner(&k, -6, 4, 9) - (double)(6 / pi)) <= 16 * E, "%g",
                 mrc_kernel_of_inner(&k, -6, 4, 9));
     for (int depth = 1; depth <= 4; depth++) {
@@ -324,8 +331,8 @@ static void test_callbacks(void **state)
     assert_true(value == 42);
 }
 
-/* The same sum, whatever the norm is called: laplace-l1 and exppower-l1 are lpq with p = 1, exppower is lpq with p = 2, and a user's
-   function gets the distance in its own norm. Both sides are within 8 e of the value. */
+/* The same sum under different names: laplace-l1 and exppower-l1 are lpq with p = 1, exppower is lpq with p = 2, and
+   a user's function gets the distance in its own norm. Both sides are within 8 e of the value. */
 static void test_norms_agree(void **state)
 {
     (void)state;
@@ -354,7 +361,7 @@ static void test_norms_agree(void **state)
 static void test_reference_is_the_formula_of_the_rows(void **state)
 {
     (void)state;
-    const double x[4] = {1, -2, 0.5, 3}, z[4] = {0, 2, 1.5, -1}; /* sums below are exact */
+    const double x[4] = {1, -2, 0.5, 3}, z[4] = {0, 2, 1.5, -1}; /* the sums below are exact */
     for (int i = 0; i < mercer_kernel_count(); i++) {
         mercer_kernel kernel = parse(mercer_kernel_example(i));
         double value, wanted;
@@ -367,7 +374,7 @@ static void test_reference_is_the_formula_of_the_rows(void **state)
         else
             wanted = mrc_kernel_of_inner(&kernel, -4 + 0.75 - 3, 14.25, 7.25);
         assert_true(value == wanted);
-        assert_true(mrc_kernel_reference(&kernel, 0, NULL, NULL, &value)); /* no features at all */
+        assert_true(mrc_kernel_reference(&kernel, 0, NULL, NULL, &value)); /* zero features */
         assert_true(isfinite(value));
     }
 }
@@ -388,7 +395,7 @@ static void test_gram_matrices_are_psd(void **state)
         double points[N][D], gram[N * N], values[N], vectors[N * N], largest = 0;
         for (int i = 0; i < N; i++)
             for (int j = 0; j < D; j++) points[i][j] = 4 * mrc_random_normal((mrc_rng){11, 0}, (uint64_t)(i * D + j));
-        memcpy(points[N - 1], points[0], sizeof points[0]); /* a repeated point makes the matrix singular */
+        memcpy(points[N - 1], points[0], sizeof points[0]); /* a duplicate point makes the matrix singular */
         for (int i = 0; i < N; i++) {
             for (int j = 0; j < N; j++) {
                 assert_true(mrc_kernel_reference(&kernel, D, points[i], points[j], &gram[i * N + j]));

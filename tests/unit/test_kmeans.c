@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* k-means: what it finds, what never happens, and the law of its seeds. */
+/* k-means: the clusters it finds, invariants that must hold, and the distribution of its seeds. */
 #include "support/centers.h"
 
 #include "centers/kmeans.h"
@@ -24,7 +24,7 @@ static void test_known_clusters(void **state)
                 assert_that(fabs(report.error - plain_error(&X, &Z)) < 0.05 * report.error + 1e-12,
                             "error %g, really %g", report.error, plain_error(&X, &Z));
             int owner[K] = {0};
-            for (int64_t j = 0; j < K; j++) { /* the rows of one cluster are nearest to one center, and to no other */
+            for (int64_t j = 0; j < K; j++) { /* each center is nearest to the rows of exactly one cluster */
                 int64_t best = 0;
                 for (int64_t i = 1; i < K; i++)
                     best = sqdist_rows(&X, i, &Z, j) < sqdist_rows(&X, best, &Z, j) ? i : best;
@@ -78,7 +78,7 @@ static void test_error_never_rises(void **state)
     mercer_context_free(context);
 }
 
-/* When nothing changes any more, every center is the mean of its rows. */
+/* At convergence every center is the mean of its rows. */
 static void test_fixed_point(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_fixed_point(void **state)
     mercer_context_free(context);
 }
 
-/* ---- Corners --------------------------------------------------------------------------------------------------- */
+/* ---- Edge cases ------------------------------------------------------------------------------------------------ */
 
 static void test_duplicates(void **state)
 {
@@ -137,7 +137,7 @@ static void test_as_many_as_rows(void **state)
         mercer_center_report report = choose(context, &Z, &X, &options);
         assert_true(report.error == 0);
         assert_different_rows(&X, &Z);
-        mercer_matrix one = mrc_rows(&Z, 0, 1); /* and a single center is the mean */
+        mercer_matrix one = mrc_rows(&Z, 0, 1); /* a single center is the mean of all rows */
         choose(context, &one, &X, &options);
         for (int64_t j = 0; j < D; j++) {
             double sum = 0, unit = all_dtypes[t] == MERCER_U8 ? 0.51 : all_dtypes[t] == MERCER_F16 ? 0.07 : 1e-4;
@@ -149,7 +149,8 @@ static void test_as_many_as_rows(void **state)
     mercer_context_free(context);
 }
 
-/* Five rows, all assigned to the second of four centers: the others get the farthest rows, and the means follow. */
+/* Five rows, all assigned to the second of four centers: the empty clusters get the farthest rows, and the means
+   follow. */
 static void test_empty_clusters(void **state)
 {
     (void)state;
@@ -179,12 +180,12 @@ static void test_empty_clusters(void **state)
                              .scratch = scratch};
     mrc_kmeans_update(&self, 0);
     assert_int_equal(selection.report.reseeded, 3);
-    const double wanted[P] = {20, 2, 9,
-                              9}; /* the farthest first, the first of equals before the second; 1 and 3 remain */
+    /* The farthest row first, then the first of two equally far rows before the second; values 1 and 3 remain. */
+    const double wanted[P] = {20, 2, 9, 9};
     for (int j = 0; j < P; j++) assert_that(centers[j] == wanted[j], "center %d is %g", j, centers[j]);
     for (int i = 0; i < N; i++) assert_true((distances[i] == 0) == (rows[i] > 5));
 
-    double old[P] = {3, 8, 0.5, 0.5}; /* with a past: only what is nearly forgotten is empty */
+    double old[P] = {3, 8, 0.5, 0.5}; /* earlier weights: only nearly forgotten centers count as empty */
     memcpy(weights, old, sizeof old);
     for (int i = 0; i < N; i++) nearest[i] = 1, distances[i] = (rows[i] - 2) * (rows[i] - 2);
     centers[0] = 50, centers[1] = 2, centers[2] = 60, centers[3] = 70;
@@ -193,14 +194,15 @@ static void test_empty_clusters(void **state)
     assert_true(centers[0] == 50 && centers[2] == 20 && centers[3] == 9);
     assert_that(fabs(centers[1] - (0.16 * 2 + 1 + 3 + 9) / 3.16) < 1e-14, "center 1 is %g", centers[1]);
 
-    for (int i = 0; i < N; i++) nearest[i] = 1, rows[i] = 2, distances[i] = 0; /* nothing to be had: they stay */
+    /* No row is far: empty centers are not moved. */
+    for (int i = 0; i < N; i++) nearest[i] = 1, rows[i] = 2, distances[i] = 0;
     mrc_kmeans_update(&self, 0);
     assert_int_equal(selection.report.reseeded, 5);
     assert_true(centers[0] == 50 && centers[1] == 2 && centers[2] == 20 && centers[3] == 9);
     mercer_context_free(context);
 }
 
-/* Mini-batches forget centers that get no rows. */
+/* Mini-batches forget centers that get no rows, and reseed them. */
 static void test_forgotten_centers(void **state)
 {
     (void)state;
@@ -210,7 +212,7 @@ static void test_forgotten_centers(void **state)
     int64_t reseeded = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
         for (int64_t i = 0; i < N; i++)
-            for (int64_t j = 0; j < D; j++) /* heavy tails: some seeds are far from everything */
+            for (int64_t j = 0; j < D; j++) /* heavy tails: some seeds are far from all other rows */
                 data_store(&X, i, j, pow(mrc_random_normal((mrc_rng){6, seed}, (uint64_t)(i * D + j)), 3));
         mercer_center_options options = center_options("kmeans", seed);
         options.iterations = 100, options.batch = 100;
@@ -225,7 +227,7 @@ static void test_forgotten_centers(void **state)
     mercer_context_free(context);
 }
 
-/* Bytes: centers are compared rounded where that is harmless, and not where it would spoil them. */
+/* Bytes: rounded centers are used for comparisons where that is harmless, and not where it would spoil the result. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -243,7 +245,7 @@ static void test_bytes(void **state)
         for (int64_t j = 0; j < P; j++)
             for (int64_t k = 0; k < D; k++) {
                 double value = mrc_load(&F, j, k);
-                assert_true(mrc_load(&Z, j, k) == (double)lrint(value)); /* the same centers, rounded at the end */
+                assert_true(mrc_load(&Z, j, k) == (double)lrint(value)); /* the same centers, rounded only at the end */
                 whole += value == (double)lrint(value);
             }
         assert_that(whole < P * D / 2, "%lld of %d values are whole numbers", (long long)whole, P * D);
@@ -255,8 +257,9 @@ static void test_bytes(void **state)
     mercer_context_free(context);
 }
 
-/* Whatever searches for the nearest centers, they are the same: distances of bytes to seeds are exact, no row lies amid
-   two centers up to the rounding of float, and means are the host's. Rows of a mini-batch change in every round. */
+/* Every backend finds the same centers: distances of bytes to seeds are exact, no row is equally far from two
+   centers up to the rounding of float, and the means are computed on the host. The rows of a mini-batch change in
+   every round. */
 static void test_backends(void **state)
 {
     (void)state;
@@ -285,7 +288,7 @@ static void test_backends(void **state)
     free(X.data), free(first.data), free(other.data);
 }
 
-/* ---- Choices --------------------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------------------------- */
 
 static void test_threads(void **state)
 {
@@ -326,7 +329,7 @@ static void test_stopping(void **state)
         mercer_center_report report = choose(context, &Z, &X, &options);
         assert_int_equal(seen.last, stop);
         assert_int_equal(report.iterations, stop > 1 ? stop - 1 : 0);
-        if (stop <= 1) assert_different_rows(&X, &Z); /* seeds, or random rows in their place */
+        if (stop <= 1) assert_different_rows(&X, &Z); /* seeds, or random rows instead */
     }
     free(X.data), free(Z.data);
     mercer_context_free(context);
@@ -340,7 +343,7 @@ static void test_memory(void **state)
     mercer_matrix X = cluster_rows(N, D, P, MERCER_F32, 5), Z = data_matrix(P, D, 0, MERCER_F32);
     mercer_center_options options = center_options("kmeans", 5);
     mercer_center_report all = choose(context, &Z, &X, &options);
-    options.memory = 900000; /* less than 32 bytes for each row, more than for a few */
+    options.memory = 900000; /* less than 32 bytes per row, but enough for a few rows */
     context->bytes_high = context->bytes_now;
     int64_t before = context->bytes_now;
     mercer_center_report part = choose(context, &Z, &X, &options);
@@ -355,11 +358,11 @@ static void test_memory(void **state)
     mercer_context_free(context);
 }
 
-/* ---- The law of the seeds -------------------------------------------------------------------------------------- */
+/* ---- The distribution of the seeds ----------------------------------------------------------------------------- */
 
 enum { FEW = 6, SEEDS = 5 };
 
-/* The probability that k-means++ leaves out row `left`, given the rows that are seeds already. */
+/* Return the probability that k-means++ does not select row `left`, given the rows selected so far. */
 static double left_out(const mercer_matrix *X, const bool *seeds, int have, int left)
 {
     if (have == SEEDS) return seeds[left] ? 0 : 1;
@@ -380,7 +383,7 @@ static double left_out(const mercer_matrix *X, const bool *seeds, int have, int 
     return out;
 }
 
-/* Candidates drawn together and refused in part: the same law as one at a time. */
+/* Candidates drawn together with rejection have the same distribution as seeds drawn one at a time. */
 static void test_seeding_law(void **state)
 {
     (void)state;

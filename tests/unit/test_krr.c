@@ -2,14 +2,15 @@
 /*
  * Kernel ridge regression where the centers are the samples: A alpha = y with A = K + lambda W^-1.
  *
- * The solver stops when |y - A alpha| <= t |y| by its own residual, which steps update: each of S steps adds at most
- * (p + 8) u (|A| |alpha| + |y|) of rounding to it, u = 2^-53. So the true residual, in long double, has
+ * The solver stops when |y - A alpha| <= t |y| for its own residual, which it updates in every step: each of S steps
+ * adds at most (p + 8) u (|A| |alpha| + |y|) of rounding to it, u = 2^-53. So the true residual, in long double,
+ * satisfies
  *
  *   |y - A alpha| <= t |y| + (S + 1) (p + 8) u (| |A| |alpha| | + |y|)
  *
  * In float, alpha is rounded once more: + 2^-24 | |A| |alpha| |, and kernel values of float points are off by few u.
  *
- * Its own account of the error, y - K alpha from residuals, agrees with that of a pass over the samples, whose kernel
+ * The error that it reports, y - K alpha from residuals, agrees with that of a pass over the samples, whose kernel
  * values are off by few units of the type, v: as roots of sums of squares they differ by at most
  *
  *   sqrt(max w) ((S + 1) (p + 8) u (| |A| |alpha| | + |y|) + 16 v | |A| |alpha| |)
@@ -27,7 +28,7 @@ static problem on_samples(int64_t n, int64_t c, mercer_dtype dtype, const char *
     return data;
 }
 
-/* The residual of column j over |y_j|, and in `rounding` | |A| |alpha| | over |y_j|. */
+/* Return the residual of column j over |y_j|; `rounding` receives | |A| |alpha| | over |y_j|. */
 static double residual(const problem *data, const mercer_matrix *k, const mercer_matrix *alpha, int64_t j,
                        double *rounding)
 {
@@ -46,7 +47,7 @@ static double residual(const problem *data, const mercer_matrix *k, const mercer
     return (double)sqrtl(squares / targets);
 }
 
-/* rounding: of K alpha and of the residuals, in units of the targets' size. */
+/* rounding: error of K alpha and of the residuals, in units of the targets' size */
 static void check_fit(bench *self, const problem *data, const mrc_units *units, double rounding)
 {
     double fit, most = 1, targets = 0;
@@ -63,7 +64,7 @@ static void check_fit(bench *self, const problem *data, const mrc_units *units, 
                 limit);
 }
 
-/* kept: there is a factor in float, beside which K is kept and the error known. */
+/* kept: a factor in float exists, so K is cached and the training error is known */
 static void check_equations(const problem *data, int ranks, mercer_dtype real, bool kept)
 {
     static double offset[C], scale[C];
@@ -108,7 +109,7 @@ static void test_equations(void **state)
     }
 }
 
-/* More than a block of the factor, and of the samples that are read at once. */
+/* More rows than one block of the factor, and than one block of samples read at once. */
 static void test_blocks(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void test_blocks(void **state)
     free_problem(&data);
 }
 
-/* A wide Gaussian has no factor in float: the shift that it gets, or the factor in double, costs steps alone. */
+/* A wide Gaussian has no factor in float: the diagonal shift, or the factor in double, costs only additional steps. */
 static void test_no_factor_in_float(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void test_no_factor_in_float(void **state)
     }
 }
 
-/* The same function as the normal equations have: both minimise the same sum. */
+/* The result is the same function as from the normal equations: both minimize the same sum. */
 static void test_agrees_with_direct(void **state)
 {
     (void)state;
@@ -142,7 +143,7 @@ static void test_agrees_with_direct(void **state)
     free_problem(&data);
 }
 
-/* Samples that come twice make K singular; lambda = 0 asks for what no weights can do exactly. */
+/* Duplicate samples make K singular; lambda = 0 asks for an interpolation that no weights can achieve exactly. */
 static void test_singular(void **state)
 {
     (void)state;
@@ -157,7 +158,7 @@ static void test_singular(void **state)
     open_bench(&self, &data, 1, MERCER_F64, false);
     assert_succeeds(&self.context, mrc_exact_krr(&self.exact, &self.alpha));
     assert_succeeds(&self.context, mrc_objective(&self.exact, &self.alpha, &fit, NULL));
-    assert_that(fit / N < 1e-12, "loss %g", fit / N); /* targets agree, so that they can be met */
+    assert_that(fit / N < 1e-12, "loss %g", fit / N); /* duplicates have equal targets, so the loss can reach 0 */
     close_bench(&self);
     free_problem(&data);
 }
@@ -173,7 +174,7 @@ static void test_zero_labels(void **state)
     free_problem(&data);
 }
 
-/* ---- Where it is taken ----------------------------------------------------------------------------------------- */
+/* ---- When the solver is chosen --------------------------------------------------------------------------------- */
 
 static mercer_status fit_as(const problem *data, const char *solver, mercer_plan *plan, mercer_context **context)
 {
@@ -216,12 +217,12 @@ static void test_choice(void **state)
     check_plan(&data, "direct", "direct");
     data.weights = malloc(N * sizeof(double));
     for (int64_t i = 0; i < N; i++) data.weights[i] = i == 7 ? 0 : 1;
-    check_plan(&data, NULL, "direct"); /* a sample that does not count */
+    check_plan(&data, NULL, "direct"); /* a sample with weight 0 */
     check_plan(&data, "krr", NULL);
     data.weights[7] = 2;
     check_plan(&data, "krr", "krr");
     mrc_store(&data.z, N - 1, D - 1, 3);
-    check_plan(&data, NULL, "direct"); /* a center that is no sample */
+    check_plan(&data, NULL, "direct"); /* a center that is not a sample */
     check_plan(&data, "krr", NULL);
     data.z.rows = N - 1;
     check_plan(&data, NULL, "direct");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LIBSVM text: made dense; bad words are named with their lines. */
+/* LIBSVM text: converted to a dense matrix; errors name the invalid word and its line. */
 #include "support/datasets.h"
 
 static void refuse(const char *text, mercer_status status, const char *part)
@@ -30,7 +30,7 @@ static void test_dense(void **state)
     mercer_matrix x = mercer_dataset_samples(data);
     assert_true(x.cols == 100 && mrc_load(&x, 0, 1) == 5 && mrc_load(&x, 0, 99) == 7);
     mercer_dataset_free(data);
-    data = open_data(text_file("nameless", "0.5 1:1\n0.25 1:2\n"), NULL); /* recognised by what it holds */
+    data = open_data(text_file("nameless", "0.5 1:1\n0.25 1:2\n"), NULL); /* recognized by its contents */
     assert_samples(data, 2, 1, (double[]){1, 2});
     assert_values(data, 1, (double[]){0.5, 0.25});
     mercer_dataset_free(data);
@@ -40,7 +40,7 @@ static void test_dense(void **state)
     mercer_dataset_free(data);
 }
 
-/* Whether the reader of these files was asked: it has read the text, or said what is wrong with it. */
+/* Return whether the LIBSVM reader accepted the text: it parsed it, or reported what is wrong with it. */
 static bool is_taken(const char *text)
 {
     static const char *const words[] = {"is not index:value", "begin with an index", "label should", "no number"};
@@ -56,7 +56,7 @@ static bool is_taken(const char *text)
     return taken;
 }
 
-/* A text is one of these by its second word alone. */
+/* A text is recognized as LIBSVM by only its second word. */
 static void test_recognised(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void test_recognised(void **state)
         assert_that(is_taken(sparse[i]), "'%s': %s", sparse[i], mercer_last_error(context));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_that(!is_taken(others[i]), "'%s': %s", others[i], mercer_last_error(context));
-    /* Only the beginning of a file is looked at. */
+    /* Only the beginning of a file is examined. */
     char wide[5000];
     for (int beyond = 0; beyond < 2; beyond++) {
         memset(wide, '1', sizeof wide);
@@ -101,7 +101,7 @@ static void test_options(void **state)
     data = open_with(&options);
     assert_values(data, 1, (double[]){1, 2, 3});
     mercer_dataset_free(data);
-    options.y = text_file("y.txt", "p\nq\np\n"); /* other targets than its own */
+    options.y = text_file("y.txt", "p\nq\np\n"); /* targets from another file */
     options.task = MERCER_TASK_AUTO;
     data = open_with(&options);
     assert_classes(data, "p q", (int32_t[]){0, 1, 0});
@@ -116,7 +116,7 @@ static void test_options(void **state)
     mercer_dataset_free(data);
 }
 
-/* Few bytes that would be a large matrix. */
+/* A few bytes that would expand to a large matrix. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -129,17 +129,19 @@ static void test_memory(void **state)
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: needs");
 }
 
-/* Nobody said how many features there are: what the file holds decides, not what it claims. */
+/* If the number of features is not given, memory is limited to 64 MiB + 4096 bytes per byte of the file, whatever
+   indices the file claims. */
 static void test_claims(void **state)
 {
     (void)state;
     mercer_dataset_options options = data_options(text_file("x.svm", "1 20000000:2\n2 1:3\n"), NULL);
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: index 20000000 makes 20000000 features, which would take");
-    options = data_options(text_file("x.svm", "1 5000000:2\n2 1:3\n"), NULL); /* 40 MB are no harm */
+    options = data_options(text_file("x.svm", "1 5000000:2\n2 1:3\n"), NULL); /* 40 MB are accepted */
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).features, 5000000);
     mercer_dataset_free(data);
-    options = data_options(text_file("x.svm", "1 8400000:2\n2 1:3\n"), NULL); /* 64 MiB and 89 kB */
+    /* 64 MiB + 89 KiB are needed, 64 MiB + 72 KiB allowed. */
+    options = data_options(text_file("x.svm", "1 8400000:2\n2 1:3\n"), NULL);
     assert_refused(&options, MERCER_ERROR_MEMORY, "give the number of features");
     options.features = 8400000;
     mercer_dataset_free(open_with(&options));
@@ -170,15 +172,15 @@ static void test_bad_text(void **state)
     refuse("inf 1:1\n", MERCER_ERROR_DATA, "line 1: the target is infinite");
 }
 
-/* Values that floats do not tell apart are told about, by the first index. */
+/* A warning names the first index with values that floats cannot distinguish. */
 static void test_coarse_values(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *says; /* NULL: nothing */
+        const char *text, *says; /* NULL: no warning */
     } cases[] = {{"1 1:0.5 2:1700000001\n2 1:1 2:1700000050\n", "index 2: numbers such as 1700000050 are rounded"},
                  {"1 2:1000000.001\n2 2:1000000.002\n", "index 2: numbers such as 1000000.00"},
-                 {"1 2:1000000.001\n2 1:3\n3 2:1000000.002\n", NULL}, /* 0 is a value, too: the range is wide */
+                 {"1 2:1000000.001\n2 1:3\n3 2:1000000.002\n", NULL}, /* 0 is a value, too, so the range is wide */
                  {"1 1:0.1\n2 1:0.1\n", NULL},
                  {"1 1:0.1 3:12.345\n2 1:0.2\n3 1:16777216\n", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -187,7 +189,7 @@ static void test_coarse_values(void **state)
     }
 }
 
-/* Indices that count from 0 are a guess, since nothing in the format says so. */
+/* Indices that count from 0 are a guess, because the format does not specify it. */
 static void test_indices_from_zero(void **state)
 {
     (void)state;
@@ -196,7 +198,7 @@ static void test_indices_from_zero(void **state)
         "it are read as counting from 1: add 0:0 to one of their rows";
     mercer_dataset_options options = data_options(text_file("x.svm", "1 0:1 2:3\n2 1:4\n"), NULL);
     assert_warning(&options, says);
-    options.first = 1; /* a part of the rows that does not have it */
+    options.first = 1; /* the rows without index 0 */
     assert_warning(&options, says);
     options = data_options(text_file("x.svm", "1 1:1 2:3\n2 1:4\n"), NULL);
     assert_warning(&options, NULL);

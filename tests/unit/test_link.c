@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The link between GPUs (mercer_nccl.so) where there is a GPU: one rank alone, which exchanges with itself, and one that
- * waits for another that never comes. What links are used for is tested with a fake one in tests/ranks.
+ * The link between GPUs (mercer_nccl.so), if there is a GPU: one rank that exchanges with itself, and one that waits
+ * for a second rank that never arrives. The use of links is tested with a fake one in tests/ranks.
  */
 #include "comm/comm.h"
 #include "support/backends.h"
@@ -17,7 +17,7 @@ typedef struct stage {
     const mrc_link_module *module;
 } stage;
 
-/* False where there is no GPU, or no module. */
+/* Return false without a GPU or without the module. */
 static bool open_stage(stage *out)
 {
     mercer_context_options options = MERCER_INIT(mercer_context_options);
@@ -33,7 +33,7 @@ static bool open_stage(stage *out)
     return false;
 }
 
-/* Polls for so long at most; true if it was done. */
+/* Poll for up to `seconds`; return true if the operation completed. */
 static bool wait_done(const stage *self, void *link, double seconds)
 {
     mrc_comm_error outcome = {.kind = MRC_COMM_ERROR_DONE};

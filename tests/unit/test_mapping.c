@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that are read while somebody cuts them or writes to them. */
+/* Files that are truncated or modified while they are being read. */
 #include "support/datasets.h"
 
 #include "core/file/file.h"
@@ -23,7 +23,7 @@ static void set_time(const char *path, time_t seconds)
     assert_int_equal(utimes(path, times), 0);
 }
 
-/* A copy is what the file was. */
+/* A small file is read into a private copy, which later changes to the file do not affect. */
 static void test_copies(void **state)
 {
     (void)state;
@@ -35,7 +35,7 @@ static void test_copies(void **state)
     assert_int_equal(truncate(path, 10), 0);
     for (int i = 0; i < BYTES; i++) assert_int_equal(((char *)map.data)[i], (char)(i % 251));
     assert_succeeds(context, mrc_mapping_check(&map));
-    mrc_mapping_release(&map, 0, BYTES); /* hints are for mappings */
+    mrc_mapping_release(&map, 0, BYTES); /* no effect: hints apply only to mappings */
     assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
     mrc_unmap(&map);
     assert_int_equal(allocator.live, live);
@@ -45,7 +45,8 @@ static void test_copies(void **state)
     assert_int_equal(allocator.live, live);
 }
 
-/* A mapped file that was cut or written to is noticed; one that is gone, or has another in its place, is still there. */
+/* A mapped file that was truncated or modified is detected; the data of one that was deleted or replaced are still
+   valid. */
 static void test_changes(void **state)
 {
     (void)state;
@@ -74,7 +75,7 @@ static void test_changes(void **state)
     }
 }
 
-/* Through the public functions: of a dataset that is mapped, and of one that is not. */
+/* The public functions, for a mapped dataset and for one that is not mapped. */
 static void test_datasets(void **state)
 {
     (void)state;
@@ -102,7 +103,7 @@ static void test_datasets(void **state)
     }
 }
 
-/* What cannot be opened, and calls that return less than they were asked for. */
+/* Files that cannot be opened, and system calls that return less than requested. */
 static mrc_system true_system;
 static struct stat other_about;
 static int reads;
@@ -130,7 +131,7 @@ static void test_calls(void **state)
     assert_fails(context, mrc_open_file(context, &map, below, 0), MERCER_ERROR_MISSING, "Not a directory");
     assert_fails(context, mrc_open_file(context, &map, in_folder("none"), 0), MERCER_ERROR_MISSING, "No such file");
     int64_t live = allocator.live;
-    mrc_sys.pread = read_nothing; /* it was cut while it was read */
+    mrc_sys.pread = read_nothing; /* as if the file was truncated while it was read */
     mercer_status status = mrc_open_file(context, &map, path, BYTES);
     mrc_sys = true_system;
     assert_fails(context, status, MERCER_ERROR_IO, "was cut or written to");
@@ -138,7 +139,7 @@ static void test_calls(void **state)
     assert_succeeds(context, mrc_open_file(context, &map, path, 0));
     assert_int_equal(stat(path, &other_about), 0);
     mrc_sys.stat = stat_other;
-    for (int what = 0; what < 4; what++) { /* the same; on another disk; a nanosecond later; as long again */
+    for (int what = 0; what < 4; what++) { /* unchanged; another device; changed by nanoseconds; another size */
         assert_int_equal(stat(path, &other_about), 0);
         if (what == 1) other_about.st_dev++;
         if (what == 2) other_about.st_mtim.tv_nsec ^= 1;
@@ -147,12 +148,12 @@ static void test_calls(void **state)
     }
     mrc_sys = true_system;
     mrc_mapping_will_need(&map, 5000, 100);
-    mrc_mapping_will_need(&map, 0, 0); /* nothing */
+    mrc_mapping_will_need(&map, 0, 0); /* zero bytes: no effect */
     mrc_mapping_release(&map, 10, 0);
     mrc_mapping_release(&map, 10, BYTES);
     assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
     mrc_unmap(&map);
-    mrc_mapping_will_need(&map, 0, 100); /* of a file that is closed, or empty */
+    mrc_mapping_will_need(&map, 0, 100); /* a released or empty mapping: no effect */
     assert_succeeds(context, mrc_open_file(context, &map, text_file("empty", ""), 0));
     assert_true(map.data == NULL && map.bytes == 0);
     mrc_mapping_release(&map, 0, 10);

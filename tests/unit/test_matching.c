@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model is applied to samples that were read as its own: with its schema, its columns in their order, its classes.
- * Tables whose columns need an origin are the case in which nothing but the schema shows the difference: such a table
- * has the same number of features with the same names.
+ * A model is applied to samples that were read as its own: with its schema, its column order and its classes. In tables
+ * whose columns need an origin, only the schema shows a mismatch: such a table has the same number of features with
+ * the same names.
  */
 #include "support/datasets.h"
 
@@ -13,7 +13,8 @@
 
 enum { N = 40 };
 
-/* A table of N rows: column `first` has numbers from `base` on in thousandths, y is 1 or 2 per row, or a word. */
+/* Return options for a table of N rows: column `first` has numbers from `base` on in steps of 0.001, the second
+   small integers; y is a number, or one of two words if `words` is set. */
 static mercer_dataset_options table(const char *name, const char *head, double base, const char *const words[2])
 {
     char text[N * 40 + 100], *at = text;
@@ -36,7 +37,7 @@ static mercer_model *fit(mercer_dataset *data)
     return model;
 }
 
-/* Every function that takes a model and a dataset accepts the dataset (says NULL), or refuses it with MISMATCH. */
+/* Assert that every function of a model and a dataset accepts the dataset (says NULL), or refuses it with MISMATCH. */
 static void assert_applies(mercer_model *model, mercer_dataset *data, const char *says)
 {
     mercer_evaluation *evaluation = NULL;
@@ -90,7 +91,7 @@ static void test_origin_of_the_model(void **state)
     mercer_dataset *read[] = {open_with(&further), open_with(&near)};
     assert_applies(model, read[0], NULL);
     assert_applies(model, read[1], NULL);
-    /* Arrays hold features, which are encoded already. */
+    /* Arrays contain features that are already encoded. */
     mercer_matrix X = mercer_dataset_samples(moved);
     mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
     arrays.X = &X, arrays.Y = &moved->y;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The elementary functions of the vector code in double, against the C library in long double: never further off than uk_math_body.h derives.
- * Rounded to float, log and acos are at most 1 ulp off: floats in steps of 101 bit patterns, all of them with MERCER_TEST_LONG=1 (some
- * minutes). The kernels made of them have the same bits on every instruction set.
+ * The elementary functions of the vector code in double, against the C library in long double: errors stay within the
+ * bounds derived in uk_math_body.h. Rounded to float, log and acos are at most 1 ulp off: every 101st float bit
+ * pattern, or all of them with MERCER_TEST_LONG=1 (some minutes). The kernels built from them have the same bits on
+ * every instruction set.
  */
 #include "support/check.h"
 
@@ -15,7 +16,8 @@
 
 enum { BATCH = 4096 };
 
-/* Compiled for FMA, or each of them would be a call. The functions are inlined and give the same bits either way. */
+/* Compiled for FMA, otherwise every fma would be a library call. The functions are inlined and give the same bits
+   either way. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define FAST __attribute__((target("avx2,fma")))
 static bool fast(void)
@@ -51,7 +53,7 @@ BATCH_OF(acos)
 
 /* ---- All floats ---------------------------------------------------------------------------------------------- */
 
-/* Floats in order, negative ones before, as whole numbers: neighbours differ by 1. */
+/* Map floats to integers in ascending order, negative ones first: neighbors differ by 1. */
 static int64_t place_of(float value)
 {
     uint32_t bits;
@@ -101,7 +103,7 @@ static void test_floats(void **state)
 
 typedef struct range {
     double low, high;
-    bool logarithmic; /* spread evenly by exponent */
+    bool logarithmic; /* spread evenly over exponents */
 } range;
 
 static void check_doubles(range over, batch_function ours, long double (*library)(long double), double bound,
@@ -137,7 +139,7 @@ static void test_doubles(void **state)
     check_doubles((range){0.5, 2, false}, log_batch, logl, 1.6, "log");
     check_doubles((range){1e-323, 1e308, true}, log_batch, logl, 1.6, "log");
     check_doubles((range){1e-30, 1e30, true}, log1p_batch, log1pl, 3.2,
-                  "log1p"); /* the log, and a sum and a quotient */
+                  "log1p"); /* error of the log, plus a sum and a quotient */
     check_doubles((range){-1, 1, false}, acos_batch, acosl, 2.5, "acos");
     check_doubles((range){0.999, 1, false}, acos_batch, acosl, 2.5, "acos");
 }
@@ -181,12 +183,12 @@ static void test_same_bits(void **state)
         mercer_kernel kernel;
         assert_succeeds(NULL,
                         mrc_kernel_parse(NULL, &kernel, m < count ? mercer_kernel_example(m) : further[m - count]));
-        if (mrc_map_for(&kernel).id == 0) continue; /* has no form for vectors */
+        if (mrc_map_for(&kernel).id == 0) continue; /* has no vector form */
         for (uint64_t i = 0; i < BATCH; i++) {
             double part = mrc_random_uniform((mrc_rng){78, (uint64_t)m}, i);
             in[i] = i % 5 == 0 ? 0 : i % 3 == 0 ? exp(60 * part - 30) : 200 * part;
         }
-        in[7] = 107; /* equal to its norm: coincident rows */
+        in[7] = 107; /* inner product equal to the norm: coincident rows */
         evaluate(MRC_ISA_SCALAR, &kernel, in, first);
         for (int i = 0; i < BATCH; i++) assert_true(isfinite(first[i]));
         for (int isa = 1; isa <= (int)mrc_isa_best(); isa++) {

@@ -66,7 +66,7 @@ static void test_store_rounds(void **state)
     assert_int_equal(f64.reserved[0] | f64.reserved[1], 0);
 }
 
-/* Rows of doubles into every type: rounded, and into bytes cut at their ends. */
+/* Rows of doubles converted to every type: rounded, and clamped to the range of bytes. */
 static void test_store_rows(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_store_rows(void **state)
     assert_true(mrc_load(&none, 0, 0) == 0);
 }
 
-/* Sample weights and classes, as those who train are told. */
+/* Checks of sample weights and of class labels. */
 static void test_weights_and_classes(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_good_matrices(void **state)
     m = mrc_view(NULL, INT64_MAX, 0, MERCER_F64);
     assert_succeeds(&context, mrc_check_matrix(&context, "X", &m, MRC_ACCEPT_ANY));
     m = mrc_view(data, 1, 4, MERCER_F32);
-    m.ld = INT64_MAX; /* never multiplied: there is no second row */
+    m.ld = INT64_MAX; /* never multiplied, because there is no second row */
     assert_succeeds(&context, mrc_check_matrix(&context, "X", &m, MRC_ACCEPT_ANY));
 }
 
@@ -179,7 +179,7 @@ static mercer_status apart(mercer_context *context, const mercer_matrix *out, co
 {
     mercer_status forth = mrc_check_apart(context, "Y", out, "X", in);
     mercer_status back = mrc_check_apart(context, "Y", in, "X", out);
-    assert_int_equal(forth, back); /* it is a question about two sets */
+    assert_int_equal(forth, back); /* overlap is symmetric */
     return forth;
 }
 
@@ -189,11 +189,11 @@ static void test_overlap_of_blocks(void **state)
     mercer_context context = {.threads = 1};
     double data[64];
     mercer_matrix a = mrc_view(data, 4, 4, MERCER_F64), b = mrc_view(data + 16, 4, 4, MERCER_F64);
-    assert_succeeds(&context, apart(&context, &a, &b)); /* they touch, they do not overlap */
+    assert_succeeds(&context, apart(&context, &a, &b)); /* adjacent blocks do not overlap */
     b.data = data + 15;
     assert_fails(&context, apart(&context, &a, &b), MERCER_ERROR_OVERLAP, "overlaps");
     assert_fails(&context, apart(&context, &a, &a), MERCER_ERROR_OVERLAP, "Y overlaps X");
-    b = mrc_view((char *)data + 1, 2, 2, MERCER_U8); /* inside, of another type */
+    b = mrc_view((char *)data + 1, 2, 2, MERCER_U8); /* inside the other, with another type */
     assert_fails(&context, apart(&context, &a, &b), MERCER_ERROR_OVERLAP, "overlaps");
     b = mrc_view(data, 0, 4, MERCER_F64);
     assert_succeeds(&context, apart(&context, &a, &b)); /* an empty matrix overlaps nothing */
@@ -217,7 +217,7 @@ static void test_overlap_of_columns(void **state)
     assert_succeeds(&context, apart(&context, &left, &right));
     right.data = data + 25; /* columns 5-9 and 0: wraps into the next row */
     assert_fails(&context, apart(&context, &left, &right), MERCER_ERROR_OVERLAP, "overlaps");
-    right.data = data + 4, right.ld = 11; /* another leading dimension drifts into the left columns */
+    right.data = data + 4, right.ld = 11; /* with another leading dimension, rows drift into the left columns */
     assert_fails(&context, apart(&context, &left, &right), MERCER_ERROR_OVERLAP, "overlaps");
     mercer_matrix floats = mrc_view(data + 4, 6, 12, MERCER_F32);
     floats.ld = 20; /* the same stride in bytes */
@@ -251,13 +251,13 @@ static void test_finite_finds_the_first(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 3};
-    for (int t = 0; t < 3; t++) { /* the float dtypes */
+    for (int t = 0; t < 3; t++) { /* the floating-point dtypes */
         const int64_t places[][2] = {{0, 0}, {0, 6}, {1, 0}, {63, 3}, {64, 5}, {199, 6}};
         for (size_t p = 0; p < 2 * sizeof places / sizeof *places; p++) {
             int64_t i = places[p / 2][0], j = places[p / 2][1];
             bool infinite = p % 2;
             mercer_matrix matrix = data_matrix(200, 7, 9, dtypes[t]);
-            for (int64_t k = 0; k < 200; k++) poison(&matrix, k, 7, true); /* between rows: must not be looked at */
+            for (int64_t k = 0; k < 200; k++) poison(&matrix, k, 7, true); /* padding between rows is not checked */
             assert_succeeds(&context, mrc_check_finite(&context, "X", &matrix, NULL));
             poison(&matrix, i, j, infinite);
             poison(&matrix, 199, 6, infinite); /* a later one */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measurements of products, on every backend that is there: numbers that make sense, nothing left behind, bad input. */
+/* Speed measurements of products on every available backend: plausible numbers, no leaked memory, invalid input. */
 #include "support/check.h"
 
 #include "backends/backend.h"
@@ -14,12 +14,12 @@ static void measure_on(mercer_context *context)
             mercer_speed speed = {.struct_size = sizeof speed};
             mercer_shape shape = {.struct_size = sizeof shape,
                                   .samples = 32,
-                                  .centers = 1104, /* more than the pattern of random rows */
+                                  .centers = 1104, /* more than the period of the random rows */
                                   .features = 48,
                                   .outputs = outputs,
                                   .points = types[t]};
             assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=100"));
-            assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &shape)); /* its scratch stays */
+            assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &shape)); /* keeps its scratch */
             assert_succeeds(context, mercer_context_query(context, &before));
             assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &shape));
             assert_succeeds(context, mercer_context_query(context, &after));
@@ -71,7 +71,7 @@ static void test_bad_input(void **state)
     assert_fails(context, mercer_measure_speed(context, &speed, &kernel, &bad), MERCER_ERROR_DTYPE, "points");
     bad = good, bad.samples = bad.centers = INT64_MAX / 4;
     assert_fails(context, mercer_measure_speed(context, &speed, &kernel, &bad), MERCER_ERROR_MEMORY, "");
-    assert_true(speed.product == 0); /* untouched */
+    assert_true(speed.product == 0); /* unchanged */
     assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &good));
     mercer_context_free(context);
 }

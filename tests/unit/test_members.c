@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Means of models: predictions, probabilities and gradients are those of the members; their file; operations that
-   refuse them. First of models that the tests append, then of fits with effort 4. */
+/* Averages of models: predictions, probabilities and gradients are the means over the members; their file;
+   operations that refuse them. First with models that the tests append, then with fits of effort 4. */
 #include "support/datasets.h"
 #include "support/dense.h"
 
@@ -62,7 +62,7 @@ static mercer_model *fit(bool classes)
     return model;
 }
 
-/* The same numbers as a model of its own. */
+/* Return a member's kernel, centers and weights as a separate model. */
 static mercer_model *alone(const mercer_model *model, int number)
 {
     const mercer_model *of = mercer_model_member(model, number);
@@ -80,7 +80,7 @@ static mercer_model *alone(const mercer_model *model, int number)
 
 typedef mercer_status (*call)(mercer_model *model, const mercer_matrix *out, const mercer_matrix *X);
 
-/* A call's result is the mean of what it is of the members alone. */
+/* Assert that a call's result is the mean of its results for the separate members. */
 static void compare(mercer_model *model, call function, int64_t columns)
 {
     double found[NEW * D * 2], sum[NEW * D * 2] = {0}, one[NEW * D * 2];
@@ -92,7 +92,7 @@ static void compare(mercer_model *model, call function, int64_t columns)
         for (int64_t i = 0; i < NEW * columns; i++) sum[i] += one[i] / K;
         mercer_model_free(member);
     }
-    /* Each is summed in double: K roundings of numbers up to the largest. */
+    /* Sums are in double: K roundings of numbers up to the largest. */
     for (int64_t i = 0; i < NEW * columns; i++)
         assert_that(fabs(found[i] - sum[i]) <= 1e-14 * (fabs(sum[i]) + 10), "%g, not %g", found[i], sum[i]);
 }
@@ -106,7 +106,7 @@ static void test_means(void **state)
     mercer_model_free(model);
 }
 
-/* Classes and probabilities are those of the mean. */
+/* Classes and probabilities are computed from the mean. */
 static void test_classes(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void test_file(void **state)
     mercer_model_free(model);
 }
 
-/* Members are single models with the same features and outputs, at most MERCER_MEMBERS; they are not trained
-   further. */
+/* Members must be single models with the same features and outputs, at most MERCER_MEMBERS; averages cannot be
+   trained further. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void test_refusals(void **state)
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     assert_fails(context, mercer_fit(&further, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
                  "the mean of 3 models");
-    assert_non_null(mercer_model_member(model, K - 1)); /* as it was */
+    assert_non_null(mercer_model_member(model, K - 1)); /* unchanged */
     assert_null(mercer_model_member(model, K));
     mercer_dataset_free(data);
     mercer_model_free(other);
@@ -200,7 +200,7 @@ static void test_refusals(void **state)
 enum { TRAINED = 180, CENTERS = 25 };
 
 static char stop_phase[16];
-static int64_t stop_at = -1; /* number of the member */
+static int64_t stop_at = -1; /* number of members at which to stop; -1: never */
 
 static int watch(void *user, const char *phase, int64_t done, int64_t total, double error)
 {
@@ -217,12 +217,12 @@ typedef struct fitted {
 
 typedef struct fit_case {
     const char *from, *to; /* checkpoints */
-    int effort, threads;   /* 0: 4, 1 */
+    int effort, threads;   /* 0: defaults 4 and 1 */
     bool classes, validated;
     double budget;
 } fit_case;
 
-/* Saves the model as `path` and keeps nothing, or returns it if path is NULL. */
+/* Fit an average of models. With a path, save the model there and free it; otherwise return it. */
 static fitted fit_mean(fit_case of, const char *path)
 {
     fitted out = {.report = {.struct_size = sizeof out.report}, .training = {.struct_size = sizeof out.training}};
@@ -266,7 +266,7 @@ static const char *path_of(char path[256], const char *name)
     return path;
 }
 
-/* The members have searches and centers of their own; validation, intervals and exports are of their mean. */
+/* Each member has its own search and centers; validation, intervals and exports use the mean. */
 static void test_fitted(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_fitted(void **state)
     assert_succeeds(context, mercer_model_predict(found.model, &F, &X));
     for (int i = 0; i < ROWS - TRAINED; i++)
         error += (f[i] - y_all[TRAINED + i]) * (f[i] - y_all[TRAINED + i]) / (ROWS - TRAINED);
-    /* Both sum the same squares in double, in different orders. */
+    /* Both sum the same squares in double, but in different orders. */
     assert_true(fabs(found.training.validation_loss - error) <= 1e-13 * error * ROWS);
     assert_succeeds(context, mercer_model_interval(found.model, &radius, 0.98));
     for (int i = 0; i < ROWS - TRAINED; i++) error = fmax(i > 0 ? error : 0, fabs(f[i] - y_all[TRAINED + i]));
@@ -298,18 +298,18 @@ static void test_fitted(void **state)
     mercer_model_free(found.model);
 }
 
-/* The number of threads, a checkpoint and a budget that is long enough change no byte. */
+/* The number of threads, writing a checkpoint, and a sufficient budget change no byte. */
 static void test_same_bytes(void **state)
 {
     (void)state;
     char whole[256], other[256], checkpoint[256];
     path_of(whole, "whole.safetensors"), path_of(other, "other.safetensors"), path_of(checkpoint, "checkpoint");
-    for (int classes = 0; classes < 2; classes++) { /* which are calibrated by cross-validation */
+    for (int classes = 0; classes < 2; classes++) { /* classes are calibrated by cross-validation */
         assert_int_equal(fit_mean((fit_case){.classes = classes}, whole).report.members, K);
         fit_mean((fit_case){.classes = classes, .threads = 2, .effort = 4, .budget = 1e6, .to = checkpoint}, other);
         assert_same_files(whole, other);
     }
-    /* Stopped while a member is fitted, a fit ends with the mean so far. The checkpoint has the first member. */
+    /* A fit that is stopped after some members returns the mean so far. The checkpoint has the first member. */
     fit_mean((fit_case){0}, whole);
     snprintf(stop_phase, sizeof stop_phase, "members");
     for (stop_at = 1; stop_at < K; stop_at++) {

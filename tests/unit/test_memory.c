@@ -63,7 +63,7 @@ static void test_failure(void **state)
     assert_int_equal(context.bytes_peak, 0);
 }
 
-/* A size that does not fit must never reach the allocator as a smaller one. */
+/* A size that overflows must never reach the allocator as a smaller one. */
 static void test_overflow(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static mercer_status take_some(mercer_context *context, int64_t count, int64_t *
     return MERCER_OK;
 }
 
-/* What a call has taken is gone when it returns: at its end, after a failure, and where it takes too much. */
+/* The memory of a call is freed when it returns: after success, after a failure, and when it exceeds the limit. */
 static void test_scope(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_small_helpers(void **state)
     assert_int_equal(mrc_max(-1, 3), 3);
 }
 
-/* Blocks that ask for large pages, and how many bytes are told. */
+/* Blocks that request large pages, and the text for numbers of bytes. */
 static void test_large(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void test_arena_pieces(void **state)
     mercer_context context = {.threads = 1};
     mrc_arena arena;
     mrc_arena_init(&arena, &context);
-    assert_null(mrc_arena_push(&arena, 1)); /* nothing reserved */
+    assert_null(mrc_arena_push(&arena, 1)); /* nothing is reserved yet */
     assert_succeeds(&context, mrc_arena_reserve(&arena, 256));
     char *a = mrc_arena_push(&arena, 1), *b = mrc_arena_push(&arena, 100), *c = mrc_arena_push(&arena, 64);
     assert_non_null(a);
@@ -173,12 +173,12 @@ static void test_arena_pieces(void **state)
     assert_int_equal((uintptr_t)a % MRC_ALIGNMENT, 0);
     assert_true(b >= a + 64 && c >= b + 128); /* aligned pieces do not overlap */
     assert_int_equal((uintptr_t)c % MRC_ALIGNMENT, 0);
-    assert_null(mrc_arena_push(&arena, 1)); /* 64 + 128 + 64 are used */
+    assert_null(mrc_arena_push(&arena, 1)); /* 64 + 128 + 64 bytes are in use */
     assert_non_null(mrc_arena_push(&arena, 0));
     mrc_arena_reset(&arena);
     assert_ptr_equal(mrc_arena_push(&arena, 256), a);
     mrc_arena_destroy(&arena);
-    mrc_arena_destroy(&arena); /* twice does no harm */
+    mrc_arena_destroy(&arena); /* a second destroy has no effect */
     assert_int_equal(context.bytes_now, 0);
 }
 
@@ -193,10 +193,10 @@ static void test_arena_grows_and_stays(void **state)
     int64_t first_peak = context.bytes_peak;
     assert_succeeds(&context, mrc_arena_reserve(&arena, 500));
     assert_succeeds(&context, mrc_arena_reserve(&arena, 1000));
-    assert_int_equal(counter.requests, 1); /* reuse, not allocation */
+    assert_int_equal(counter.requests, 1); /* reused, not reallocated */
     assert_succeeds(&context, mrc_arena_reserve(&arena, 3000));
     assert_int_equal(counter.live, 1);
-    assert_int_equal(context.bytes_peak, first_peak + 2000); /* the old block went before the new one came */
+    assert_int_equal(context.bytes_peak, first_peak + 2000); /* the old block was freed first */
 
     counter.fail_at = counter.requests + 1;
     assert_fails(&context, mrc_arena_reserve(&arena, 5000), MERCER_ERROR_MEMORY, "scratch");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A metric in the kernel: given ones against points that are mapped by hand, refused ones, the model file; learned ones
- * on problems whose answer is known; gradients of models with a preprocessing.
+ * A metric in the kernel: given metrics against points that are transformed explicitly, refused ones, the model file;
+ * learned metrics on problems with a known answer; gradients of models with a preprocessing.
  */
 #include "support/datasets.h"
 
@@ -56,7 +56,7 @@ static mercer_fit_options options_for(mercer_train_options *train)
 
 /* ---- Given metrics ----------------------------------------------------------------------------------------------- */
 
-/* Predictions of two models at samples that differ by a map. */
+/* Assert that two models agree on samples that differ by a linear map. */
 static void assert_same_values(mercer_model *a, void *xa, int64_t da, mercer_model *b, void *xb, int64_t db)
 {
     double fa[N], fb[N];
@@ -67,8 +67,8 @@ static void assert_same_values(mercer_model *a, void *xa, int64_t da, mercer_mod
     for (int i = 0; i < N; i++) assert_that(fabs(fa[i] - fb[i]) < 1e-6, "row %d: %.12g and %.12g", i, fa[i], fb[i]);
 }
 
-/* A fit with metric M to x and one to x A without, A A' = M, are the same function. Weights of the two differ by what rounding of
-   the points does to a system of condition 1e7 or less in double: 1e-6 is far above. */
+/* A fit with metric M to x, and one to x A without a metric, A A' = M, are the same function. Their weights differ
+   by the effect of rounding the points on a system of condition 1e7 or less in double: 1e-6 is far above that. */
 static void test_full_metric(void **state)
 {
     (void)state;
@@ -92,14 +92,14 @@ static void test_full_metric(void **state)
     options.metric = NULL;
     assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
     assert_int_equal(mercer_model_features(model), D);
-    assert_int_equal(mercer_model_centers(model).cols, Q); /* M has rank 3: that many directions */
+    assert_int_equal(mercer_model_centers(model).cols, Q); /* M has rank 3, so three directions */
     mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(model));
     assert_int_equal(map.rows, D), assert_int_equal(map.cols, Q);
     assert_same_values(model, X, D, wanted, mapped, Q);
     mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
-/* Weights w are a scaling by sqrt(w), after the preprocessing. */
+/* A diagonal metric w equals a scaling by sqrt(w) after the preprocessing. */
 static void test_diagonal_metric(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_diagonal_metric(void **state)
     mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
-/* In norm 1 weights w are a scaling by w; a full metric has no meaning there. */
+/* In norm 1, a diagonal metric w equals a scaling by w; a full metric is undefined. */
 static void test_other_norms(void **state)
 {
     (void)state;
@@ -237,16 +237,16 @@ static void test_files(void **state)
     size_t needed = 0;
     assert_succeeds(context, mercer_model_save(plain, in_folder("plain"), NULL));
     assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, &needed, in_folder("plain")));
-    assert_non_null(strstr(header, "\"format_version\":\"2\"")); /* readers that know no metric read it */
+    assert_non_null(strstr(header, "\"format_version\":\"2\"")); /* also readable by versions without metrics */
     mercer_model_free(plain);
 }
 
 /* ---- Gradients of models ----------------------------------------------------------------------------------------- */
 
 /*
- * Against differences of predictions, h = 1e-5. With S = scale sum_j |alpha_j|, a prediction is rounded by at most
- * p 2^-53 S, so a difference by p 2^-52 S / (2 h); and h^2 |f^(3)| / 6 is at most 10 h^2 S, since the third derivative
- * of K is at most 60 for bandwidths of 0.3 or more in the units of X.
+ * Check gradients against differences of predictions, h = 1e-5. With S = scale sum_j |alpha_j|, a prediction is rounded
+ * by at most p 2^-53 S, so a difference by p 2^-52 S / (2 h); and h^2 |f^(3)| / 6 is at most 10 h^2 S, since the third
+ * derivative of K is at most 60 for bandwidths of 0.3 or more in the units of X.
  */
 static void check_gradients(mercer_model *model, const char *what)
 {
@@ -258,7 +258,7 @@ static void check_gradients(mercer_model *model, const char *what)
     mercer_matrix alpha = mercer_model_weights(model);
     double size = 0;
     for (int64_t j = 0; j < alpha.rows; j++) size += fabs(mrc_load(&alpha, j, 0)) * mercer_model_target_scale(model)[0];
-    assert_that(size < 1e4, "%s: weights of %g", what, size); /* else the bound says nothing */
+    assert_that(size < 1e4, "%s: weights of %g", what, size); /* otherwise the bound is too loose */
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < D; k++) {
             double h = 1e-5;
@@ -307,7 +307,7 @@ static void test_model_gradients(void **state)
 
 /* ---- Learning ---------------------------------------------------------------------------------------------------- */
 
-/* y depends on feature 0 and on the sum of 1 and 2, of 8: the metric finds that plane, and the error falls. */
+/* y depends on feature 0 and on the sum of features 1 and 2, of 8: the metric finds that plane, and the error falls. */
 enum { ROWS = 1000, FEATURES = 8 };
 static double planted_x[ROWS][FEATURES], planted_y[ROWS];
 
@@ -335,7 +335,7 @@ static mercer_model *learn(mercer_fit_report *report, const char *kernel, mercer
     return model;
 }
 
-/* The mean squared error on new rows. */
+/* Return the mean squared error on new rows. */
 static double error_of(mercer_model *model)
 {
     enum { NEW = 300 };
@@ -349,7 +349,8 @@ static double error_of(mercer_model *model)
     return sum;
 }
 
-/* Of the kernel without a metric and with a learned one. */
+/* Assert that a learned metric reduces the error below `share` of that without a metric; return the model with the
+   metric. */
 static mercer_model *compare_errors(const char *kernel, double share)
 {
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
@@ -362,7 +363,7 @@ static mercer_model *compare_errors(const char *kernel, double share)
     return model;
 }
 
-/* Norm 2: the metric finds the plane, and the error falls. */
+/* Norm 2: the metric finds the plane, and the error decreases. */
 static void test_learning(void **state)
 {
     (void)state;
@@ -387,7 +388,7 @@ static void test_learning(void **state)
     }
 }
 
-/* Norm 1: a weight for each feature, the largest 1, small where the outputs do not depend on it. */
+/* Norm 1: one weight per feature, the largest is 1, and those of irrelevant features are small. */
 static void test_learning_norm_1(void **state)
 {
     (void)state;
@@ -408,7 +409,7 @@ static void test_learning_norm_1(void **state)
     }
 }
 
-/* Kernels without a slope, and options that leave nothing to learn. */
+/* Kernels without a slope, and options that are incompatible with learning a metric. */
 static void test_refused_learning(void **state)
 {
     (void)state;

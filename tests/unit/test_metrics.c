@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures against plain references: AUC over all pairs, quantiles by counting, sums in long double.
+ * Metrics against plain references: AUC over all pairs, quantiles by counting, sums in long double.
  *
- * A sum of n terms in double is off by at most n U of the sum of their sizes, U = 2^-53, and exp and log of the C library
- * by an ulp or two: with up to 3 operations a term, (n + 16) 4 U of that sum bounds all of them. Scores are of size 10 at
- * most and their temperature is not below 0.25, so no term of a log loss is above 100.
+ * A sum of n terms in double is off by at most n U of the sum of their sizes, U = 2^-53, and exp and log of the C
+ * library by an ulp or two: with up to 3 operations per term, (n + 16) 4 U of that sum bounds all of them. Scores are
+ * at most 10 in size and their temperature is at least 0.25, so no term of a log loss exceeds 100.
  */
 #include "support/datasets.h"
 
@@ -29,7 +29,7 @@ static double bound(double size)
     return (N + 16) * 4 * (DBL_EPSILON / 2) * size;
 }
 
-/* Scores on a grid, so that many are equal; classes that they tell of; weights, some of them 0. */
+/* Generate scores on a grid, so that many are equal; classes that correlate with them; weights, some of them 0. */
 static void make_rows(int64_t c)
 {
     const mrc_rng rng = {17, 3};
@@ -51,7 +51,7 @@ static mercer_matrix view(double (*of)[MOST], int64_t first, int64_t rows, int64
     return out;
 }
 
-/* Rows in three blocks. */
+/* Evaluate the rows in three blocks. */
 static mercer_evaluation *evaluate(mercer_task task, int64_t c, const double *given, const double *radius)
 {
     static const int64_t cuts[] = {0, 7, 150, N};
@@ -91,7 +91,7 @@ static double weight(const double *given, int64_t i)
     return given ? given[i] : 1;
 }
 
-/* p_j of row i. */
+/* Return p_j of row i. */
 static long double probability(int64_t i, int64_t j, int64_t c)
 {
     long double sum = 0;
@@ -100,8 +100,8 @@ static long double probability(int64_t i, int64_t j, int64_t c)
     return 1 / sum;
 }
 
-/* Over all pairs. Of two classes p orders rows as differences of scores do, which are exact on the grid; of more, rows
-   may be equal but for rounding: *slack gets what these could change. */
+/* Return the AUC over all pairs. For two classes, p orders rows as the score differences do, which are exact on the
+   grid. For more, values of p may be equal up to rounding: *slack receives the effect of such pairs. */
 static double plain_auc(int64_t j, int64_t c, const double *given, double *slack)
 {
     long double pairs = 0, all = 0, open = 0;
@@ -160,7 +160,7 @@ static void check_classes(int64_t c, const double *given)
             hits += best == j && labels[i] == j ? weight(given, i) : 0;
             own += labels[i] == j ? weight(given, i) : 0, taken += best == j ? weight(given, i) : 0;
         }
-        assert_true(confusion[j * c + j] == hits && one.weight == own); /* multiples of 3/4: exact */
+        assert_true(confusion[j * c + j] == hits && one.weight == own); /* multiples of 3/4 are exact */
         assert_true(one.precision == hits / taken && one.recall == hits / own && one.f1 == 2 * hits / (own + taken));
         most = slack > most ? slack : most;
         mean += auc / (double)c, f1 += one.f1 / (double)c;
@@ -183,7 +183,7 @@ static void test_classes(void **state)
     }
 }
 
-/* A weight of 2 is a row that comes twice. */
+/* A row of weight 2 equals two copies of the row. */
 static void test_a_weight_is_a_row_twice(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_a_weight_is_a_row_twice(void **state)
     assert_true(fabs(found[0].calibration_error - found[1].calibration_error) <= bound(1));
 }
 
-/* Bins of the largest probability, by their definition; the curve has the same numbers. */
+/* Bins of the largest probability, computed by their definition; the curve has the same values. */
 static void test_calibration(void **state)
 {
     (void)state;
@@ -236,7 +236,8 @@ static void test_calibration(void **state)
     mercer_evaluation_free(of);
 }
 
-/* The area below the whole curve, trapezoid by trapezoid, is the AUC; fewer points still go from corner to corner. */
+/* The area below the full curve, by the trapezoidal rule, is the AUC; a curve with fewer points still goes from
+   corner to corner. */
 static void test_roc(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void test_roc(void **state)
     mercer_evaluation_free(of);
 }
 
-/* The set of a threshold by its definition; covered is what is in it. */
+/* The set for a threshold, computed by its definition; a class is covered if it is in the set. */
 static void test_sets(void **state)
 {
     (void)state;
@@ -290,9 +291,9 @@ static void test_sets(void **state)
     mercer_evaluation_free(of);
 }
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
+/* ---- Regression ------------------------------------------------------------------------------------------------ */
 
-/* The least of the errors that a share q of the weight does not exceed: by counting for each of them. */
+/* Return the smallest error that a share q of the weight does not exceed, by counting for each error. */
 static double plain_quantile(int64_t first, int64_t last, const double *given, double q)
 {
     double best = (double)INFINITY, all = 0;
@@ -349,9 +350,9 @@ static void test_values(void **state)
     }
 }
 
-/* ---- Rows that do not fit, and what is refused ----------------------------------------------------------------- */
+/* ---- Memory limits, extreme scores, refusals ------------------------------------------------------------------- */
 
-/* With room for fewer rows AUC is that of rows spread evenly; sums are of all. */
+/* With memory for fewer rows, AUC is computed from evenly spread rows; sums include all rows. */
 static void test_little_memory(void **state)
 {
     (void)state;
@@ -372,7 +373,8 @@ static void test_little_memory(void **state)
     mercer_evaluation_free(whole), mercer_evaluation_free(part);
 }
 
-/* Scores whose quotients by the temperature overflow have ranks all the same; NaN have none, and end no loop. */
+/* Scores that overflow when they are divided by the temperature can still be ranked. NaN has no rank, and must not
+   cause an endless loop. */
 static void test_extreme_scores(void **state)
 {
     (void)state;
@@ -386,7 +388,7 @@ static void test_extreme_scores(void **state)
         mercer_evaluation *of = NULL;
         options.temperature = 1e-6;
         assert_succeeds(context, mercer_evaluation_create(&of, context, &options));
-        if (unknown) { /* past the check of the public function */
+        if (unknown) { /* bypasses the check of the public function */
             f[2][0] = f[2][1] = f[2][2] = (double)NAN;
             assert_succeeds(context, mrc_evaluation_add(of, &F, NULL, classes, NULL));
         } else {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Models predict what their weights say; sources hand out every sample once a pass, in an order that can be had again.
-   */
+/* Models predict according to their weights; sources deliver every sample once per pass, in a reproducible order. */
 #include "support/training.h"
 
 #include "mercer/evaluation.h"
@@ -28,7 +27,7 @@ static void test_model_keeps_its_own(void **state)
     task_close(&t);
 }
 
-/* The same bits as mercer_kernel_matmul, whatever the types, and row by row as all at once. */
+/* Predictions have the same bits as mercer_kernel_matmul for all types, both row by row and all at once. */
 static void test_predict_is_the_product(void **state)
 {
     (void)state;
@@ -65,7 +64,7 @@ static void test_predict_is_the_product(void **state)
         }
 }
 
-/* The first of equal outputs: all of them are 0 in a fresh model. */
+/* Ties are resolved in favor of the first output: in a fresh model all outputs are 0. */
 static void test_classify_ties(void **state)
 {
     (void)state;
@@ -130,7 +129,8 @@ static void test_bad_models(void **state)
 
 /* ---- Sources ------------------------------------------------------------------------------------------------- */
 
-/* One pass in batches of at most `most`: which rows came; each with its own X, Y and weight. */
+/* Read one pass in batches of at most `most`; `order` receives the row numbers. Check that each row has its own X, Y
+   and weight. */
 static void read_pass(const mercer_source *source, const task *t, const int32_t *labels, int64_t epoch, int64_t most,
                       int64_t *order)
 {
@@ -165,11 +165,11 @@ static void check_source(const mercer_source *source, const task *t, const int32
     assert_int_equal(source->outputs, C);
     read_pass(source, t, labels, 0, 7, first);
     read_pass(source, t, labels, 1, 7, other);
-    assert_true(memcmp(first, other, sizeof first) != 0); /* a fresh order each pass */
+    assert_true(memcmp(first, other, sizeof first) != 0); /* a new order for each pass */
     read_pass(source, t, labels, -1, 50, other);
-    assert_true(memcmp(first, other, sizeof first) != 0); /* the pass that samples are drawn from */
+    assert_true(memcmp(first, other, sizeof first) != 0); /* the pass from which samples are drawn */
     read_pass(source, t, labels, 0, 33, again);
-    assert_memory_equal(first, again, sizeof first); /* the same pass again, cut elsewhere */
+    assert_memory_equal(first, again, sizeof first); /* the same pass again, in other batches */
     for (int64_t i = 0; i < N; i++) order[i] = i;
     assert_true(memcmp(first, order, sizeof first) != 0);
 }
@@ -195,12 +195,12 @@ static void test_source_order(void **state)
         assert_memory_equal(a, b, sizeof a);
         assert_true(memcmp(a, c, sizeof a) != 0);
         mercer_source_free(&source), mercer_source_free(&same), mercer_source_free(&different);
-        mercer_source_free(&source); /* a released source is empty: nothing happens */
+        mercer_source_free(&source); /* a released source is empty: no effect */
         task_close(&t);
     }
 }
 
-/* Rows with gaps between them are read as what they are. */
+/* Rows with padding between them are read correctly. */
 static void test_strided_source(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void test_bad_sources(void **state)
 
 /* ---- A device -------------------------------------------------------------------------------------------------- */
 
-/* The context's backend, as if its matrices were elsewhere: what it is given must have been brought there. */
+/* The context's backend, disguised as a device with separate memory: its arguments must have been copied there. */
 static int64_t copies, refuse_copy;
 
 static mrc_capabilities elsewhere(const mrc_backend *backend, bool half)
@@ -276,7 +276,7 @@ static mercer_status refuse_alloc(mrc_backend *backend, void **out, int64_t byte
     return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "no %lld bytes for %s", (long long)bytes, what);
 }
 
-/* Predictions, labels and probabilities of x, from samples here or there to results here or there. */
+/* Compute predictions, labels and probabilities of x; samples and results may be in host or device memory. */
 static mercer_status use(mercer_model *model, const mercer_matrix *x, const mercer_matrix *f, int32_t *labels,
                          const mercer_matrix *p)
 {
@@ -285,7 +285,8 @@ static mercer_status use(mercer_model *model, const mercer_matrix *x, const merc
     return mrc_model_probabilities(model, p, x);
 }
 
-/* kind: 0 nothing but weights; 1 an affine preprocessing and units of targets; 2 ranks, and logarithms of targets. */
+/* Return a model. kind: 0 only weights; 1 an affine preprocessing and units of targets; 2 ranks, and logarithms of
+   targets. */
 static mercer_model *model_of_kind(const task *t, int kind)
 {
     static const char *const specs[] = {"none", "standardise", "rank"};
@@ -305,8 +306,9 @@ static mercer_model *model_of_kind(const task *t, int kind)
     return model;
 }
 
-/* A device computes what the host does, from either memory to either, in either type; weights that were written since are
-   sent again, those that were not are not; without room there the host's are taken, and other failures are told. */
+/* A device computes the same as the host, for inputs and outputs in either memory and of either type. Weights are
+   sent again only if they were written to. Without device memory the host's weights are used; other failures are
+   reported. */
 static void test_device(void **state)
 {
     (void)state;
@@ -363,7 +365,7 @@ static void test_device(void **state)
     task_close(&t);
 }
 
-/* ---- Arguments of what a model knows of itself ------------------------------------------------------------------ */
+/* ---- Invalid metadata ------------------------------------------------------------------------------------------- */
 
 static void test_bad_parts(void **state)
 {

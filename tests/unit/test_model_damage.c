@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Model files: with any byte changed or missing, or contents that make no model, they are refused; writing that fails
-   leaves what was there. */
+/* Model files with any byte changed or missing, or with contents that are not a valid model, are refused; a failed
+   write leaves the existing file unchanged. */
 #include "support/stored_models.h"
 #include "support/tampered.h"
 
@@ -29,7 +29,7 @@ static void test_every_byte(void **state)
             must_refuse(path, "byte", i);
             assert_int_equal(pwrite(file, &good.data[i], 1, (off_t)i), 1);
         }
-    mercer_model_free(load(path)); /* undamaged again */
+    mercer_model_free(load(path)); /* restored */
     close(file);
     free(good.data);
 }
@@ -49,13 +49,13 @@ static void test_every_length(void **state)
     free(good.data);
 }
 
-/* ---- Files that are sound, but no model ---------------------------------------------------------------------- */
+/* ---- Valid containers without a valid model ------------------------------------------------------------------ */
 
-/* A model's file but for one text or tensor. */
+/* A model file with one text or tensor replaced, added or removed. */
 typedef struct forgery {
-    const char *key, *value; /* a text; value NULL: without it */
-    mrc_tensor tensor;       /* a tensor instead of the one of that name, or beside them; data NULL: without it */
-    const char *part;        /* of the message */
+    const char *key, *value; /* text to set; value NULL: remove it */
+    mrc_tensor tensor;       /* tensor to replace or add, by its name; data NULL: remove it */
+    const char *part;        /* expected part of the message */
 } forgery;
 
 static void check_forgery(const forgery *lie, mercer_status expected)
@@ -69,7 +69,7 @@ static void check_forgery(const forgery *lie, mercer_status expected)
                             {.name = "targets.scale", .value = mrc_view(&scale, 1, 1, MERCER_F64), .vector = true},
                             {.name = "preprocess.shift", .value = mrc_view(shift, 1, 3, MERCER_F64), .vector = true},
                             {.name = "preprocess.factor", .value = mrc_view(factor, 1, 3, MERCER_F64), .vector = true},
-                            {0}}; /* for one more */
+                            {0}}; /* for one added tensor */
     mrc_metadata texts[] = {{"format", "mercer-model"},
                             {"format_version", "2"},
                             {"kernel", "laplace:bandwidth=2"},
@@ -123,7 +123,7 @@ static void test_no_model(void **state)
         {"format_version", "9", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
-        {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
+        {"format_version", "1", {0}, "units of targets"}, /* units, which a reader of version 1 would ignore */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
         {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},
@@ -196,7 +196,7 @@ static void test_no_model(void **state)
     check_forgery(&(forgery){0}, MERCER_OK);
     check_forgery(&(forgery){.key = "labels", .value = "[\"a\",\"b\"]"}, MERCER_OK);
     check_forgery(&(forgery){.key = "preprocess_folded"}, MERCER_OK);
-    check_forgery(&(forgery){.key = "format_version", .value = "3"}, MERCER_OK); /* says more than it must */
+    check_forgery(&(forgery){.key = "format_version", .value = "3"}, MERCER_OK); /* higher than necessary */
     check_forgery(
         &(forgery){"format_version", "3", {.name = "metric", .value = mrc_view(many, 3, 3, MERCER_F64)}, NULL},
         MERCER_OK);
@@ -206,17 +206,17 @@ static void test_no_model(void **state)
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) check_forgery(&tensors[i], MERCER_ERROR_FORMAT);
 }
 
-/* A file that has more models than a reader of its version would take. */
+/* A file that has more members than its format version allows. */
 static void test_members(void **state)
 {
     (void)state;
     check_forgery(&(forgery){"members", "2", {0}, "members, which its format_version"}, MERCER_ERROR_FORMAT);
 }
 
-/* ---- Parts that newer files have ------------------------------------------------------------------------------- */
+/* ---- Parts of newer file versions ------------------------------------------------------------------------------ */
 
-/* A file with what rich_file leaves out. kind 0: ranks of features and targets, intervals of values, a schema; 1: a whole
-   metric, logarithms of targets, intervals of classes; 2: the same with a diagonal metric. */
+/* Write a file with the parts that rich_file omits. kind 0: ranks of features and targets, intervals of values, a
+   schema; 1: a full metric, logarithms of targets, intervals of classes; 2: like 1 with a diagonal metric. */
 static void newer_file(const char *path, int kind)
 {
     static const char *const names[D] = {"v", "w", "x", "y", "z"};
@@ -267,8 +267,8 @@ static void newer_file(const char *path, int kind)
     free(x.data);
 }
 
-/* A single feature has its preprocessing, too; what a model has not, its file does not mention; and the range that centers
-   must be in is that of the types in the file. */
+/* A single feature can have a preprocessing, too. A file does not mention parts that the model lacks. The range of
+   valid centers is that of the types in the file. */
 static void test_least_parts(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_least_parts(void **state)
     mercer_matrix z = mrc_view(far, 2, 1, MERCER_F64);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "polynomial:degree=2"));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
-    for (int types = 0; types < 4; types++) { /* 1e60 is a number of doubles alone */
+    for (int types = 0; types < 4; types++) { /* 1e60 is only representable in double */
         const mercer_save_options options = {sizeof options, types & 1 ? MERCER_F64 : MERCER_F32,
                                              types & 2 ? MERCER_F64 : MERCER_F32};
         mercer_status status = mercer_model_save(model, path, &options);
@@ -313,7 +313,7 @@ static void test_least_parts(void **state)
     mercer_model_free(model);
 }
 
-/* A vector has one size in the file, a matrix two, as docs/model-file.md has it. */
+/* A vector has one dimension in the file, a matrix two, as specified in docs/model-file.md. */
 static void check_shapes(const char *path, const char *metric)
 {
     char header[8192];
@@ -340,7 +340,7 @@ static void set_last(const mercer_matrix *value, double to)
     data_store(value, value->rows - 1, value->cols - 1, to);
 }
 
-/* The file `path` with one part changed is refused by a message that names the part. */
+/* Assert that the file `path` with one part changed is refused by a message that contains `part`. */
 static void refuse_tampered(const char *path, const tampering *with, const char *part)
 {
     const char *other = in_folder("tampered");
@@ -351,12 +351,12 @@ static void refuse_tampered(const char *path, const tampering *with, const char 
     assert_null(model);
 }
 
-/* Scalars that no training writes: without a limit, temperature 1e-320 made eval run for ever. */
+/* Numbers that training never writes are refused: without a limit, temperature 1e-320 put eval into an endless loop. */
 static void test_numbers_out_of_range(void **state)
 {
     (void)state;
     static const struct {
-        int kind; /* of newer_file */
+        int kind; /* kind of newer_file */
         tampering with;
         const char *part;
     } all[] = {
@@ -373,7 +373,7 @@ static void test_numbers_out_of_range(void **state)
         {0, {"kernel", .text = "gaussian:bandwidth=1e305"}, "bandwidth"},
         {0, {"kernel", .text = "lpq:p=1e-300,q=1e-300,bandwidth=1"}, "p=1e-300"},
         {0, {"kernel", .text = "rational-quadratic:bandwidth=1,alpha=1e-300"}, "alpha"},
-        {0, {"targets.curve", .set = set_second, .to = 1}, "not ascending"}, /* equal to the first */
+        {0, {"targets.curve", .set = set_second, .to = 1}, "not ascending"}, /* equal to the first number */
         {0, {"targets.curve", .set = set_second, .to = 9}, "not ascending"},
         {0, {"targets.curve", .set = set_last, .to = 1e301}, "1e+301 is outside"},
         {1, {"targets.curve", .set = set_last, .to = -1e301}, "-1e+301 is outside"},
@@ -391,7 +391,7 @@ static void test_numbers_out_of_range(void **state)
         newer_file(path, all[i].kind);
         refuse_tampered(path, &all[i].with, all[i].part);
     }
-    /* Two labels of one output. */
+    /* Two equal labels for a model with one output. */
     check_forgery(&(forgery){"labels", "[\"a\",\"a\"]", {0}, "'a' occurs more than once"}, MERCER_ERROR_FORMAT);
 }
 
@@ -440,19 +440,19 @@ static void test_newer_parts(void **state)
         }
         for (int i = kind; i < 3; i++)
             for (damage what = DROPPED; what <= NOT_FINITE; what++) {
-                if (what == ROW_LESS && i > 0) continue; /* of a single one */
+                if (what == ROW_LESS && i > 0) continue; /* has only one row */
                 write_again(path, other, &(tampering){ranks[i], .what = what});
                 must_refuse(other, ranks[i], (size_t)what);
             }
-        write_again(path, other, &(tampering){"intervals", .what = DROPPED}); /* what predictions do not need */
+        write_again(path, other, &(tampering){"intervals", .what = DROPPED}); /* not needed for predictions */
         assert_succeeds(context, mercer_model_load(&model, context, other));
         mercer_model_free(model);
     }
     newer_file(path, 2);
     newer_file(path, 1);
-    write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric alone */
+    write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric without a preprocessing */
     assert_succeeds(context, mercer_model_load(&model, context, other));
-    /* Numbers that no function lets in are not let out either. */
+    /* Invalid numbers, which no public function accepts, are not written to files either. */
     double *const numbers[] = {
         &model->calibration.temperature, &model->calibration.rows, model->origin, model->units.scale,
         model->units.curve.numbers,      model->calibration.scores};
@@ -487,7 +487,7 @@ static int keep(void *user, const mercer_kernel_block *block)
     return 0;
 }
 
-/* Whatever goes wrong, the old file stays and nothing else is left behind. */
+/* If writing fails, the old file is unchanged and no other file remains. */
 static void test_writing_fails(void **state)
 {
     (void)state;
@@ -508,7 +508,7 @@ static void test_writing_fails(void **state)
     assert_succeeds(context, mercer_model_create(&other, context, &kernel, &z, C, 0));
     assert_fails(context, mercer_model_save(other, path, NULL), MERCER_ERROR_UNSUPPORTED, "callback");
     mercer_model_free(other);
-    if (geteuid() != 0) { /* root may write anywhere */
+    if (geteuid() != 0) { /* root can write anywhere */
         assert_int_equal(chmod(folder, 0500), 0);
         mercer_status status = mercer_model_save(model, path, NULL);
         assert_int_equal(chmod(folder, 0700), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Model files: a model comes back as it was, to the bit. */
+/* Model files: a loaded model equals the saved one, bit for bit. */
 #include "support/stored_models.h"
 
 /* ---- Round trips --------------------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static void test_round_trips(void **state)
         }
 }
 
-/* A bandwidth that no short decimal is. */
+/* Bandwidths without a short decimal form survive saving and loading. */
 static void test_kernel_bits(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void test_labels_and_note(void **state)
     assert_int_equal(count, C);
     for (int i = 0; i < C; i++) assert_string_equal(found[i], labels[i]);
     assert_string_equal(mercer_model_note(loaded), "{\"epochs\": 3}");
-    /* Refused ones leave the old in place. */
+    /* Refused labels leave the old ones in place. */
     static const char *const wrong[C] = {"a", NULL, "c"}, *const latin[C] = {"a", "b", "gr\xf6\xdf"};
     assert_fails(context, mercer_model_set_labels(loaded, labels, 2), MERCER_ERROR_SHAPE, "2, the model has 3 outputs");
     assert_fails(context, mercer_model_set_labels(loaded, labels, -1), MERCER_ERROR_SHAPE, "labels");
@@ -65,7 +65,7 @@ static void test_labels_and_note(void **state)
     assert_fails(context, mercer_model_set_note(loaded, "\x80"), MERCER_ERROR_ARGUMENT, "note");
     assert_string_equal(mercer_model_labels(loaded, NULL)[0], labels[0]);
     assert_string_equal(mercer_model_note(loaded), "{\"epochs\": 3}");
-    /* And they can be taken away. */
+    /* Labels and note can be removed. */
     assert_succeeds(context, mercer_model_set_labels(loaded, NULL, 0));
     assert_succeeds(context, mercer_model_set_note(loaded, NULL));
     assert_null(mercer_model_labels(loaded, &count));
@@ -75,7 +75,7 @@ static void test_labels_and_note(void **state)
     assert_null(mercer_model_labels(NULL, &count));
 }
 
-/* One output may have the names of two classes. */
+/* A model with one output may have the labels of two classes. */
 static void test_two_labels(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void test_two_labels(void **state)
 
 /* ---- Preprocessing ------------------------------------------------------------------------------------------- */
 
-/* A model with a preprocessing predicts what the same model without predicts of preprocessed samples, block by block. */
+/* A model with a preprocessing predicts the same as the model without it on preprocessed samples, block by block. */
 static void test_preprocess(void **state)
 {
     (void)state;
@@ -116,16 +116,16 @@ static void test_preprocess(void **state)
             mercer_model *plain = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
             mercer_model *model = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
             assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
-            mercer_preprocess_free(preprocess); /* the model has its own */
+            mercer_preprocess_free(preprocess); /* the model has a copy */
             mercer_model *loaded = save_and_load(model, in_folder("model"));
             assert_string_equal(mercer_preprocess_spec(mercer_model_preprocess(loaded)),
                                 mercer_preprocess_spec(mercer_model_preprocess(model)));
             assert_succeeds(context, mercer_model_predict(plain, &expected, &y));
             assert_succeeds(context, mercer_model_predict(loaded, &f, &x));
             assert_that(memcmp(f.data, expected.data, ROWS * (C + 2) * sizeof(double)) == 0, "%s %d", specs[s], t);
-            /* Labels are those of predictions in the type of the weights: doubles are rounded once preprocessed. */
+            /* Labels come from predictions in the type of the weights: preprocessed doubles are rounded once. */
             static int32_t labels[ROWS], same[ROWS];
-            bool rounds = after == MERCER_F64 && s > 0; /* "none" leaves them */
+            bool rounds = after == MERCER_F64 && s > 0; /* "none" does not round */
             mercer_matrix rounded = data_matrix(ROWS, D, 0, MERCER_F32);
             assert_succeeds(context, mercer_preprocess_apply(mercer_model_preprocess(model), &rounded, &x));
             assert_succeeds(context, mercer_model_classify(plain, same, rounds ? &rounded : &y));
@@ -139,7 +139,7 @@ static void test_preprocess(void **state)
         }
 }
 
-/* A factor in the bandwidth: bytes stay bytes, and the file tells the kernel as it was meant. */
+/* A scaling folded into the bandwidth: bytes remain bytes, and the file has the original kernel. */
 static void test_folded(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_bad_preprocess(void **state)
     free(x.data), free(wide.data), free(f.data);
 }
 
-/* An overflow in a later block is an error too, after rows before it were written. */
+/* An overflow in a later block is also an error, although rows before it were written. */
 static void test_late_overflow(void **state)
 {
     (void)state;
@@ -248,7 +248,8 @@ static void test_save_options(void **state)
     mercer_model_free(model);
 }
 
-/* Loading holds next to nothing beside the mapping; the weights can be written, and saved over the file they are in. */
+/* A loaded model needs hardly any memory except for the mapping. Its weights can be modified, and saved to the
+   mapped file itself. */
 static void test_save_over_itself(void **state)
 {
     (void)state;
@@ -264,14 +265,14 @@ static void test_save_over_itself(void **state)
     assert_succeeds(context, mercer_model_save(loaded, path, NULL));
     file_bytes new = read_bytes(path);
     assert_true(old.count == new.count &&memcmp(old.data, new.data, old.count) != 0);
-    assert_same_predictions(model, loaded, MERCER_F32, "old mapping"); /* what is mapped is still there */
+    assert_same_predictions(model, loaded, MERCER_F32, "old mapping"); /* the old mapping stays valid */
     mercer_model *again = load(path);
     assert_same_predictions(model, again, MERCER_F32, "new file");
     mercer_model_free(model), mercer_model_free(loaded), mercer_model_free(again);
     free(old.data), free(new.data);
 }
 
-/* A loaded model can be trained on. */
+/* A loaded model can be trained further. */
 static void test_train_loaded(void **state)
 {
     (void)state;
@@ -328,7 +329,7 @@ static void test_header(void **state)
     free(file.data);
 }
 
-/* A checkpoint is a model file with more tensors. */
+/* A checkpoint is a model file with additional tensors. */
 static void test_extra_tensors(void **state)
 {
     (void)state;
@@ -336,7 +337,7 @@ static void test_extra_tensors(void **state)
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_U8, MERCER_F32);
     mercer_matrix alpha = data_matrix(P, C, C + 1, MERCER_F64), found;
     data_fill_normal(&alpha, (mrc_rng){34, 1}, 0, 1);
-    mrc_store(&alpha, 0, 0, NAN); /* state may be anything */
+    mrc_store(&alpha, 0, 0, NAN); /* extra tensors may have any values */
     mrc_tensor extra[] = {{.name = "state.alpha", .value = alpha},
                           {.name = "state.none", .value = mrc_view(NULL, 0, D, MERCER_F32)}};
     assert_succeeds(context, mrc_model_write(model, path, NULL, extra, 2));

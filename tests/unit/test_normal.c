@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words and normal numbers in bulk: the same words as one by one, and the law of the numbers, counted exactly. */
+/* Random words and normal numbers in bulk: the same words as one by one, and the distribution of the numbers,
+   counted exactly. */
 #include "support/check.h"
 
 #include "core/numbers/random_normal.h"
@@ -8,7 +9,7 @@
 
 static const mrc_rng base = {0x123456789abcdef0u, 0xfedcba9876543210u};
 
-/* Word k is half of 64-bit draw k / 2, wherever the request begins and however long it is. */
+/* Word k is half of 64-bit draw k / 2, for any start and length of the request. */
 static void test_words_are_those_of_philox(void **state)
 {
     (void)state;
@@ -40,7 +41,7 @@ static void test_normals_do_not_depend_on_the_request(void **state)
         }
 }
 
-/* P(4 T[a] + 3 T[b] <= x) over all 2^24 pairs, by a pointer that moves down as T[a] goes up. */
+/* Return P(4 T[a] + 3 T[b] <= x) over all 2^24 pairs, with an index that moves down as T[a] increases. */
 static double distribution(const mrc_normal_table *table, double x)
 {
     double pairs = 0;
@@ -74,7 +75,7 @@ static void test_law(void **state)
     }
 }
 
-/* The numbers that come out have that law: mean, variance, and no correlation between neighbours or streams. */
+/* The generated numbers have that distribution: mean, variance, and no correlation between neighbors or streams. */
 static void test_samples(void **state)
 {
     (void)state;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels of other distances than L2 in all that uses kernels: every solver and projector, ranks, bandwidths, centers, plans, nearest rows.
+ * Kernels of distances other than L2 in every part that uses kernels: all solvers and projectors, ranks, bandwidths,
+ * centers, plans, nearest rows.
  *
- * How good must a solver be? The minimum of the squared error over all weights is that of least squares; what a preconditioner or a few
- * epochs leave out is allowed half of what the zero model has above it. Solvers that go to the end have the minimum itself, up to 1e-6.
+ * Required accuracy of a solver: the minimum of the squared error over all weights is that of least squares; the error
+ * due to a preconditioner or to few epochs may be half of the zero model's excess over it. Solvers that converge reach
+ * the minimum itself, up to 1e-6.
  */
 #include "support/training.h"
 
@@ -21,7 +23,8 @@ static double error_of(const kernels *k, dense alpha)
     return distance * distance;
 }
 
-/* Trained by two threads and by one: the same bits, and good; with the centers in two shards too. */
+/* Train with two threads and with one, and with the centers in two shards: identical bits for any number of threads,
+   and a small error. */
 static void check_solver(const char *kernel, const char *solver, const char *projector)
 {
     sizes of = {120, needs_samples(solver) ? 0 : 30, 4, 2};
@@ -64,7 +67,7 @@ static void test_projectors(void **state)
         check_solver(specs[i % 2], "ep4", mercer_projector_name(i));
 }
 
-/* ---- From data to a model ------------------------------------------------------------------------------------------ */
+/* ---- From data to a model ---------------------------------------------------------------------------------------- */
 
 static void rows_of(mercer_matrix *x, mercer_matrix *y, int64_t n, int64_t d)
 {
@@ -83,14 +86,14 @@ static mercer_status fit_with(const mercer_matrix *x, const mercer_matrix *y, co
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     options.kernel = kernel, options.center_method = method, options.centers = 40, options.preprocess = "none";
-    options.tune = MERCER_OFF; /* which would find another bandwidth */
+    options.tune = MERCER_OFF; /* a search would choose another bandwidth */
     mercer_status status = mercer_fit(&model, context, data, &options, report);
     mercer_model_free(model);
     mercer_dataset_free(data);
     return status;
 }
 
-/* A bandwidth that is not given is the median distance in the kernel's own norm. */
+/* The default bandwidth is the median distance in the kernel's own norm. */
 static void test_bandwidth_is_of_the_norm(void **state)
 {
     (void)state;
@@ -136,7 +139,7 @@ static void test_center_methods(void **state)
     free(x.data), free(y.data), free(z.data);
 }
 
-/* Sums of differences take longer than products, and powers much longer: the planner counts on it. */
+/* Sums of differences take longer than products, and powers much longer: the plan's time estimate includes this. */
 static void test_plan_counts_differences(void **state)
 {
     (void)state;
@@ -156,9 +159,9 @@ static void test_plan_counts_differences(void **state)
                 seconds[2]);
 }
 
-/* ---- Nearest rows and medians -------------------------------------------------------------------------------------- */
+/* ---- Nearest rows and medians ------------------------------------------------------------------------------------ */
 
-/* By plain sums in double: distances of float rows are off by d roundings of float at most. */
+/* Compare with plain sums in double: distances of float rows are off by at most d roundings of float. */
 static void test_nearest_rows(void **state)
 {
     (void)state;

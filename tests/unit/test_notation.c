@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Usual notations of numbers and dates: the grammar, what a column of them becomes, and what is refused. */
+/* Common notations of numbers and dates: the grammar, the features of such columns, and what is refused. */
 #include "support/datasets.h"
 
 #include "data/dataset.h"
@@ -94,7 +94,7 @@ static void test_units_of_a_column(void **state)
     const char *euros = EURO "5", *plain = "5";
     assert_true(mrc_read_amount(&dollar, plain, plain + 1, &value)); /* a currency sign may be absent */
     assert_false(mrc_read_amount(&dollar, euros, euros + strlen(euros), &value));
-    assert_false(mrc_read_amount(&percent, plain, plain + 1, &value)); /* 5 may be 500 % */
+    assert_false(mrc_read_amount(&percent, plain, plain + 1, &value)); /* 5 could mean 500 % */
 }
 
 static void test_dates(void **state)
@@ -169,13 +169,14 @@ static void test_columns(void **state)
     assert_column("a,y\n31/12/1999,1\n1/2/2000,2\n", "d/m/Y", (double[]){-1, 31}, 2);
     assert_column("a,y\n12/31/1999,1\n1/2/2000,2\n", "m/d/Y", (double[]){-1, 1}, 2);
     assert_column("a,y\n01.02.2000,1\n02.02.2000,2\n", "d.m.Y", (double[]){31, 32}, 2);
-    /* Plain numbers, and those with leading zeros, are what they were. */
+    /* Plain numbers, also with leading zeros, need no notation. */
     mercer_dataset_options options = table_options("a;y\n1,5;1\n00501;2\n1.234;3\n");
     mercer_dataset *data = open_with(&options);
     assert_null(about(data).schema);
     assert_samples(data, 3, 1, (double[]){1.5, 501, (double)1.234f});
     mercer_dataset_free(data);
-    /* Values that do not agree are words, as they were: two currencies, percent and not, decimal commas in a csv. */
+    /* Columns with mixed notations are still categories: two currencies, with and without percent, decimal commas in
+       a csv. */
     static const char *const mixed[] = {"a,y\n$5,1\n" EURO "6,2\n", "a,y\n5%,1\n0.6,2\n", "a,y\n\"1,5\",1\n2,2\n",
                                         "a,y\n1/2/2000,1\n2000-01-01,2\n"};
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
@@ -184,12 +185,12 @@ static void test_columns(void **state)
         assert_non_null(strstr(about(data).schema, "\"category\""));
         mercer_dataset_free(data);
     }
-    /* A comma that may be either is a decimal comma between semicolons, which a warning says. */
+    /* An ambiguous comma is a decimal comma in a table separated by semicolons; a warning says so. */
     options = table_options("a;y\n1,234 $;1\n2,500 $;2\n");
     assert_warning(&options, "column 'a': '1,234 $' is read as 1.234, with a decimal comma");
 }
 
-/* Notations are kept with the schema, by which a new table is read. */
+/* Notations are saved in the schema, which is used to read new tables. */
 static void test_new_tables(void **state)
 {
     (void)state;
@@ -212,7 +213,7 @@ static void test_new_tables(void **state)
     mercer_dataset_free(data);
 }
 
-/* Model files keep them, in a version that readers without notations refuse. */
+/* Model files save notations, in a version that readers without notations refuse. */
 static void test_model_file(void **state)
 {
     (void)state;
@@ -232,9 +233,9 @@ static void test_model_file(void **state)
     mercer_dataset_free(data);
 }
 
-/* ---- A few bad cells --------------------------------------------------------------------------------------------- */
+/* ---- A few invalid cells ----------------------------------------------------------------------------------------- */
 
-/* A table of one column, `count` values of which the last is `bad`. */
+/* Return a table of one column with `count` values, of which the last is `bad`. */
 static char *nearly(const char *format, int count, const char *bad, char out[8192])
 {
     char *at = out + sprintf(out, "a,y\n");
@@ -263,7 +264,7 @@ static void test_few(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = table_options(nearly(cases[i].format, 60, cases[i].bad, text));
         assert_refused(&options, MERCER_ERROR_DATA, cases[i].says);
-        options.kinds = "a:category"; /* both ways out */
+        options.kinds = "a:category"; /* both remedies that the message names */
         mercer_dataset *data = open_with(&options);
         assert_true(about(data).features > 20);
         mercer_dataset_free(data);
@@ -275,7 +276,7 @@ static void test_few(void **state)
         mercer_dataset_free(data);
     }
     mercer_dataset_options options = table_options(nearly("2020-01-%02d", 15, "soon", text));
-    mercer_dataset *data = open_with(&options); /* one in fifteen is not few */
+    mercer_dataset *data = open_with(&options); /* one in fifteen is too many to be an error */
     assert_non_null(strstr(about(data).schema, "\"category\""));
     mercer_dataset_free(data);
 }
@@ -301,7 +302,7 @@ static void test_order_of_dates(void **state)
     options.kinds = "a:number";
     assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': '1/2/2000' is not a number");
     options = table_options("a,y\n$5,1\n$7.5,2\n");
-    options.kinds = "a:number"; /* a number is asked for, whatever its notation */
+    options.kinds = "a:number"; /* "number" accepts any notation */
     mercer_dataset *data = open_with(&options);
     assert_samples(data, 2, 1, (double[]){5, 7.5});
     mercer_dataset_free(data);
@@ -310,9 +311,9 @@ static void test_order_of_dates(void **state)
     assert_refused(&options, MERCER_ERROR_DATA, "line 3, column 'a': '" EURO "7' is not a number, but --columns says");
 }
 
-/* ---- Tables that are large --------------------------------------------------------------------------------------- */
+/* ---- Large tables ------------------------------------------------------------------------------------------------ */
 
-/* More values than levels are counted; and the same features from a temporary file. */
+/* More distinct values than the limit for categories; and the same features from a temporary file. */
 static void test_many_values(void **state)
 {
     (void)state;
@@ -330,7 +331,8 @@ static void test_many_values(void **state)
     assert_string_equal(about(held).schema, about(spilled).schema);
     mercer_dataset_free(held);
     mercer_dataset_free(spilled);
-    sprintf(at, "oops,w1,1\n"); /* beyond the levels that are counted */
+    /* More distinct values came before it than are counted. */
+    sprintf(at, "oops,w1,1\n");
     options.x = text_file("n.csv", text);
     assert_refused(&options, MERCER_ERROR_DATA, "line 70002, column 'a': 'oops' is not a number such as $1,234.5");
     free(text);
@@ -352,7 +354,7 @@ static void test_targets(void **state)
         const char *text;
         double values[3];
     } cases[] = {{"a,y\n1,\"$1,354.54\"\n2,$20\n3,7\n", {1354.54, 20, 7}},
-                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* 2.345 alone would be a plain number */
+                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* 2.345 alone is a plain number */
                  {"a,y\n1,5.5%\n2,7 %\n3,8%\n", {5.5, 7, 8}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = target_options(cases[i].text);
@@ -360,18 +362,18 @@ static void test_targets(void **state)
         assert_int_equal(about(data).task, MERCER_TASK_REGRESSION);
         assert_values(data, 1, cases[i].values);
         mercer_dataset_free(data);
-        options.task = MERCER_TASK_CLASSIFICATION; /* names, if that is what was asked for */
+        options.task = MERCER_TASK_CLASSIFICATION; /* class names on request */
         data = open_with(&options);
         assert_int_equal(about(data).outputs, 3);
         mercer_dataset_free(data);
     }
-    /* Few whole ones that occur often are classes, as plain ones are. */
+    /* Few distinct whole numbers that occur often are classes, as in plain notation. */
     mercer_dataset_options options = target_options("a,y\n1,10%\n2,20%\n3,10%\n4,20%\n5,10%\n6,20%\n");
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).outputs, 2);
     assert_string_equal(about(data).labels[0], "10%");
     mercer_dataset_free(data);
-    options.y = text_file("y.csv", "y\n$1.5\n$2\n$3\n$4\n$5\n$6\n"); /* in a file of their own */
+    options.y = text_file("y.csv", "y\n$1.5\n$2\n$3\n$4\n$5\n$6\n"); /* targets in a separate file */
     options.target = NULL;
     data = open_with(&options);
     assert_values(data, 1, (double[]){1.5, 2, 3, 4, 5, 6});
@@ -411,7 +413,7 @@ static void test_targets_that_are_not_classes(void **state)
     mercer_dataset_free(data);
 }
 
-/* More different targets than classes are told apart, held or read by a schema into a temporary file. */
+/* More distinct targets than the limit for classes, in memory or read with a schema into a temporary file. */
 static void test_many_targets(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NPY files: every type, order and version is read; damaged, truncated and lying ones are refused. */
+/* NPY files: every type, order and version is read; damaged, truncated and inconsistent ones are refused. */
 #include "support/datasets.h"
 
 #include "core/numbers/half.h"
@@ -155,14 +155,15 @@ static void test_versions_and_headers(void **state)
                                           "  {'descr': '<f8', 'shape': ( 3 , 2 , ), 'fortran_order': False, }"};
     for (int version = 1; version <= 3; version++)
         for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-            /* The data begin anywhere, so that they may have to be copied. */
+            /* The data begin at any offset, so they are copied unless they are aligned. */
             mercer_dataset *data = open_data(npy_file("x.npy", version, headers[i], numbers, 48), NULL);
             assert_samples(data, 3, 2, numbers);
             size_t offset = (version == 1 ? 10 : 12) + strlen(headers[i]);
             assert_int_equal(about(data).mapped, offset % 8 == 0);
             mercer_dataset_free(data);
         }
-    /* Lengths of more than a byte, and of more than two from version 2 on: both ends of the number are read. */
+    /* Header lengths of more than one byte, and of more than two bytes from version 2 on: the high and the low bytes
+       of the length are used. */
     static char wide[70000];
     for (int version = 1; version <= 2; version++) {
         int length = version == 1 ? 700 : 66000;
@@ -241,7 +242,7 @@ static void test_bad_headers(void **state)
     refuse(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "must be numbers");
 }
 
-/* Every length of a good file but its own, and every byte of its header changed, is refused or read without harm. */
+/* A valid file with any other length, or with any byte of its header changed, is refused or read safely. */
 static void test_truncated_and_changed(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void test_truncated_and_changed(void **state)
     free(good.data);
 }
 
-/* A header ends where its length says: what stands behind it are elements, even if they would complete it. */
+/* A header ends where its length says: the following bytes are elements, even if they would complete it. */
 static void test_header_ends(void **state)
 {
     (void)state;
@@ -282,7 +283,7 @@ static void test_header_ends(void **state)
         long long offset = atoll(strstr(mercer_last_error(context), "offset ") + 7);
         assert_that(offset <= (long long)cut + 10, "cut at %zu: %s", cut, mercer_last_error(context));
     }
-    /* Offsets in messages are those of the file; sizes of elements have a limit, far beyond any in use. */
+    /* Offsets in messages are relative to the file. The size of an element has a limit, far beyond any in use. */
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, MERCER_ERROR_FORMAT, "at offset 68: ");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,,), }", 8, MERCER_ERROR_FORMAT, "at offset 63: ");
     refuse(2, "[", 8, MERCER_ERROR_FORMAT, "at offset 12: ");
@@ -302,7 +303,7 @@ static void test_integers_too_large(void **state)
     int64_t large[2] = {1, INT64_C(1) << 53};
     mercer_dataset_options options = data_options(plain_file("x.npy", "<i8", false, "2", large, 16), NULL);
     assert_refused(&options, MERCER_ERROR_DATA, "row 1");
-    /* Only of the rows that are read, in either order of storage. */
+    /* Only the rows that are read are checked, in either storage order. */
     const int64_t wide[6] = {1, INT64_C(1) << 53, 3, 1 << 25, 5, 6};
     for (int fortran = 0; fortran < 2; fortran++) {
         options = data_options(plain_file("x.npy", "<i8", fortran, fortran ? "2, 3" : "3, 2", wide, 48), NULL);
@@ -389,11 +390,11 @@ static void test_target_texts(void **state)
     data = open_data(x, plain_file("y.npy", "|S2", false, "3", "zzy\0zz", 6));
     assert_classes(data, "y zz", (int32_t[]){1, 0, 1});
     mercer_dataset_free(data);
-    data = open_data(x, plain_file("y.npy", "|S1", false, "3", "121", 3)); /* numbers in text are classes too */
+    data = open_data(x, plain_file("y.npy", "|S1", false, "3", "121", 3)); /* numbers stored as text are classes too */
     assert_classes(data, "1 2", (int32_t[]){0, 1, 0});
     mercer_dataset_free(data);
     data = open_data(x, plain_file("y.npy", "|S12", false, "3", "abcdefghijklb\0\0\0\0\0\0\0\0\0\0\0abcdefghijkl", 36));
-    assert_classes(data, "abcdefghijkl b", (int32_t[]){0, 1, 0}); /* sizes of more than one digit */
+    assert_classes(data, "abcdefghijkl b", (int32_t[]){0, 1, 0}); /* text sizes of more than one digit */
     mercer_dataset_free(data);
     x = plain_file("x.npy", "<f8", false, "1, 6", numbers, 48);
     mercer_dataset_options options = data_options(x, plain_file("y.npy", "<U2", false, "1", damaged, 8));
@@ -406,7 +407,7 @@ static void test_target_texts(void **state)
     data = open_data(x, plain_file("y.npy", ">U4", false, "1", swapped, 16));
     assert_classes(data, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", (int32_t[]){0});
     mercer_dataset_free(data);
-    /* Texts longer than any name are refused, whatever their characters take. */
+    /* Texts longer than the limit for names are refused, for any number of bytes per character. */
     for (int i = 0; i < 2000; i++) swapped[i] = __builtin_bswap32(0x20ac);
     options = data_options(x, plain_file("y.npy", ">U2000", false, "1", swapped, 8000));
     assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");

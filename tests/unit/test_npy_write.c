@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NPY files that are written are read back, to the bit; what cannot be written leaves no trace. */
+/* Written NPY files are read back bit for bit; a failed write leaves no files. */
 #include "support/datasets.h"
 
 static const double numbers[6] = {1, 2, 3, 4, 5, 250};
@@ -64,7 +64,7 @@ static void test_write_dataset(void **state)
             assert_string_equal(about(data).labels[k], about(again).labels[k]);
         assert_succeeds(context, mercer_dataset_fingerprint(again, &after));
         assert_true(before == after);
-        assert_succeeds(context, mercer_dataset_write_npy(again, z, w)); /* the same bytes again */
+        assert_succeeds(context, mercer_dataset_write_npy(again, z, w)); /* identical bytes */
         assert_same_bytes(x, z);
         assert_same_bytes(y, w);
         mercer_dataset_free(again);
@@ -72,7 +72,7 @@ static void test_write_dataset(void **state)
     }
 }
 
-/* Samples 0, 1, ... with classes of these names; NULL: without names. */
+/* Return samples 0, 1, ... with these two class names; NULL: without names. */
 static mercer_dataset *named_classes(const char *const *names)
 {
     static float x[2] = {0, 1};
@@ -85,7 +85,8 @@ static mercer_dataset *named_classes(const char *const *names)
     return data;
 }
 
-/* Names of classes come back as they were: those that a number would be read as are numbers, all others texts. */
+/* Class names are written so that they can be read back: names in the exact form of an integer as numbers, all
+   others as text. */
 static void test_class_names(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void test_class_names(void **state)
                     cases[i].names[1], (char *)file.data + 10);
         free(file.data);
         mercer_dataset_free(data);
-        if (i > 1 && i < 8) continue; /* texts of numbers are the classes that they are the numbers of */
+        if (i > 1 && i < 8) continue; /* number-like texts are read back as those numbers */
         data = open_data(in_folder("x.npy"), in_folder("y.npy"));
         for (int k = 0; k < 2; k++)
             assert_string_equal(about(data).labels[mercer_dataset_labels(data)[k]], cases[i].names[1 - k]);
@@ -125,7 +126,7 @@ static void test_class_names(void **state)
     }
     assert_int_equal(folder_count(), count);
     static const char *const ends[] = {"y.npy", "y.csv"};
-    for (int i = 0; i < 2; i++) { /* classes without names have numbers */
+    for (int i = 0; i < 2; i++) { /* classes without names are numbered */
         mercer_dataset *data = named_classes(NULL);
         assert_succeeds(context, mercer_dataset_write(data, in_folder("x.npy"), in_folder(ends[i])));
         mercer_dataset_free(data);
@@ -135,7 +136,7 @@ static void test_class_names(void **state)
     }
 }
 
-/* Tables of more than a buffer, with a name that is longer than one, are what was put in. */
+/* Tables larger than a buffer, with a name that is longer than one, are read back unchanged. */
 static void test_long_tables(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static void test_long_tables(void **state)
     free(expected);
 }
 
-/* Images keep their shape, with channels and without. */
+/* Images preserve their shape, with and without channels. */
 static void test_image_shapes(void **state)
 {
     (void)state;
@@ -193,8 +194,8 @@ static void test_write_refusals(void **state)
     data = open_data(in_folder("x.npy"), plain_file("y.npy", "|u1", false, "3", "\1\2\1", 3));
     assert_fails(context, mercer_dataset_write_npy(data, x, x), MERCER_ERROR_ARGUMENT, "same file");
     assert_fails(context, mercer_dataset_write_npy(data, x, in_folder("none/y.npy")), MERCER_ERROR_IO, "none/y.npy");
-    assert_int_equal(folder_count(), 2); /* neither was written */
-    /* Over its own file: the mapping stays valid, because the new file is another one. */
+    assert_int_equal(folder_count(), 2); /* neither file was written */
+    /* Overwriting the mapped file is safe: the mapping stays valid, because the new file is a different one. */
     assert_succeeds(context, mercer_dataset_write_npy(data, in_folder("x.npy"), in_folder("y.npy")));
     assert_samples(data, 3, 2, numbers);
     mercer_dataset_free(data);

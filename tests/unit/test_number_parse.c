@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decimals in text become the nearest double: measured by the C library's strtod, to the bit, in any locale. */
+/* Decimals in text are converted to the nearest double: compared with the C library's strtod, bit for bit, in any
+   locale. */
 #include "support/check.h"
 
 #include "core/numbers/random.h"
@@ -115,7 +116,8 @@ static void test_hard_numbers(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_text(texts[i]);
 }
 
-/* Half-way points between neighbours, written out in full, and a digit less and more behind hundreds of zeros. */
+/* Halfway points between neighboring doubles, written out in full, and variants that differ only after hundreds of
+   zeros. */
 static void test_half_way(void **state)
 {
     (void)state;
@@ -127,10 +129,11 @@ static void test_half_way(void **state)
         }
         uint64_t bits = (pattern[0] << 32 | pattern[1]) & 0x7fffffffffffffff;
         double low;
-        if (i % 3 == 0) bits &= 0x001fffffffffffff; /* subnormal and the smallest normal ones */
+        if (i % 3 == 0) bits &= 0x001fffffffffffff; /* subnormals and the smallest normal numbers */
         memcpy(&low, &bits, sizeof low);
         if (!isfinite(low) || !isfinite(nextafter(low, INFINITY))) continue;
-        /* long double of 64 bits holds the point half-way between two doubles, subnormal ones too */
+        /* A 64-bit significand of long double represents the halfway point between two doubles exactly, subnormals
+           included. */
         char text[1400], more[1500];
         long double half = (long double)low + ((long double)nextafter(low, INFINITY) - (long double)low) / 2;
         snprintf(text, sizeof text, "%.1100Lf", half);
@@ -155,7 +158,7 @@ static void test_random_numbers(void **state)
         double wide = i % 2 ? 640 : 40;
         snprintf(text, sizeof text, "%s%.*fe%d", i % 3 ? "" : "-", digits, a * 10, (int)((b - 0.5) * wide));
         check_text(text);
-        snprintf(text, sizeof text, "%.17g", (a - 0.5) * pow(10, (b - 0.5) * 20)); /* what programs print */
+        snprintf(text, sizeof text, "%.17g", (a - 0.5) * pow(10, (b - 0.5) * 20)); /* the format of printing programs */
         check_text(text);
         snprintf(text, sizeof text, "%.*f", digits, a * 1000);
         check_text(text);
@@ -175,7 +178,7 @@ static void test_other_texts(void **state)
     const char *spaced = " \t 12.5\t ";
     assert_int_equal(mrc_read_number(spaced, spaced + strlen(spaced), &value), MRC_NUMBER);
     assert_true(value == 12.5);
-    const char *part = "12345"; /* the end counts, not a zero byte */
+    const char *part = "12345"; /* the end pointer is decisive, not a terminating zero */
     assert_int_equal(mrc_read_number(part, part + 2, &value), MRC_NUMBER);
     assert_true(value == 12);
     static const char *const missing[] = {"", " ", "\t", "nan", "NaN", "-nan", "NA", "n/a", "null", "None", "?"};
@@ -191,7 +194,7 @@ static void test_other_texts(void **state)
         assert_that(kind_of(texts[i]) == MRC_NUMBER_TEXT, "'%s'", texts[i]);
 }
 
-/* A decimal comma in the environment changes nothing. */
+/* A locale with a decimal comma changes nothing. */
 static void test_locale(void **state)
 {
     (void)state;

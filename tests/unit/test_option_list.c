@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of options of training: rows describe the struct, and values out of range are refused by name. */
+/* The list of training options: rows describe the struct, and errors for values out of range name the option. */
 #include "support/check.h"
 #include "support/plans.h"
 
@@ -64,7 +64,7 @@ static void test_rows(void **state)
     assert_null(mercer_train_option(-1));
 }
 
-/* The field with a value that is not valid, written through the row: the message names it. */
+/* Assert that an invalid value, written to the field through its row, is refused by a message that names the option. */
 static void refuse(const mercer_option *row, const void *value)
 {
     mercer_train_options options = {.struct_size = sizeof options};
@@ -91,7 +91,7 @@ static void test_ranges(void **state)
     }
 }
 
-/* A solver that has no use for an option is told with those that have. */
+/* If an option has no effect with a solver, the message lists the solvers that support it. */
 static void test_users(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No option is ignored in silence. Every solver, projector and option of the list: a training with the option is refused
- * by the names of both, or its plan says that there is no use for it and the weights have the same bits, or it has an
- * effect: other weights.
+ * No option is ignored silently. For every solver, projector and option of the list, one of three things happens:
+ * training with the option is refused with both names in the message; or its plan says that the option has no effect,
+ * and the weights have the same bits; or it has an effect: other weights.
  */
 #include "support/training.h"
 
@@ -10,7 +10,7 @@
 
 static const sizes SMALL = {40, 12, 3, 2};
 
-/* Values that no solver takes by itself on these sizes; of switches, on against off. */
+/* Values that differ from every solver's own choice for these sizes; for switches, ON is compared with OFF. */
 static const struct {
     const char *name;
     double value;
@@ -41,12 +41,12 @@ static void set(mercer_train_options *options, const mercer_option *row, bool on
     if (row->type == MERCER_OPTION_NUMBER) *(double *)field = value;
 }
 
-/* What a training is without the option: several projections of several passes, each of several blocks. */
+/* Return the base training without the option: several projections of several passes, each of several blocks. */
 static mercer_train_options base_of(const char *solver, const char *projector)
 {
     mercer_train_options options = options_for(solver);
     options.memory = (int64_t)1 << 30, options.projector = projector;
-    /* By default so few samples converge, and further steps change nothing. */
+    /* With the default epochs such small problems converge, and additional steps change nothing. */
     if (mercer_solver_kind_of(solver) >= MERCER_SOLVER_BATCHES) options.epochs = 10;
     if (!projector) return options;
     options.epochs = 2, options.batch = 13, options.projector_nystrom = 8, options.projector_eigenpairs = 3;
@@ -54,7 +54,7 @@ static mercer_train_options base_of(const char *solver, const char *projector)
     return options;
 }
 
-/* The weights and the plan, or false with the message of the context. */
+/* Train and return true with the weights and the plan, or return false if it fails, with a message in the context. */
 static bool try_training(const task *t, const mercer_train_options *options, dense *weights, mercer_plan *plan)
 {
     mercer_model *model;
@@ -101,7 +101,8 @@ static outcome try_option(const task *t, const char *solver, const char *project
     return mentioned ? MENTIONED : USED;
 }
 
-/* Those whose effect other tests show: names, and what changes no weights where it is of use. */
+/* Return whether other tests cover the option: names, and options that do not change weights even when they are
+   used. */
 static bool is_special(const char *name)
 {
     static const char *const special[] = {"solver", "projector", "patience", "cache", "converge"};
@@ -120,7 +121,8 @@ static void test_walk(void **state)
         const char *solver = mercer_solver_name(s);
         for (int i = 0; mercer_train_option(i) != NULL; i++) {
             const mercer_option *row = mercer_train_option(i);
-            bool parts = strncmp(row->name, "projector_", 10) == 0 && projects(solver); /* which depend on it: below */
+            /* Projector options depend on the projector: see below. */
+            bool parts = strncmp(row->name, "projector_", 10) == 0 && projects(solver);
             if (is_special(row->name) || parts) continue;
             seen[try_option(needs_samples(solver) ? &on_samples : &any, solver, NULL, row)]++;
         }
@@ -135,7 +137,7 @@ static void test_walk(void **state)
     task_close(&any), task_close(&on_samples);
 }
 
-/* The projector that the planner or the solver chose is as good as one that was named; all options are mentioned. */
+/* A projector chosen by the planner or the solver is treated like a named one; the plan mentions every option. */
 static void test_mentions(void **state)
 {
     (void)state;
@@ -158,9 +160,9 @@ static void test_mentions(void **state)
                                         "\nsolver direct has no use for cache\n"};
     for (int i = 0; i < 3; i++) assert_that(strstr(plan.text, lines[i]), "%s is not in\n%s", lines[i], plan.text);
     free(weights.a);
-    options.patience = 1; /* early stopping where there is nothing to stop is refused */
+    options.patience = 1; /* early stopping without anything to stop is refused */
     assert_false(try_training(&t, &options, &weights, &plan));
-    options.solver = "cg"; /* which has a use for the last two */
+    options.solver = "cg"; /* cg supports the last two */
     assert_true(try_training(&t, &options, &weights, &plan));
     assert_null(strstr(plan.text, "patience"));
     assert_null(strstr(plan.text, "cache"));
@@ -168,7 +170,8 @@ static void test_mentions(void **state)
     task_close(&t);
 }
 
-/* converge is for auto: it takes none of the iterations, however much faster they would be, and says what does not fit. */
+/* converge only applies to "auto", which then chooses no solver that trains in batches, even if that would be much
+   faster, and reports solvers that do not fit. */
 static void test_converge(void **state)
 {
     (void)state;

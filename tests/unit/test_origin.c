@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers that floats do not tell apart: what they have in common is taken away before they are rounded. */
+/* Numbers that floats cannot distinguish: a common origin is subtracted before they are rounded. */
 #include "support/datasets.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static mercer_dataset *open_table(const char *text)
     return open_with(&options);
 }
 
-/* Differences of a feature's values are those of the numbers, but for the rounding of the differences themselves. */
+/* Assert that differences between a feature's values equal those of the numbers, up to the rounding of the stored
+   values. */
 static void assert_apart(const mercer_dataset *data, int64_t feature, const double *values, int64_t rows)
 {
     mercer_matrix x = mercer_dataset_samples(data);
@@ -45,9 +46,9 @@ static void test_seconds(void **state)
     assert_apart(data, 1, seconds, 4);
     assert_apart(data, 0, (const double[]){0.5, 1, 2.5, 4}, 4);
     assert_non_null(strstr(info.schema, "\"origin\":1700000000.0"));
-    assert_true(strstr(info.schema, "origin") == strrchr(info.schema, 'o')); /* of one column */
+    assert_true(strstr(info.schema, "origin") == strrchr(info.schema, 'o')); /* only one column has an origin */
 
-    /* A table that is read by the schema of another one has the same origin. */
+    /* A table read with the schema of another one has the same origin. */
     mercer_dataset_options options = table("new.csv", "t,a\n1700000003,2.5\n1700000900,7\n");
     options.schema = info.schema;
     mercer_dataset *other = open_with(&options);
@@ -58,7 +59,7 @@ static void test_seconds(void **state)
     mercer_dataset_free(data);
 }
 
-/* Small differences of decimals, and times of a day. */
+/* Small differences between decimals, and times of day. */
 static void test_other_columns(void **state)
 {
     (void)state;
@@ -74,15 +75,15 @@ static void test_other_columns(void **state)
     mercer_matrix x = mercer_dataset_samples(data);
     for (int64_t i = 1; i < 4; i++) {
         double step = (mrc_load(&x, i, 3) - mrc_load(&x, i - 1, 3)) * 86400;
-        assert_that(fabs(step - 1) < 1e-3, "a second is %.6g", step); /* 8826 days in double: 2^-40 days */
+        assert_that(fabs(step - 1) < 1e-3, "a second is %.6g", step); /* 8826 days in double: resolution 2^-40 days */
     }
-    /* The season is that of the date: the 59th of 366 days. */
+    /* The season corresponds to the date: day 59 of 366. */
     double turn = 2 * acos(-1.0) * 59.5 / 366;
     assert_true(fabs(mrc_load(&x, 0, 4) - sin(turn)) < 0.01 && fabs(mrc_load(&x, 0, 5) - cos(turn)) < 0.01);
     mercer_dataset_free(data);
 }
 
-/* Missing values are the mean of the others, and have a feature. */
+/* Missing values are replaced by the mean of the column, and marked in an additional feature. */
 static void test_gaps(void **state)
 {
     (void)state;
@@ -94,17 +95,17 @@ static void test_gaps(void **state)
     mercer_dataset_free(data);
 }
 
-/* Tables that floats hold as well as it matters stay what they were: no schema, every value rounded once. */
+/* Tables that floats represent well enough are unchanged: no schema, every value rounded once. */
 static void test_left_alone(void **state)
 {
     (void)state;
     static const char *const texts[] = {
         "a,b\n0.1,2015\n0.1,2016\n0.1,2017\n0.1,2018\n",                       /* one value; years */
-        "a,b\n0.1,16777215\n0.2,16777214\n0.3,16777213\n0.4,16777212\n",       /* whole numbers, exact */
-        "a,b\n12345.678,1e-50\n0.3,1e-50\n7.1,1e-50\n-3,1e-50\n",              /* wide; too small for anything */
+        "a,b\n0.1,16777215\n0.2,16777214\n0.3,16777213\n0.4,16777212\n",       /* integers, exact in float */
+        "a,b\n12345.678,1e-50\n0.3,1e-50\n7.1,1e-50\n-3,1e-50\n",              /* wide range; tiny values */
         "a,b\n100.1,1e9\n100.2,2.5\n100.3,3.5\n101.5,-1e9\n",                  /* a wide column */
-        "a,b\n1700000001,1\n1700000001,2\n1700000001,3\n1700000001,4\n",       /* one value that no float is */
-        "a,b\n3.3,-1700000001\n3.4,1700000001\n3.5,1700000001\n3.7,3400000\n", /* too wide: told about */
+        "a,b\n1700000001,1\n1700000001,2\n1700000001,3\n1700000001,4\n",       /* one value, not exact in float */
+        "a,b\n3.3,-1700000001\n3.4,1700000001\n3.5,1700000001\n3.7,3400000\n", /* too wide: only a warning */
     };
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         mercer_dataset *data = open_table(texts[k]);
@@ -120,7 +121,7 @@ static void test_left_alone(void **state)
         free(copy);
         mercer_dataset_free(data);
     }
-    /* Who wants numbers as they are gets them. */
+    /* With kinds = "numbers", values are not changed. */
     mercer_dataset_options options = table("t.csv", seconds_text);
     options.kinds = "numbers";
     mercer_dataset *data = open_with(&options);
@@ -130,7 +131,8 @@ static void test_left_alone(void **state)
     mercer_dataset_free(data);
 }
 
-/* Through a temporary file, where columns are tallied, and from columns in memory: the same schema and bits. */
+/* Tables read through a temporary file, where column statistics are collected, and columns in memory give the same
+   schema and bits. */
 static void test_other_ways(void **state)
 {
     (void)state;
@@ -147,7 +149,7 @@ static void test_other_ways(void **state)
     assert_succeeds(context, mercer_dataset_from_columns(&again, context, columns, 3, 4, about(held).schema));
     mercer_dataset *all[] = {spilled, made, again};
     mercer_matrix x = mercer_dataset_samples(held);
-    assert_int_equal(x.cols, 2); /* a column with one value is left out, as in every table with a schema */
+    assert_int_equal(x.cols, 2); /* a constant column is omitted, as in every table with a schema */
     for (size_t k = 0; k < 3; k++) {
         mercer_matrix y = mercer_dataset_samples(all[k]);
         assert_string_equal(about(all[k]).schema, about(held).schema);

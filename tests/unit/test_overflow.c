@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers that overflow on the way: training, files and predictions refuse them and say what to do; no model has NaN. */
+/* Numbers that overflow in a computation: training, files and predictions refuse them and suggest a remedy; no model
+   has NaN. */
 #include "support/folder.h"
 #include "support/training.h"
 
@@ -10,7 +11,7 @@ enum { N = 30, P = 6, D = 2 };
 
 static const char *const solvers[] = {"auto", "direct", "cg", "ep4", "ep3", "nytro", "gd"};
 
-/* Samples and centers times `factor`. */
+/* Return a task with samples and centers multiplied by `factor`. */
 static task scaled_task(const char *kernel, double factor, mercer_dtype dtype)
 {
     task data = task_open(context, kernel, (sizes){N, P, D, 1}, 1, dtype);
@@ -21,7 +22,7 @@ static task scaled_task(const char *kernel, double factor, mercer_dtype dtype)
     return data;
 }
 
-/* Fit fails, the weights stay 0. */
+/* Assert that fitting fails and the weights are still 0. */
 static void refuse_training(const task *data, const mercer_train_options *options, const char *part)
 {
     mercer_model *model;
@@ -58,7 +59,7 @@ static void test_training_names_the_kernel(void **state)
     }
 }
 
-/* Centers are harmless, one sample is not. */
+/* All centers are harmless, but one sample overflows; the message names it. */
 static void test_training_names_the_sample(void **state)
 {
     (void)state;
@@ -71,7 +72,7 @@ static void test_training_names_the_sample(void **state)
     }
 }
 
-/* The same numbers in double are no trouble, and functions of the distance never are. */
+/* The same numbers are accepted in double, and kernels of the distance never overflow. */
 static void test_what_fits_is_trained(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void test_what_fits_is_trained(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         task data = scaled_task(cases[i].kernel, cases[i].factor, cases[i].dtype);
         mercer_train_options options = options_for("direct");
-        dense alpha = train_as(&data, &options, 0, cases[i].dtype, NULL); /* asserts that weights are finite */
+        dense alpha = train_as(&data, &options, 0, cases[i].dtype, NULL); /* train_as asserts finite weights */
         free(alpha.a);
         task_close(&data);
     }
@@ -111,7 +112,7 @@ static void test_steps_and_validation(void **state)
     task_close(&data);
 }
 
-/* Kernel values at the centers decide; stored in double, the same model is fine. */
+/* A file is refused if kernel values at the centers overflow; the same model stored in double is valid. */
 static void test_files(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void test_files(void **state)
     task_close(&data);
 }
 
-/* Whatever spoiled a number after it was made, no file gets it: every tensor of a model is looked at when it is written. */
+/* Non-finite numbers are never saved, whatever caused them: writing checks every tensor of a model. */
 static void test_no_tensor_is_spoiled(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static void test_no_tensor_is_spoiled(void **state)
             assert_int_equal(folder_count(), 0);
             *places[i].value = old;
         }
-    ((double *)model->weights.data)[0] = 1e300; /* finite, but not in the type that is asked for */
+    ((double *)model->weights.data)[0] = 1e300; /* finite, but too large for the requested type */
     mercer_save_options options = {.struct_size = sizeof options, .weights = MERCER_F32};
     assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "too large for f32");
     assert_int_equal(folder_count(), 0);

@@ -2,15 +2,15 @@
 /*
  * The solver `paper`: EigenPro 3 as printed in "Toward Large Kernel Models" (slips corrected: docs/math.md, section 6).
  *
- * With all samples and all centers in the samples of the two preconditioners, and batches that hold all of them, nothing
- * is left to chance, and an epoch is one step that fits on a line. t and t_Z are the tails of K(X,X)/n and K(Z,Z)/p:
+ * If the two preconditioner samples hold all samples and all centers, and every batch holds all samples, nothing is
+ * random, and an epoch is one step with a closed formula. t and t_Z are the tails of K(X,X)/n and K(Z,Z)/p:
  *
  *   alpha  <-  alpha - a b (I - Q_Z) K_ZX (I - Q) (K_XZ alpha - y),     a = rule(n, t),   b = rule(p, t_Z)
  *   rule(m, t) = 1 / (2 beta)  if m < beta / t,   0.99 / (beta + (m - 1) t)  otherwise;     beta = max K(x,x)
  *
- * Both sides sum over n and p terms with kernel values good to V u. I - Q is a function of K with slope at most 1/t, so
- * that k steps differ by k (n + p + V) u (1/(n t) + 1/(p t_Z)) |K_ZX| (|y| + |K_XZ alpha|), a, b < 1, steps being
- * non-expansive but for the condition of K_ZZ.
+ * Both sides sum over n and p terms with kernel values accurate to V u. I - Q is a function of K with slope at most
+ * 1/t. With a, b < 1 and steps that are non-expansive up to the condition of K_ZZ, the results of k steps therefore
+ * differ by k (n + p + V) u (1/(n t) + 1/(p t_Z)) |K_ZX| (|y| + |K_XZ alpha|).
  */
 #include "support/plans.h"
 #include "support/training.h"
@@ -41,7 +41,7 @@ static double largest_diagonal(dense k)
     return out;
 }
 
-/* So many steps in plain C. */
+/* Runs `steps` steps of the formula in plain C. The caller frees the returned weights. */
 static dense printed_steps(const kernels *k, double step, dense left, dense right, int64_t steps)
 {
     dense alpha = dense_new(k->zz.rows, k->y.cols);
@@ -62,7 +62,8 @@ static int keep_step(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* K(x,x) is 1 for one kernel and not for the other. Few eigenpairs make n larger than the critical batch, many do not. */
+/* K(x,x) is 1 for one kernel and not for the other. With few eigenpairs n exceeds the critical batch, with many it
+   does not. */
 static void test_steps(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void test_steps(void **state)
     assert_true(small && large); /* both branches of the rule */
 }
 
-/* Sizes and epochs as stated; no averaging, decay or carry. What options say goes before. */
+/* The planned sizes and epochs are those of the paper: no averaging, decay or carry. Explicit options override them. */
 static void test_plan(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parallel_for: every index exactly once, workers within bounds and never two at once with the same number; loops inside loops, of
-   several callers at once, and in the child of a fork. */
+/* parallel_for: every index runs exactly once, worker numbers are within bounds, and no two pieces run at once with
+   the same worker number; nested loops, loops of several concurrent callers, and loops in a forked child. */
 #define _DEFAULT_SOURCE
 #include "support/check.h"
 
@@ -29,7 +29,7 @@ static void count_one(void *argument, int64_t index, int worker)
         atomic_fetch_add(&all->wrong_worker, 1);
         return;
     }
-    /* Scratch is chosen by worker: two pieces at once on one worker would corrupt it. */
+    /* Scratch memory is selected by worker number: two concurrent pieces on one worker would corrupt it. */
     if (atomic_fetch_add(&all->busy[worker], 1) != 0) atomic_fetch_add(&all->shared_worker, 1);
     if (index < 0 || index >= all->count)
         atomic_fetch_add(&all->wrong_index, 1);
@@ -69,22 +69,22 @@ static void test_more_threads_than_work(void **state)
     check_run(*state, 500, 0);
 }
 
-/* The caller continues only when all work is done: the counts of a loop are complete right after it. */
+/* The caller continues only when all work is done: the counts of a loop are complete right after it returns. */
 static void test_many_small_loops(void **state)
 {
     tally *all = *state;
     for (int repeat = 0; repeat < 500; repeat++) check_run(all, 2 + repeat % 3, repeat % 5);
 }
 
-/* ---- Together ------------------------------------------------------------------------------------------------ */
+/* ---- Concurrency --------------------------------------------------------------------------------------------- */
 
 typedef struct barrier {
     atomic_int present;
     int wanted;
-    atomic_int met; /* pieces that saw all of them present */
+    atomic_int met; /* number of pieces that saw all pieces present */
 } barrier;
 
-/* Waits until as many pieces run at once as are wanted: only threads of their own can do that. */
+/* Waits until `wanted` pieces run at the same time, which only separate threads can do. */
 static void meet(void *argument, int64_t index, int worker)
 {
     (void)index, (void)worker;
@@ -109,7 +109,7 @@ static void test_pieces_run_at_once(void **state)
     assert_true(all_meet(5));
 }
 
-/* Threads that have gone to sleep come back. */
+/* Threads that have gone to sleep wake up for the next loop. */
 static void test_after_sleep(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void test_loops_inside_pieces_run_there(void **state)
     mrc_parallel_for(3, 50, outer_piece, &all);
     assert_int_equal(atomic_load(&all.done), 500);
     assert_int_equal(atomic_load(&all.other_thread), 0);
-    assert_true(all_meet(3)); /* and the caller may have helpers again */
+    assert_true(all_meet(3)); /* the caller can use helper threads again */
 }
 
 static void add_index(void *argument, int64_t index, int worker)
@@ -184,12 +184,12 @@ static void test_several_callers(void **state)
     }
 }
 
-/* The threads of the parent are not in the child: it starts its own, and ends by itself. */
+/* A forked child does not have the threads of its parent: it starts its own, and exits normally. */
 static void test_child_of_fork(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* the thread sanitizer cannot follow threads of a child */
+    skip(); /* the thread sanitizer cannot follow threads of a forked child */
 #endif
     assert_true(all_meet(3));
     for (int repeat = 0; repeat < 3; repeat++) {
@@ -229,11 +229,11 @@ static void *stay_inside(void *unused)
     return unused;
 }
 
-/* Runs in the child of a fork: 0 if all is well. */
+/* Runs in a forked child; returns 0 if all checks pass. */
 static int in_child(bool inside)
 {
     int before = opened, again = opened_again;
-    if (inside) { /* the count is its own: the section is open, and its end closes it */
+    if (inside) { /* The child has its own count: the section is open there, and leaving it closes it. */
         int ended = closed;
         mrc_section_leave(close_section);
         if (closed != ended + 1) return 1;
@@ -242,12 +242,13 @@ static int in_child(bool inside)
     if (opened != before + 1 || opened_again != again + !inside) return 2;
     mrc_section_leave(close_section);
     mrc_section_enter(open_section);
-    if (opened_again != again + !inside) return 3; /* it was told once */
+    if (opened_again != again + !inside) return 3; /* reported only once */
     mrc_section_leave(close_section);
     return 0;
 }
 
-/* It is opened by the first and closed by the last; a child of fork is told that threads vanished inside. */
+/* The first enter opens the section, the last leave closes it. A forked child is informed that threads vanished
+   inside. */
 static void test_section(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets in several files of arrays: the same as the one file that these make up; names, borders, refusals. */
+/* Datasets in several array files: equality with the single file that they make up; file names, boundaries, error
+   messages. */
 #include "support/parts.h"
 
 #include "core/numbers/random.h"
@@ -29,7 +30,7 @@ static int open_empty(void **state)
     return 0;
 }
 
-/* Rows first .. first + rows - 1 of samples, values or classes as NPY. */
+/* Writes rows first .. first + rows - 1 of samples, values or classes as an NPY file. */
 static const char *rows_file(const char *name, const void *all, const char *descr, int64_t cols, int64_t first,
                              int64_t rows)
 {
@@ -39,7 +40,7 @@ static const char *rows_file(const char *name, const void *all, const char *desc
     return plain_file(name, descr, false, shape, (const char *)all + (size_t)first * size, (size_t)rows * size);
 }
 
-/* Files STEM-1.npy, STEM-2.npy, ... with so many rows each. */
+/* Writes files STEM-1.npy, STEM-2.npy, ... with the given numbers of rows; -1 ends the list. */
 static void cut(const char *stem, const void *all, const char *descr, int64_t cols, const int *rows)
 {
     char name[64];
@@ -56,7 +57,7 @@ static const int cuts[][MOST + 2] = {{40, -1},
                                      {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 29, -1},
                                      {20, 0, 0, 1, 19, -1}};
 
-/* ---- The same as one file --------------------------------------------------------------------------------------- */
+/* ---- Equality with one file ------------------------------------------------------------------------------------- */
 
 static void test_classes(void **state)
 {
@@ -64,7 +65,7 @@ static void test_classes(void **state)
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         folder_clear();
         cut("part", samples, "<f4", D, cuts[i]);
-        cut("label", classes, "<i8", 1, cuts[(i + 1) % (sizeof cuts / sizeof *cuts)]); /* other borders */
+        cut("label", classes, "<i8", 1, cuts[(i + 1) % (sizeof cuts / sizeof *cuts)]); /* other boundaries */
         mercer_dataset *one =
             open_data(rows_file("x.npy", samples, "<f4", D, 0, N), rows_file("y.npy", classes, "<i8", 1, 0, N));
         mercer_dataset *parts = open_data(in_folder("part-*.npy"), in_folder("label-?*.npy"));
@@ -112,7 +113,7 @@ static void test_slices(void **state)
     assert_refused(&options, MERCER_ERROR_SHAPE, "part-*.npy: rows from 30 on were asked for (11 of them), it has 40");
 }
 
-/* Formats without NPY's header, packed ones, other byte orders. */
+/* Formats without an NPY header, compressed files, other byte orders. */
 static void test_formats(void **state)
 {
     (void)state;
@@ -133,7 +134,7 @@ static void test_formats(void **state)
     gzip_file("g-1.idx.gz", a, sizeof a), gzip_file("g-2.idx.gz", none, sizeof none);
     gzip_file("g-3.idx.gz", b, sizeof b);
     assert_same_data(open_data(gzip_file("all.gz", all, sizeof all), NULL), open_data(in_folder("g-*"), NULL));
-    /* One that is packed, one that must be converted, one that is mapped. */
+    /* A compressed file, a file that must be converted, and a file that is mapped. */
     static const double one_row[] = {1, 2}, columns[] = {3, 5, 4, 6}, whole[] = {1, 2, 3, 4, 5, 6};
     gzip_file("m-1.raw.gz", one_row, sizeof one_row), byte_file("m-2.raw", one_row, sizeof one_row);
     several = data_options(all_of("m-*"), NULL), several.raw = "f64:2", several.format = "raw";
@@ -146,7 +147,7 @@ static void test_formats(void **state)
                      open_data(in_folder("f-*.npy"), NULL));
 }
 
-/* Whole numbers of one file need f64: then those of the others are f64 too. */
+/* If integers of one file need f64, the values of all files are f64. */
 static void test_widest_type(void **state)
 {
     (void)state;
@@ -156,13 +157,13 @@ static void test_widest_type(void **state)
     assert_int_equal(about(data).dtype, MERCER_F64);
     assert_same_data(open_data(plain_file("w.npy", "<i4", false, "2, 2", whole, 16), NULL), data);
     mercer_dataset_options options = data_options(all_of("w-*.npy"), NULL);
-    options.rows = 1; /* as one file would: the large one is not asked for */
+    options.rows = 1; /* as with one file: the large integer is outside the rows read */
     data = open_with(&options);
     assert_int_equal(about(data).dtype, MERCER_F32);
     mercer_dataset_free(data);
 }
 
-/* Texts of other lengths are texts all the same. */
+/* Class names of different string lengths are the same type. */
 static void test_named_classes(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_named_classes(void **state)
     assert_same_data(open_data(in_folder("x.npy"), in_folder("n.npy")), data);
 }
 
-/* Where the order of reading depends on the size, it is the size of all files. */
+/* Where the reading order depends on the size, the total size of all files counts. */
 static void test_large_files(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void test_centers(void **state)
     mercer_kernel kernel;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
     for (int m = 0; m < 3; m++)
-        for (int64_t memory = 1 << 20; memory > 0; memory -= (1 << 20) - 600) { /* all rows at once, or some of them */
+        for (int64_t memory = 1 << 20; memory > 0; memory -= (1 << 20) - 600) { /* all rows fit, or some of them */
             float chosen[2][4 * D] = {{0}};
             mercer_status status[2];
             for (int i = 0; i < 2; i++) {
@@ -276,9 +277,9 @@ static void test_names(void **state)
     assert_names("p?", "p2 p9 pq");
     assert_names("p[0-9]", "p2 p9");
     assert_names(".p*", ".p3");
-    assert_names("q*", "q*"); /* there is a file of this very name */
+    assert_names("q*", "q*"); /* a file has exactly this name */
     assert_names("q?", "q* q1");
-    assert_names("missing", "missing"); /* no pattern: whoever opens it says so */
+    assert_names("missing", "missing"); /* not a pattern: opening the file reports the error */
     mercer_dataset_options options = data_options(all_of("missing"), NULL);
     assert_refused(&options, MERCER_ERROR_MISSING, "missing: cannot open");
     options.x = all_of("z*.npy");
@@ -294,13 +295,13 @@ static void test_names(void **state)
     options.x = all_of("x*"), options.y = NULL;
     assert_refused(&options, MERCER_ERROR_IO, "x: is a folder");
     assert_int_equal(rmdir(in_folder("x")), 0);
-    options.x = all_of("*.npy"); /* one match is one file */
+    options.x = all_of("*.npy"); /* a pattern with one match is treated like one file */
     mercer_dataset *data = open_with(&options);
     assert_non_null(mercer_dataset_samples(data).data);
     mercer_dataset_free(data);
 }
 
-/* ---- Refusals --------------------------------------------------------------------------------------------------- */
+/* ---- Error messages --------------------------------------------------------------------------------------------- */
 
 static void test_refused(void **state)
 {
@@ -354,7 +355,7 @@ static void test_refused_targets(void **state)
     assert_refused(&options, MERCER_ERROR_DTYPE, "value-2.npy: has rows of 2 f32, but ");
 }
 
-/* Two files of the data that a fingerprint is of are not enough: one that is gone, or another one, shows. */
+/* Two unchanged files are not enough for the same fingerprint: a missing or a changed file changes it. */
 static void test_fingerprint(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets in several files of text: names of columns once or in each, targets, sparse rows, refusals. */
+/* Datasets in several text files: column names in the first file or in each, targets, sparse rows, error messages. */
 #include "support/parts.h"
 
 static int clear(void **state)
@@ -9,7 +9,7 @@ static int clear(void **state)
     return 0;
 }
 
-/* Files NAME-1, NAME-2, ... of these texts, NULL at the end. */
+/* Writes files NAME-1, NAME-2, ... with these texts; NULL ends the list. */
 static void text_files(const char *name, const char *const *texts)
 {
     char path[64];
@@ -26,7 +26,7 @@ static void test_csv(void **state)
     (void)state;
     const char *whole = "a,b,label\n1,2,cat\n3,4,dog\n5,6,cat\n";
     const char *const *cuts[] = {texts("a,b,label\n1,2,cat\n3,4,dog\n5,6,cat\n"),
-                                 texts("a,b,label\n1,2,cat\n", "3,4,dog\n5,6,cat\n"), /* as split cuts */
+                                 texts("a,b,label\n1,2,cat\n", "3,4,dog\n5,6,cat\n"), /* as `split` cuts a file */
                                  texts("a,b,label\n1,2,cat\n", "a,b,label\n3,4,dog\n", "a, b ,label\n5,6,cat\n"),
                                  texts("a,b,label\n", "1,2,cat\n", "a,b,label\n", "", "3,4,dog\n5,6,cat\n\n"),
                                  texts("", "a,b,label\n1,2,cat\n3,4,dog\n5,6,cat"),
@@ -65,7 +65,7 @@ static void test_csv(void **state)
     mercer_dataset_free(data);
 }
 
-/* What the targets are is decided from all of them. */
+/* The kind of the targets is decided from all files. */
 static void test_targets(void **state)
 {
     (void)state;
@@ -81,7 +81,8 @@ static void test_targets(void **state)
         assert_classes(data, "1 2 3", (const int32_t[]){0, 1, 2, 0, 1, 2, 0, 1, 2});
         assert_same_data(open_data(in_folder("x.csv"), in_folder("y")), data);
     }
-    /* Names of classes behind a header that is only shown by one record too many, in one file or in each. */
+    /* Class names after a header that is recognized only because there is one record too many, in one file or in
+       each. */
     text_files("n", texts("animal\ncat\ndog\ncat\ncat\n", "animal\ndog\ndog\ncat\ncat\ncat\n"));
     mercer_dataset *data = open_data(in_folder("x.csv"), in_folder("n-*"));
     assert_classes(data, "cat dog", (const int32_t[]){0, 1, 0, 0, 1, 1, 0, 0, 0});
@@ -103,7 +104,7 @@ static void test_libsvm(void **state)
     (void)state;
     text_file("whole.svm", "a 1:1\nb 3:2\na\nb 0:5 2:1\n");
     const char *const *cuts[] = {
-        texts("a 1:1\nb 3:2\n", "a\nb 0:5 2:1\n"), /* indices from 0: the second file shows it */
+        texts("a 1:1\nb 3:2\n", "a\nb 0:5 2:1\n"), /* indices start at 0, which only the second file shows */
         texts("# nothing\n", "a 1:1\nb 3:2\na\n", "", "b 0:5 2:1")};
     for (int i = 0; i < 2; i++) {
         text_files("part", cuts[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cells of tables many at a time: every instruction set finds the same fields and reads the nearest doubles, and the
-   result is that of one record after the other. */
+/* Vectorized parsing of table cells: every instruction set finds the same fields and reads the nearest doubles, and
+   the result equals that of parsing record by record. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -20,7 +20,7 @@ static int64_t below(uint64_t k, int64_t bound)
     return mrc_random_below((mrc_rng){11, 3}, k, bound);
 }
 
-/* Decimals of all lengths, and what is none. */
+/* Writes field k: decimals of all lengths, and texts that are not plain decimals. Returns its length. */
 static int write_field(char *to, uint64_t k)
 {
     static const char *const odd[] = {
@@ -39,7 +39,7 @@ static int write_field(char *to, uint64_t k)
     return size;
 }
 
-/* Separated by semicolons, so that a comma may be a point. */
+/* Writes fields separated by semicolons, so that a comma can be the decimal separator. */
 static void write_fields(void)
 {
     char *at = text;
@@ -56,7 +56,7 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* A field that was taken for a plain decimal is one, and the nearest double. */
+/* Checks that a field accepted as a plain decimal is one, and that its value is the nearest double. */
 static void check_number(int64_t field, char decimal, double value)
 {
     char copy[64] = "";
@@ -72,7 +72,7 @@ static void check_number(int64_t field, char decimal, double value)
 
 static void test_numbers(void **state)
 {
-    enum { ROWS = FIELDS / COLUMNS - 1 }; /* no whole number of eights */
+    enum { ROWS = FIELDS / COLUMNS - 1 }; /* not a multiple of eight */
     static mrc_eight_numbers some[ROWS / 8 + 1], others[ROWS / 8 + 1];
     (void)state;
     write_fields();
@@ -105,7 +105,7 @@ static void check_marks(void (*list)(const char *, int64_t, char, mrc_mark_lists
     static uint32_t found[FIELDS + MRC_MARK_SPARE], lines[FIELDS + MRC_MARK_SPARE];
     mrc_mark_lists to = {found, lines, found + FIELDS - MRC_MARK_BLOCK, false};
     int64_t bytes = (int64_t)ends[FIELDS - 200] / MRC_MARK_BLOCK * MRC_MARK_BLOCK, count = 0, line_count = 0, i = 0;
-    list(text, bytes + 5, separator, &to); /* whole blocks alone */
+    list(text, bytes + 5, separator, &to); /* processes whole blocks only */
     for (; i < bytes && text[i] != '"'; i++) {
         if (text[i] != separator && text[i] != '\n') continue;
         assert_true(found[count++] == (uint32_t)i);
@@ -129,7 +129,7 @@ static void test_marks(void **state)
     }
 }
 
-/* A table of numbers, words, gaps, dates and targets, some of which are missing; with quotes, or without. */
+/* A table of numbers, words, missing cells, dates and targets, some of them missing; with or without quotes. */
 static const char *write_table(const char *name, const char *quote, const char *line_end)
 {
     static const char *const words[] = {"red", "", "a word of more than sixteen", "?", " blue", "United-States", "NA"};
@@ -166,7 +166,7 @@ static void assert_same_data(const mercer_dataset *a, const mercer_dataset *b)
     assert_memory_equal(targets[0], targets[1], (size_t)x.rows * sizeof(double));
 }
 
-/* Records with quotes go one after the other, others column by column; each level of instructions has the same bits. */
+/* Records with quotes are parsed one by one, others column by column; every instruction set gives the same bits. */
 static void test_quotes(void **state)
 {
     static const char *const levels[] = {"scalar", NULL};
@@ -191,7 +191,7 @@ static void test_quotes(void **state)
     mercer_dataset_free(plain);
 }
 
-/* Of several cells that are wrong the first one in the text is told about, whatever its column. */
+/* If several cells are invalid, the error names the first one in the text, whatever its column. */
 static void test_first_wrong(void **state)
 {
     static const struct {
@@ -214,10 +214,10 @@ static void test_first_wrong(void **state)
         mercer_dataset_options options = data_options(text_file("wrong.csv", all), NULL);
         options.target = "t";
         options.kinds = "a:number,b:number,c:number";
-        options.missing = k + 1 == sizeof wrong / sizeof *wrong ? "=-" : NULL; /* nan is not a missing value then */
+        options.missing = k + 1 == sizeof wrong / sizeof *wrong ? "=-" : NULL; /* then nan is not a missing value */
         assert_refused(&options, MERCER_ERROR_DATA, wrong[k].says);
     }
-    char *line = strchr(strchr(all, '\n') + 1, '\n') + 1; /* the second record gets a field more */
+    char *line = strchr(strchr(all, '\n') + 1, '\n') + 1; /* the second record gets one more field */
     memmove(line + 2, line, strlen(line) + 1);
     memcpy(line, "1,", 2);
     mercer_dataset_options options = data_options(text_file("wrong.csv", all), NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The planner: what it chooses, that it says so, and that a training stays within the memory it was given. */
+/* The planner: its choices, that the plan's text reports them, and that a training stays within its memory budget. */
 #include "support/plans.h"
 #include "support/training.h"
 
@@ -7,7 +7,7 @@
 #include "plan/plan.h"
 #include "solvers/normal/exact_solvers.h"
 
-/* A plan for sizes that need not exist: the planner itself, without a model. */
+/* A request with sizes for which no data need to exist: tests the planner itself, without a model. */
 static mrc_plan_request request_for(sizes of, const mercer_train_options *options)
 {
     mrc_plan_request request = {.machine = mrc_machine_of(context),
@@ -42,13 +42,13 @@ static void test_choices(void **state)
     assert_succeeds(context, plan_for(&plan, (sizes){100000, 500, 50, 10}, &options));
     assert_that(strcmp(plan.public_plan.solver, "direct") == 0 || strcmp(plan.public_plan.solver, "cg") == 0,
                 "small p: %s", plan.public_plan.solver);
-    /* Where conjugate gradients reach the same loss in a fraction of the time, they are taken. */
+    /* Conjugate gradients are chosen where they reach the same loss in a fraction of the time. */
     static const sizes moderate[] = {{28800, 2000, 8, 1}, {4800, 3000, 784, 10}};
     for (int i = 0; i < 2; i++) {
         assert_succeeds(context, plan_for(&plan, moderate[i], &options));
         assert_string_equal(plan.public_plan.solver, "cg");
     }
-    assert_succeeds(context, plan_for(&plan, (sizes){2000, 200, 5, 1}, &options)); /* an instant either way */
+    assert_succeeds(context, plan_for(&plan, (sizes){2000, 200, 5, 1}, &options)); /* negligible time either way */
     assert_string_equal(plan.public_plan.solver, "direct");
     assert_succeeds(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options)); /* p^2: 40 GB in float */
     assert_string_equal(plan.public_plan.solver, "ep4");
@@ -65,7 +65,8 @@ static void test_choices(void **state)
     assert_fails(context, plan_for(&plan, (sizes){0, 10, 1, 1}, &options), MERCER_ERROR_SHAPE, "sample");
 }
 
-/* A sample that weighs far more than the others bounds explicit steps: auto takes them only where nothing else fits. */
+/* A sample with a much larger weight than the others bounds explicit steps: auto chooses them only if nothing else
+   fits. */
 static void test_heavy_sample(void **state)
 {
     (void)state;
@@ -87,7 +88,7 @@ static void test_heavy_sample(void **state)
     assert_string_equal(plan.public_plan.solver, "ep4");
 }
 
-/* How conjugate gradients are preconditioned, and what they keep: by size, roughness and memory. */
+/* How conjugate gradients are preconditioned and what they cache, by size, roughness and memory. */
 static void test_preconditioner(void **state)
 {
     (void)state;
@@ -101,16 +102,16 @@ static void test_preconditioner(void **state)
     assert_true(plan.public_plan.cache_data == MRC_CACHE_HALF && plan.public_plan.batch < MRC_READ_ROWS);
     assert_non_null(strstr(plan.public_plan.text, "polynomial"));
     int64_t preconditioner = plan.public_plan.bytes;
-    options.lambda = 1e-3; /* a ridge is a product with K(Z,Z) itself */
+    options.lambda = 1e-3; /* a ridge needs a product with K(Z,Z) itself */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F32);
     options.lambda = 0;
-    request.roughness = 0.1; /* small eigenvalues matter: exact, in float */
+    request.roughness = 0.1; /* small eigenvalues matter: exact factor, in float */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
                 plan.public_plan.bytes > preconditioner);
     assert_null(strstr(plan.public_plan.text, "polynomial"));
-    options.memory = GIB / 2; /* the factor takes 0.37 GiB of it */
+    options.memory = GIB / 2; /* the factor would take 0.37 GiB of it */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0);
     options.memory = 8 * GIB;
@@ -118,13 +119,13 @@ static void test_preconditioner(void **state)
     request.roughness = 0.5; /* a small factor is cheap */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == MRC_CACHE_HALF);
-    request.n = 5000; /* and a small cache fast */
+    request.n = 5000; /* and reading a small cache is fast */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.public_plan.cache_data == 1);
 }
 
-/* 0 where the centers tell each other, 1 where they are strangers. */
-/* Centers in shards are for ranks, each of which would hold an exact factor: without, unless it is small or needed. */
+/* Centers are in shards only with several ranks, each of which would hold an exact factor: the plan uses no factor
+   unless it is small or needed. */
 static void test_preconditioner_of_shards(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void test_preconditioner_of_shards(void **state)
     assert_true(plan.preconditioner_sizes.basis == 0);
 }
 
-/* What conjugate gradients cost on ranks, from sizes alone. */
+/* Cost of conjugate gradients on ranks, computed from sizes only. */
 static void test_ranks_of_cg(void **state)
 {
     (void)state;
@@ -159,7 +160,7 @@ static void test_ranks_of_cg(void **state)
     mercer_shape shape = {
         .struct_size = sizeof shape, .samples = 60000, .centers = 4000, .features = 784, .outputs = 10};
     mercer_rank_plan ranks[3][2];
-    for (int kind = 0; kind < 3; kind++) { /* one shard: with a factor; several; 8 */
+    for (int kind = 0; kind < 3; kind++) { /* one shard, with a factor; several shards; 8 */
         mercer_plan plan = {.struct_size = sizeof plan};
         shape.shards = kind == 0 ? 0 : kind == 1 ? -1 : 8;
         assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
@@ -181,6 +182,7 @@ static void test_ranks_of_cg(void **state)
     assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "shards is -2");
 }
 
+/* Roughness is 0 if other centers explain a center's kernel function, and 1 if they explain nothing of it. */
 static void test_roughness(void **state)
 {
     (void)state;
@@ -211,7 +213,7 @@ static void test_roughness(void **state)
     free(z.data);
 }
 
-/* Given options are taken as they are, and every choice is in the text. */
+/* Explicit options are used as they are, and the text reports every choice. */
 static void test_text(void **state)
 {
     (void)state;
@@ -232,7 +234,7 @@ static void test_text(void **state)
     assert_true(plan.public_plan.bytes > 0 && plan.public_plan.flops > 0 && plan.public_plan.seconds > 0);
     options.eigenpairs = 400;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
-    assert_non_null(strstr(plan.public_plan.text, "warning")); /* above p/10: biased */
+    assert_non_null(strstr(plan.public_plan.text, "warning")); /* above p/10: warn about bias */
     options.eigenpairs = -1;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
     assert_int_equal(plan.public_plan.eigenpairs, 0);
@@ -240,7 +242,7 @@ static void test_text(void **state)
 
 /* ---- Options ------------------------------------------------------------------------------------------------- */
 
-/* Sets one option that says how to train; its name. */
+/* Sets training option number `which` and returns its name. */
 static const char *set_option(mercer_train_options *options, int which)
 {
     static const char *const names[] = {"projector",
@@ -272,19 +274,20 @@ static const char *set_option(mercer_train_options *options, int which)
     return names[which];
 }
 
-/* No option is ignored: a solver that has no use for it refuses it by name, and auto takes one that has. */
+/* No option is ignored: a solver on which it has no effect refuses it by name, and auto chooses a solver that
+   supports it. */
 static void test_no_option_is_ignored(void **state)
 {
     (void)state;
     static const char *const solvers[] = {"direct", "cg", "ep2", "richardson", "gd", "ep3", "nytro", "ep4"};
-    static const int useful_from[] = {12, 12, 8, 8, 8, 0, 0, 0}; /* the options before are of no use */
+    static const int useful_from[] = {12, 12, 8, 8, 8, 0, 0, 0}; /* options with smaller numbers have no effect */
     mrc_plan plan;
     sizes of = {3000, 300, 20, 2};
     for (int s = 0; s < 8; s++)
         for (int which = 0; which < 12; which++) {
             mercer_train_options options = options_for(solvers[s]);
             const char *name = set_option(&options, which);
-            bool useful = which >= useful_from[s] && !(which == 7 && s >= 5 && s < 7); /* those project every time */
+            bool useful = which >= useful_from[s] && !(which == 7 && s >= 5 && s < 7); /* these project in every step */
             if (useful) {
                 assert_succeeds(context, plan_for(&plan, of, &options));
                 continue;
@@ -297,7 +300,7 @@ static void test_no_option_is_ignored(void **state)
             assert_non_null(strstr(plan.public_plan.text, "direct has no use for"));
         }
     mercer_train_options options = options_for("direct");
-    options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* that it does anyway */
+    options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct does this anyway */
     assert_succeeds(context, plan_for(&plan, of, &options));
     assert_null(strstr(plan.public_plan.text, "no use"));
     options.epochs = 3;
@@ -308,7 +311,7 @@ static void test_no_option_is_ignored(void **state)
     assert_null(strstr(plan.public_plan.text, "no use"));
 }
 
-/* Every instruction set has a rate, and a better one is not taken for a slower machine. */
+/* Every instruction set has a rate, and a better instruction set never has a lower one. */
 static void test_rates(void **state)
 {
     (void)state;
@@ -327,7 +330,7 @@ static void test_rates(void **state)
     }
 }
 
-/* The public lists are the tables, and an unknown name is answered with all of them. */
+/* The public lists equal the tables, and the error for an unknown name lists all names. */
 static void test_lists(void **state)
 {
     (void)state;
@@ -418,7 +421,7 @@ static int64_t fake_work(mrc_backend *backend, const mrc_extent *work)
     return 2 * work->centers * work->features + ((int64_t)64 << 20);
 }
 
-/* The planner of a context whose matrices live on a device with that much free memory. */
+/* Calls the planner of a context whose matrices are on a device with `device_free` bytes of free memory. */
 static mercer_status plan_on_device(mrc_plan *plan, sizes of, const mercer_train_options *options)
 {
     mrc_backend *own = context->backend, fake = *own;
@@ -431,7 +434,7 @@ static mercer_status plan_on_device(mrc_plan *plan, sizes of, const mercer_train
     return status;
 }
 
-/* Without an option all free memory but a margin is the budget, and the device's own things are in the plan. */
+/* Without a memory option the budget is all free memory minus a margin, and the plan counts the device's own memory. */
 static void test_device_budget(void **state)
 {
     (void)state;
@@ -447,17 +450,17 @@ static void test_device_budget(void **state)
     options.memory = plan.budget, options.cache = MERCER_OFF, options.batch = 4096;
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_succeeds(context, plan_for(&host, of, &options));
-    int64_t own = of.p * of.d * 4 + 2 * of.p * of.d; /* the centers, and what the device holds for them */
+    int64_t own = of.p * of.d * 4 + 2 * of.p * of.d; /* the centers, and the device's copy of them */
     int64_t tiles = 4 * ((6 << 20) + 812 * 4 * of.d + 512 * 32 * of.c);
     assert_true(plan.public_plan.bytes >= host.public_plan.bytes - tiles + own);
     assert_non_null(strstr(plan.public_plan.text, "given"));
-    device_free = 600 << 20; /* the margin never takes more than half */
+    device_free = 600 << 20; /* the margin is at most half of the memory */
     options.memory = 0;
     assert_succeeds(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options));
     assert_int_equal(plan.budget, device_free / 2);
 }
 
-/* What a refusal names fits, one center more does not. */
+/* The p that an error message names fits; one more center does not. */
 static void check_named(sizes of, const mercer_train_options *options, bool device)
 {
     static const char *const says = "the largest p that fits is ";
@@ -500,9 +503,9 @@ static void test_largest_p(void **state)
 }
 
 /*
- * Trainings with a range of budgets: refused with a message, or measured within the budget. The plan counts a generous
- * share for the tiles of each thread (6 MiB and some rows), which small problems do not use: measured and planned bytes
- * may differ by that, and beyond it by half.
+ * Trainings with a range of budgets: each is refused with a message, or its measured memory is within the budget. The
+ * plan counts a generous share for the tiles of each thread (6 MiB and some rows), which small problems do not use:
+ * measured and planned bytes may differ by that, and beyond it by half.
  */
 static void test_measured_peak(void **state)
 {
@@ -519,7 +522,7 @@ static void test_measured_peak(void **state)
         task t = task_open(context, "laplace:bandwidth=4", grid[g], 1, MERCER_F32);
         for (size_t w = SANITIZED ? g % 2 : 0; w < sizeof ways / sizeof *ways; w += SANITIZED ? 2 : 1)
             for (int64_t memory = 8 << 20; memory <= 256 << 20; memory *= SANITIZED ? 16 : 4) {
-                /* Its own context: scratch from earlier trainings would not be counted. */
+                /* A separate context: scratch memory of earlier trainings would not be counted. */
                 int threads = w % 2 ? 3 : 1;
                 mercer_context *own = open_context(threads);
                 mercer_model *model;
@@ -562,7 +565,7 @@ static void test_measured_peak(void **state)
 
 /* ---- The cache in half precision ----------------------------------------------------------------------------- */
 
-/* A budget in which K(X,Z) fits in halves and not in floats. */
+/* A budget in which K(X,Z) fits in half precision but not in float. */
 static int64_t budget_for_half(const mrc_plan *with_floats, sizes of)
 {
     return with_floats->public_plan.bytes - of.n * of.p * 4 / 4;
@@ -583,7 +586,7 @@ static void test_half_only_where_float_does_not_fit(void **state)
     assert_non_null(strstr(plan.public_plan.text, "half precision"));
     assert_true(plan.public_plan.bytes <= options.memory);
     mrc_plan_request request = request_for(of, &options);
-    request.bounded = false; /* values that a half may not hold */
+    request.bounded = false; /* values that half precision may not represent */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_int_equal(plan.public_plan.cache_data, 0);
     request = request_for(of, &options);
@@ -598,7 +601,7 @@ static void test_half_only_where_float_does_not_fit(void **state)
     assert_int_equal(plan.public_plan.cache_data, 0);
 }
 
-/* Predictions move by the rounding of K, and memory stays within the plan. */
+/* Predictions change by the rounding of K, and memory stays within the plan. */
 static void test_half_trains_alike(void **state)
 {
     (void)state;
@@ -614,7 +617,7 @@ static void test_half_trains_alike(void **state)
     assert_int_equal(report.plan->cache_data, MRC_CACHE_HALF);
     assert_true(report.peak_bytes <= report.plan->bytes);
     double worst = 0, size = 0, moved = 0;
-    for (int64_t i = 0; i < 200; i++) { /* f(x) of both, on samples */
+    for (int64_t i = 0; i < 200; i++) { /* f(x) of both models on samples */
         for (int64_t k = 0; k < of.c; k++) {
             double a = 0, b = 0;
             for (int64_t j = 0; j < of.p; j++) {
@@ -627,7 +630,7 @@ static void test_half_trains_alike(void **state)
         }
     }
     print_message("half precision moves predictions by at most %.2g of %.2g\n", worst, size);
-    assert_true(moved > 0); /* it was used */
+    assert_true(moved > 0); /* the half-precision cache was used */
     assert_true(worst < 0.02 * size);
     free(whole.a), free(halves.a);
     task_close(&self);

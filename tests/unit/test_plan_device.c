@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans for a device with fast products: what is not kept because it is evaluated as fast, and periods of an epoch. There
-   need not be a GPU: a plan asks a backend what it is, and computes nothing. */
+/* Plans for a device with fast products: matrices that are not cached because evaluating them is as fast, and the
+   periods of an epoch. No GPU is needed: the planner queries a backend for its rates, and computes nothing. */
 #include "support/plans.h"
 #include "support/training.h"
 
@@ -12,7 +12,7 @@
 static const mrc_backend_ops *honest;
 static mrc_backend_ops device;
 
-/* As a GPU tells of itself. */
+/* Capabilities like those of a GPU. */
 static mrc_capabilities rated(const mrc_backend *backend, bool half)
 {
     mrc_capabilities out = honest->capabilities(backend, half);
@@ -40,7 +40,7 @@ static int close_device(void **state)
     return close_all(state);
 }
 
-/* 60,000 images, all of them centers. */
+/* A request with 60,000 images, all of them centers. */
 static mrc_plan_request images(const mercer_train_options *options)
 {
     return (mrc_plan_request){.machine = mrc_machine_of(context),
@@ -69,7 +69,7 @@ static mercer_plan plan_of(const mrc_plan_request *request)
     return plan.public_plan;
 }
 
-/* K(X,Z) is kept where reading it is faster than evaluating it, and where a caller says so. */
+/* K(X,Z) is cached if reading it is faster than evaluating it, or if the caller requests it. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -83,25 +83,25 @@ static void test_anew(void **state)
     request.d = 4000; /* 2 d flops at 500e12 take longer than 16 bytes at 3e12 */
     assert_true(plan_of(&request).cache_data);
     request.d = 784;
-    request.gains_by_half = false; /* another kernel function */
+    request.gains_by_half = false; /* another kernel function: half precision gains nothing */
     assert_true(plan_of(&request).cache_data);
     request.gains_by_half = true, request.machine.half = false;
     assert_true(plan_of(&request).cache_data);
     request.machine.half = true, options.cache = MERCER_ON;
     assert_true(plan_of(&request).cache_data);
-    options.cache = MERCER_AUTO, request.budget = (int64_t)8 << 30; /* would not fit: as many epochs as ever */
+    options.cache = MERCER_AUTO, request.budget = (int64_t)8 << 30; /* a cache does not fit: usual number of epochs */
     plan = plan_of(&request);
     assert_that(!plan.cache_data && plan.epochs == 6 && !strstr(plan.text, "evaluated anew"), "%s", plan.text);
 }
 
-/* T near p/m, and an epoch of periods that are all alike. */
+/* Periods T near p/m, and an epoch of periods of nearly equal length. */
 static void test_periods(void **state)
 {
     (void)state;
     static const struct {
         int64_t n, p, batch, period;
-    } cases[] = {{60000, 60000, 7168, 9},    /* 9 batches: one period, and not one of 8 and one of 1 */
-                 {200000, 65536, 4352, 16},  /* 46 batches: 16, 16, 14, and not 15, 15, 15, 1 */
+    } cases[] = {{60000, 60000, 7168, 9},    /* 9 batches: one period, not one of 8 and one of 1 */
+                 {200000, 65536, 4352, 16},  /* 46 batches: 16, 16, 14, not 15, 15, 15, 1 */
                  {500000, 131072, 4864, 26}, /* 103 batches: 26, 26, 26, 25 */
                  {5000000, 1024000, 4864, 206},
                  {60000, 60000, 60000, 1}};
@@ -111,7 +111,7 @@ static void test_periods(void **state)
         mrc_plan_request request = images(&options);
         request.n = cases[i].n, request.p = cases[i].p, request.on_samples = false;
         assert_int_equal(plan_of(&request).period, cases[i].period);
-        options.epochs = 1; /* one alone: projections are what its mean is made of */
+        options.epochs = 1; /* a single epoch: its average is over projections */
         assert_int_equal(plan_of(&request).period, mrc_max(1, cases[i].p / cases[i].batch));
         options.period = 3;
         assert_int_equal(plan_of(&request).period, 3);
@@ -119,11 +119,11 @@ static void test_periods(void **state)
     mercer_train_options options = options_for("ep4");
     options.batch = 7168, options.projector = "bgs", options.epochs = 2;
     mrc_plan_request request = images(&options);
-    request.budget = (int64_t)4 << 30; /* temporary centers of 9 batches fit an eighth of it, of wide rows do not */
+    request.budget = (int64_t)4 << 30; /* temporary centers of 9 batches fit an eighth of it, wide rows do not */
     assert_int_equal(plan_of(&request).period, 9);
     request.d = 9000, request.budget = (int64_t)16 << 30, request.points = MERCER_F32;
     assert_int_equal(plan_of(&request).period, 8);
-    context->backend->ops = honest; /* the processor's plans are what they were */
+    context->backend->ops = honest; /* plans for the CPU are unchanged */
     request = images(&options);
     assert_int_equal(plan_of(&request).period, 8);
     context->backend->ops = &device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One plan: what mercer_trainer_plan shows is what the fit does. Set-up may refine sizes, and says so; a solver that
- * breaks down is replaced, and that is said too.
+ * One plan: mercer_trainer_plan shows what the fit does. Set-up may refine sizes, and reports it; a solver that breaks
+ * down is replaced, which is reported too.
  */
 #include "support/folder.h"
 #include "support/plans.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A trainer of its own on a task, and what it is told by the log. */
+/* A separate trainer on a task, and the warnings that it logs. */
 typedef struct job {
     mercer_context *context;
     mercer_model *model;
@@ -52,7 +52,7 @@ static void job_close(job *self)
     mercer_context_free(self->context);
 }
 
-/* What the fit did is what was planned; text and sizes differ by what a line says. */
+/* Checks that the fit followed the plan: text and sizes differ only where a line of the text reports it. */
 static void check_followed(const job *self, const char *what)
 {
     const mercer_plan *planned = &self->plan, *used = self->report.plan;
@@ -70,7 +70,8 @@ static void check_followed(const job *self, const char *what)
                 (long long)self->report.peak_bytes, (long long)used->bytes);
 }
 
-/* Over a range of budgets auto takes one solver or another: what is planned, by model or by trainer, is what is done. */
+/* Over a range of budgets auto chooses different solvers: the plan, from the model or the trainer, is what the fit
+   does. */
 static void test_followed(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void test_followed(void **state)
             check_followed(&self, self.plan.solver);
             refined += strstr(self.report.plan->text, "refined:") != NULL;
             iterated += strcmp(self.plan.solver, "ep4") == 0;
-            halves += self.plan.cache_centers == 2; /* which only the measured kernel matrix allows */
+            halves += self.plan.cache_centers == 2; /* only the measured kernel matrix permits half precision here */
         }
         job_close(&self);
     }
@@ -100,7 +101,7 @@ static void test_followed(void **state)
     task_close(&t);
 }
 
-/* Named solvers: sizes are refined, and told. */
+/* Named solvers: sizes are refined, and the text reports it. */
 static void test_refined(void **state)
 {
     (void)state;
@@ -116,18 +117,18 @@ static void test_refined(void **state)
         assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
         check_followed(&self, solvers[i]);
         refined += strstr(self.report.plan->text, "refined:") != NULL;
-        /* The next fit plans anew, and to the same. */
+        /* The next fit makes a new plan, which is the same. */
         mercer_plan first = *self.report.plan;
         mercer_report again = {.struct_size = sizeof again};
         assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &again));
         assert_string_equal(again.plan->text, first.text);
         job_close(&self);
     }
-    assert_true(refined >= 2); /* the stochastic ones: their batch was a guess */
+    assert_true(refined >= 2); /* the stochastic solvers, whose planned batch was a guess */
     task_close(&t);
 }
 
-/* Where a second plan, with the critical batch in it, takes another solver: refining keeps the first. */
+/* If a second plan that knows the critical batch would choose another solver, refining keeps the first solver. */
 static void test_refinement_keeps_solver(void **state)
 {
     (void)state;
@@ -168,18 +169,18 @@ static void test_refinement_keeps_solver(void **state)
     assert_that(changed > 0, "no second plan would have changed the solver");
 }
 
-/* The same with a training, of sizes where the critical batch of the data, whatever it is, would tip the scales: the
-   first plan takes ep4, one made with what set-up finds takes cg, and the fit goes on with ep4. */
+/* The same for a training, with sizes at which the critical batch of the data, whatever it is, decides the choice:
+   the first plan chooses ep4, a plan made with the results of set-up chooses cg, and the fit continues with ep4. */
 static void test_training_keeps_solver(void **state)
 {
     (void)state;
-    if (SANITIZED) return; /* long, and its code runs in others */
+    if (SANITIZED) return; /* slow, and other tests run the same code */
     task t = task_open(context, "laplace:bandwidth=4", (sizes){2000, 3000, 20, 10}, 1, MERCER_F32);
     job self;
     mercer_train_options options = options_for(NULL);
     options.memory = 48 << 20;
     job_open(&self, &t, &options);
-    self.context->isa = MRC_ISA_AVX512; /* to the planner: estimates are the same on every machine */
+    self.context->isa = MRC_ISA_AVX512; /* for the planner: estimates are the same on every machine */
     assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
     assert_string_equal(self.plan.solver, "ep4");
     assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
@@ -208,11 +209,11 @@ static void test_training_keeps_solver(void **state)
     task_close(&t);
 }
 
-/* A kernel function to which all samples are the same: said, and solved all the same. */
+/* A kernel function for which all samples look the same: the plan warns about it, and the fit succeeds nevertheless. */
 static void test_wide_bandwidth(void **state)
 {
     (void)state;
-    if (SANITIZED) return; /* long, and its code runs in others */
+    if (SANITIZED) return; /* slow, and other tests run the same code */
     task t = task_open(context, "gaussian:bandwidth=20000", (sizes){1500, 1400, 5, 2}, 1, MERCER_F32);
     for (int64_t memory = 28 << 20; memory <= 64 << 20; memory += (SANITIZED ? 64 : 12) << 20) {
         job self;
@@ -238,8 +239,8 @@ static void test_wide_bandwidth(void **state)
 
 /*
  * K(Z, Z) of a linear kernel has rank 5, and conjugate gradients without a ridge amplify rounding in all other
- * directions until they break down: an error if the solver was named; with auto another solver continues, and a
- * resumed training starts with that one.
+ * directions until they break down. This is an error if the solver was named; with auto another solver continues, and a
+ * resumed training starts with that solver.
  */
 static void test_replaced(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half precision by right: which trainings take it, the bound they take it by, and that a training whose held-back rows
- * tell otherwise ends as the accurate one does, to the bit.
+ * Half precision where it is justified: which trainings use it, the bound that justifies it, and that a training for
+ * which held-out rows reject it ends bitwise identical to the accurate one.
  *
- * There need not be a GPU. A backend that gains by half precision is the CPU's with products that are off by a given
- * share of their size wherever half precision is allowed, and a rate that says so.
+ * No GPU is needed. A backend that gains from half precision is simulated: the CPU backend, whose products get a given
+ * relative error wherever half precision is allowed, and which reports a higher rate for it.
  */
 #include "support/folder.h"
 #include "support/plans.h"
@@ -20,8 +20,8 @@
 
 static const mrc_backend_ops *honest;
 static mrc_backend_ops rounding;
-static double share;       /* of a result that products are off by */
-static mercer_status fate; /* of rounded products */
+static double share;       /* relative error added to products */
+static mercer_status fate; /* status returned by rounded products */
 static int rounded_products, warnings;
 static char last_warning[1024];
 
@@ -89,7 +89,7 @@ static int close_rounding(void **state)
     return close_all(state);
 }
 
-/* ---- Decisions ----------------------------------------------------------------------------------------------------- */
+/* ---- Decisions --------------------------------------------------------------------------------------------------- */
 
 static mrc_plan_request request_for(const mercer_train_options *options)
 {
@@ -110,7 +110,8 @@ static mrc_plan_request request_for(const mercer_train_options *options)
                               .farthest = 3};
 }
 
-/* Plans, and looks for a line that begins so; "": none about arithmetic. */
+/* Makes a plan and checks that its text has a line beginning with `says` ("": no line about arithmetic). Returns
+   whether the plan uses half precision. */
 static bool takes_half(const mrc_plan_request *request, const char *says)
 {
     mrc_plan plan;
@@ -138,7 +139,7 @@ static void test_solvers(void **state)
     }
 }
 
-/* One reason after the other, each taken away again. */
+/* One reason against half precision at a time, each removed again. */
 static void test_reasons(void **state)
 {
     (void)state;
@@ -165,17 +166,17 @@ static void test_reasons(void **state)
     assert_true(takes_half(&bad, FAST));
     bad = good, bad.coordinates = 200;
     assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 5.6e-03, is above the 4.1e-03"));
-    bad.points = MERCER_U8, bad.farthest = 501; /* exact distances */
+    bad.points = MERCER_U8, bad.farthest = 501; /* distances of bytes are exact */
     assert_true(takes_half(&bad, "arithmetic fast: its error, about 2.8e-04"));
     bad = good, bad.n = 12000000;
     assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 3.1e-04, is above the 2.9e-04"));
     bad.n = 10000000;
     assert_true(takes_half(&bad, "arithmetic fast"));
-    good.machine.precision_by_plan = false; /* accurate was asked for */
+    good.machine.precision_by_plan = false; /* accurate arithmetic was requested */
     assert_false(takes_half(&good, ""));
 }
 
-/* Solvers are compared each in its own arithmetic. */
+/* Solvers are compared with the rates of the arithmetic each would use. */
 static void test_rates(void **state)
 {
     (void)state;
@@ -190,14 +191,16 @@ static void test_rates(void **state)
     assert_true(fast.public_plan.seconds < slow.public_plan.seconds / 2);
 }
 
-/* ---- The bound ----------------------------------------------------------------------------------------------------- */
+/* ---- The bound --------------------------------------------------------------------------------------------------- */
 
 static double half(double value)
 {
     return (double)mrc_half_to_float(mrc_half_from_float((float)value));
 }
 
-/* Root mean square of what rounding to halves changes of K(x, z), 128 units to a bandwidth as on the device. */
+/* Returns the root mean square error of K(x, z) caused by rounding coordinates and values to half precision, with
+   128 units per bandwidth as on the device; *coordinates: a mean of (sum of x^4) / (sum of x^2) over rows x, in
+   bandwidths. */
 static double measured_error(const mercer_kernel *kernel, const mercer_matrix *x, double *coordinates)
 {
     mercer_matrix r = data_matrix(x->rows, x->cols, 0, MERCER_F64);
@@ -240,11 +243,11 @@ static void test_bound(void **state)
             assert_that(error <= bound, "%s: %g, bound %g", text, error, bound);
             closest = fmax(closest, error / bound);
         }
-    assert_that(closest > 0.3, "the bound is %g times what was ever seen", 1 / closest); /* not worth much else */
+    assert_that(closest > 0.3, "the bound is %g times what was ever seen", 1 / closest); /* else of little use */
     free(x.data);
 }
 
-/* ---- The check ----------------------------------------------------------------------------------------------------- */
+/* ---- The check --------------------------------------------------------------------------------------------------- */
 
 static mercer_train_options small_training(void)
 {
@@ -254,7 +257,8 @@ static mercer_train_options small_training(void)
     return options;
 }
 
-/* Trains with a backend that is off by `off`; the plan's text. */
+/* Trains with a backend whose products have the relative error `off`, and fills in the report. The caller frees the
+   result. */
 static dense train_off(const task *t, const mercer_train_options *options, int ranks, double off, mercer_status ends,
                        mercer_report *report)
 {
@@ -280,14 +284,14 @@ static void test_check(void **state)
     task t = task_open(context, "laplace:bandwidth=2", (sizes){300, 60, 4, 2}, 1, MERCER_F32);
     mercer_train_options options = small_training();
     mercer_report report;
-    t.weights = malloc(300 * sizeof *t.weights); /* the heaviest bounds the steps, once it has been seen */
+    t.weights = malloc(300 * sizeof *t.weights); /* the heaviest sample bounds the steps, once it has been seen */
     assert_non_null(t.weights);
     for (int64_t i = 0; i < 300; i++) t.weights[i] = 1 + (double)(i == 150) * 20;
     for (int ranks = 0; ranks <= 2; ranks += 2)
         for (int held = 0; held < 2; held++) {
-            options.validation_X = held ? &t.z : NULL; /* 60 rows that no sample equals, */
+            options.validation_X = held ? &t.z : NULL; /* 60 rows different from all samples */
             mercer_matrix y = mrc_rows(&t.y, 0, t.z.rows);
-            options.validation_Y = held ? &y : NULL; /* with targets that nothing explains */
+            options.validation_Y = held ? &y : NULL; /* with targets that the model cannot explain */
             dense accurate = train_accurately(&t, &options, ranks);
             dense kept = train_off(&t, &options, ranks, 1e-4, MERCER_OK, &report);
             assert_non_null(strstr(report.plan->text, "arithmetic fast, confirmed: on 6"));
@@ -307,7 +311,7 @@ static void test_check(void **state)
 }
 
 typedef struct stopper {
-    int64_t calls, stop_at; /* 0: never */
+    int64_t calls, stop_at; /* number of calls; call to stop at, 0: never */
 } stopper;
 
 static int count_steps(void *user, const mercer_progress *progress)
@@ -316,7 +320,7 @@ static int count_steps(void *user, const mercer_progress *progress)
     return !progress->phase && ++self->calls == self->stop_at;
 }
 
-/* Trains until call number stop_at, from the checkpoint if `resume`. */
+/* Trains until call number stop_at, from the checkpoint if `resume`. Counts the calls in *calls. */
 static dense run_until(const task *t, mercer_train_options options, bool resume, int64_t stop_at, int64_t *calls)
 {
     const char *path = in_folder("checkpoint.safetensors");
@@ -344,7 +348,7 @@ static dense run_until(const task *t, mercer_train_options options, bool resume,
     return out;
 }
 
-/* A training goes on in the arithmetic that it had, and where half precision was refused, it stays so. */
+/* A training resumes in its previous arithmetic; where half precision was rejected, it stays rejected. */
 static void test_resume(void **state)
 {
     (void)state;
@@ -370,7 +374,7 @@ static void test_resume(void **state)
     task_close(&t);
 }
 
-/* A coordinate that a half cannot hold is no failure where nobody asked for halves. */
+/* A coordinate outside the range of half precision is not an error if half precision was not requested. */
 static void test_overflow(void **state)
 {
     (void)state;
@@ -383,14 +387,14 @@ static void test_overflow(void **state)
         strstr(report.plan->text, "replaced: arithmetic fast: a coordinate is too far away; arithmetic acc"));
     assert_true(warnings == 1 && dense_distance(refused, accurate) == 0);
     free(accurate.a), free(refused.a);
-    t.kernel.bandwidth = 1e-3; /* seen before anything is computed */
+    t.kernel.bandwidth = 1e-3; /* detected before anything is computed */
     free(train_off(&t, &options, 0, 0, MERCER_ERROR_DATA, &report).a);
     assert_non_null(strstr(report.plan->text, "arithmetic accurate: a coordinate is "));
     assert_true(warnings == 0 && rounded_products == 0);
     task_close(&t);
 }
 
-/* Targets that the model explains to the last digit justify no rounding that noisy ones do. */
+/* Targets that the model explains to the last digit do not justify the rounding that noisy targets justify. */
 static void test_targets_without_noise(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What plans add up: bytes, flops and seconds to the last one, with a solver whose costs are made up; the cost on ranks,
- * from the costs of a solver.
+ * Totals of plans: exact bytes, flops and seconds for a solver with made-up costs; the cost on ranks, derived from the
+ * costs of a solver.
  */
 #include "support/plans.h"
 #include "support/training.h"
@@ -18,7 +18,7 @@ static void check_near(double value, double wanted, double tolerance)
     assert_that(fabs(value - wanted) <= tolerance, "%.17g instead of %.17g", value, wanted);
 }
 
-/* A solver that costs what the test says, and what the planner showed it. */
+/* A solver with costs set by the test, and the planner state that it was given. */
 static mrc_solver_cost made_cost;
 static mrc_caching made_caching;
 static mrc_planner seen;
@@ -79,7 +79,8 @@ static mercer_status plan_made(mrc_plan *plan, const mrc_plan_request *request)
     return replace_plan(context, plan, request, &made, "a test");
 }
 
-/* Scratch of the threads, and a batch of m rows with its targets, in bytes: reals and points of these sizes. */
+/* Returns the bytes of the threads' scratch memory and of a batch of m rows with its targets; real, point: bytes per
+   value. */
 static int64_t workspace(int64_t threads, int64_t m, int64_t real, int64_t point, int64_t shards)
 {
     int64_t tile = (6 << 20) + 512 * (FEATURES * mrc_max(real, 4) + 32 * OUTPUTS) + 300 * FEATURES * mrc_max(real, 4);
@@ -87,7 +88,7 @@ static int64_t workspace(int64_t threads, int64_t m, int64_t real, int64_t point
            (shards > 1 ? shards * m * OUTPUTS * real : 0);
 }
 
-/* What is held, what is there for a moment, and a budget that is one byte too small. */
+/* Persistent memory, temporary memory, and a budget that is one byte too small. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -101,7 +102,7 @@ static void test_bytes(void **state)
         mrc_plan_request request = made_request(&options);
         request.real = kinds[i / 2].real, request.points = kinds[i / 2].points, request.shards = kinds[i / 2].shards;
         made_caching.block = 0;
-        if (i % 2) made_cost.set_up.set_up.shared = 100; /* less than what steps take */
+        if (i % 2) made_cost.set_up.set_up.shared = 100; /* less than the steps use */
         int64_t held =
             3000 + workspace(4, 100, mrc_dtype_size(request.real), mrc_dtype_size(request.points), request.shards);
         int64_t needed = held + (i % 2 ? 340 : 20005);
@@ -115,13 +116,13 @@ static void test_bytes(void **state)
         snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, lower p or raise memory",
                  mrc_bytes_text(needs, needed));
         assert_fails(context, plan_made(&plan, &request), MERCER_ERROR_MEMORY, message);
-        request.budget = needed; /* was decided before: the option says nothing any more */
+        request.budget = needed; /* already decided: the option has no effect any more */
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.budget, needed);
     }
 }
 
-/* K(X,Z) is kept from the byte on that makes room for it, whole, in halves, or a batch's block of it. */
+/* K(X,Z) is cached from exactly the budget at which it fits: whole, in half precision, or one batch's block of it. */
 static void test_kept(void **state)
 {
     (void)state;
@@ -133,7 +134,7 @@ static void test_kept(void **state)
     int64_t base = running + workspace(4, 100, 4, 4, 1);
     for (int less = 0; less < 2; less++) {
         made_caching.again = true, made_caching.half = false;
-        options.memory = base + 1234 + whole / 9 * 10 - less; /* a tenth of what is left stays free */
+        options.memory = base + 1234 + whole / 9 * 10 - less; /* a tenth of the rest stays free */
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, !less);
         assert_int_equal(plan.keep_bytes, less ? 3000 : 1234);
@@ -143,17 +144,17 @@ static void test_kept(void **state)
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, less ? 0 : MRC_CACHE_HALF);
         assert_int_equal(plan.public_plan.bytes, base + (less ? 3000 : 1234 + half));
-        options.memory = base + 4 * whole; /* room for all: halves only where they were wanted anyway */
+        options.memory = base + 4 * whole; /* enough for a full cache: half precision only if preferred anyway */
         made_caching.half_from = whole - less;
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 1);
-        made_caching.beside = 2 * whole - less; /* more than half of what is left is not kept beside a cache */
+        made_caching.beside = 2 * whole - less; /* other cached data next to a cache take at most half of the rest */
         options.memory = base + 4 * whole - 1 - less;
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 0);
         made_caching.beside = 1234, made_caching.half_from = whole;
     }
-    options.memory = base + 5000; /* a block takes half of what is left at most */
+    options.memory = base + 5000; /* a block takes at most half of the rest */
     made_caching.again = false;
     assert_succeeds(context, plan_made(&plan, &request));
     assert_int_equal(plan.keep_bytes, 2500);
@@ -232,7 +233,7 @@ static int64_t device_room(mrc_backend *backend)
     return (int64_t)3 << 30;
 }
 
-/* A device says its own rates, and what its operations hold; the margin is 512 MiB and a sixteenth. */
+/* A device reports its own rates and the memory of its operations; the margin is 512 MiB and a sixteenth. */
 static void test_device(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void test_device(void **state)
     assert_true(asked.points == MERCER_F32 && asked.real == MERCER_F64);
     assert_int_equal(plan.public_plan.bytes,
                      3340 + 100000 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
-    ops.work_bytes = NULL; /* a device that holds nothing of its own */
+    ops.work_bytes = NULL; /* a device without memory of its own */
     assert_succeeds(context, plan_made(&plan, &request));
     assert_int_equal(plan.public_plan.bytes,
                      3340 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
@@ -272,7 +273,8 @@ static bool is_small(void *user, int64_t p)
     return p <= *(const int64_t *)user;
 }
 
-/* The largest that fits; a critical batch that does not fit is halved until it does, and never below the plan's. */
+/* The largest size that fits. A critical batch that does not fit is halved until it does, but not below the planned
+   batch. */
 static void test_largest(void **state)
 {
     (void)state;
@@ -299,12 +301,12 @@ static void test_largest(void **state)
         const char *more = plan.public_plan.text + strlen(first.public_plan.text);
         assert_that(strncmp(more, line, strlen(line)) == 0 && (i > 0 || !*more), "%d: %s", (int)critical[i], more);
     }
-    request.critical_batch = 0; /* nothing is left to be halved */
+    request.critical_batch = 0; /* nothing can be halved */
     options.memory = 3340 + workspace(4, 100, 4, 4, 1) - 1;
     assert_fails(context, refine_plan(context, &plan, &request), MERCER_ERROR_MEMORY, "too small");
 }
 
-/* A wide bandwidth is one of a hundred times the median distance, or more. */
+/* A bandwidth is wide from a hundred times the median distance on. */
 static void test_width(void **state)
 {
     (void)state;
@@ -326,7 +328,7 @@ static void test_width(void **state)
     }
 }
 
-/* What is kept is told: the matrix, or its factor. */
+/* The text names the cached matrix, or its factor. */
 static void test_kept_text(void **state)
 {
     (void)state;
@@ -347,7 +349,7 @@ static void test_kept_text(void **state)
         mrc_plan_request request = made_request(&options);
         request.n = 20000, request.p = cases[i].centers, request.roughness = cases[i].roughness;
         options.projector = cases[i].projector, options.memory = INT64_C(16) << 30;
-        if (i != 4) options.epochs = 3; /* all but direct have a use for it */
+        if (i != 4) options.epochs = 3; /* it has an effect with every solver but direct */
         assert_succeeds(context, make_plan(context, &plan, &request));
         const char *found = strstr(plan.public_plan.text, cases[i].says);
         assert_that(found && found[strlen(cases[i].says)] == '\n', "%s: %s", cases[i].says, plan.public_plan.text);
@@ -358,7 +360,7 @@ static void test_kept_text(void **state)
 
 /* ---- Ranks ------------------------------------------------------------------------------------------- */
 
-/* Three ranks have 3, 3 and 2 of 8 shards: 2, 2 and 1 nodes of the tree are left of them. */
+/* Three ranks have 3, 3 and 2 of 8 shards: 2, 2 and 1 nodes of the summation tree remain. */
 static void check_ranks(const char *solver, const char *projector, mercer_dtype real)
 {
     const double speed = 1e9, latency = 3e-6, p = 77, d = FEATURES, c = OUTPUTS, m = 100;
@@ -429,15 +431,15 @@ static void check_ranks(const char *solver, const char *projector, mercer_dtype 
     check_near(out.projection_share, projecting / computing, 1e-12);
     double model = p * (d + c * e), set_up = cost.set_up.held.whole + cost.set_up.set_up.whole;
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost.set_up.held, cost.set_up.peak), blocks.held);
-    double whole = held.whole + m * (d + 8 * c + 3 * c * e) + 3 * m * c * e; /* 3 shards at most */
+    double whole = held.whole + m * (d + 8 * c + 3 * c * e) + 3 * m * c * e; /* at most 3 shards */
     check_near(out.shared_bytes, (model + held.shared) / 3, 1e-6);
     check_near(out.replicated_bytes, fmax(whole, set_up), 1e-6);
     check_near(out.checkpoint_bytes, model + cost.set_up.state, 1e-6);
-    network.latency = 0; /* 20 microseconds */
+    network.latency = 0; /* instead of 20 microseconds */
     mercer_rank_plan slower;
     mrc_plan_ranks(&slower, &plan, &shape, &network, false);
     check_near(slower.batch_seconds - out.batch_seconds, cost.batch.rounds * 17e-6, 1e-12);
-    plan.seconds = 0; /* of no known rate: flops are told */
+    plan.seconds = 0; /* unknown rate: the plan reports flops instead */
     mrc_plan_ranks(&slower, &plan, &shape, &network, false);
     check_near(slower.compute_seconds, computing, 1e-9 * computing);
 }

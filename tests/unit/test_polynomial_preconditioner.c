@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The preconditioner without a factor (polynomial_preconditioner.c) against dense algebra, and conjugate gradients with it.
+ * The preconditioner without a factor (polynomial_preconditioner.c) against dense algebra, and conjugate gradients with
+ * it.
  *
- * Notation as there. In double, what P should be is known to some p q roundings of its norm: 1e-10 of it here. Where
- * the coarse space is made of all centers, U is exact and so, on an eigenvector v of K with eigenvalue l, is v'Pv =
- * h(l) for the first q, and within the polynomial's error of it, 1/3, for the rest: l h_k(l) in (0, 4/3], where l < a
- * from below.
+ * Same notation as there. In double, the expected P is known to about p q roundings of its norm: here 1e-10 of it. If
+ * the coarse space is made of all centers, U is exact. Then, on an eigenvector v of K with eigenvalue l, v'Pv = h(l)
+ * for the first q eigenvectors, and v'Pv is within the polynomial's error of h(l), 1/3, for the others: l h_k(l) in (0,
+ * 4/3], from below where l < a.
  */
 #include "support/exact_solvers.h"
 
@@ -17,7 +18,7 @@ static const mrc_preconditioner_sizes small = {.sample = 15, .basis = 5, .stored
 
 /* ---- The operator -------------------------------------------------------------------------------------------- */
 
-/* P as a matrix: applied to the columns of I. */
+/* Returns P as a matrix, by applying it to the columns of I. The caller frees it. */
 static dense operator_of(bench *self, mrc_preconditioner *preconditioner)
 {
     int64_t p = self->centers.p;
@@ -37,7 +38,7 @@ static dense plus(dense y, double factor, dense x)
     return out;
 }
 
-/* The formula, from G, F, the nodes and the coefficients. */
+/* Returns P by its formula, from G, F, the nodes and the coefficients. The caller frees it. */
 static dense formula(const mrc_preconditioner *preconditioner, dense k)
 {
     dense g = dense_of(&preconditioner->g), f = dense_of(&preconditioner->f), one = dense_new(k.rows, k.rows);
@@ -94,7 +95,7 @@ static void test_operator(void **state)
     }
 }
 
-/* All centers in the sample: P is h(K) on the coarse space, and near it elsewhere. */
+/* All centers are in the sample: P is h(K) on the coarse space, and close to it elsewhere. */
 static void test_exact_basis(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void test_exact_basis(void **state)
     }
 }
 
-/* More centers than a strip: K and F are put together from several, with several shards and with one. */
+/* More centers than a strip has: K and F are assembled from several strips, with several shards and with one. */
 static void test_strips(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void test_strips(void **state)
     free_problem(&data);
 }
 
-/* K in half precision: P moves by what that moves K by, some 2^-11 times 1/a. */
+/* K in half precision changes P by the effect of the change of K: about 2^-11 times 1/a. */
 static void test_half(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void test_solution(void **state)
     }
 }
 
-/* Steps to 1e-4 of the gradient: not many more than with the exact factor. */
+/* Number of steps until the gradient is 1e-4 of its first value: not much larger than with the exact factor. */
 static void test_steps(void **state)
 {
     (void)state;
@@ -228,7 +229,7 @@ static void test_steps(void **state)
     free_problem(&data);
 }
 
-/* The same bits for any number of threads. */
+/* The result is bitwise identical for any number of threads. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void test_threads(void **state)
     free_problem(&data);
 }
 
-/* Every center twice: no jitter is needed, and the fit is that of every center once. */
+/* If every center occurs twice, no jitter is needed, and the fit equals that with every center once. */
 static void test_singular(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void test_singular(void **state)
     free_problem(&data), free_problem(&once);
 }
 
-/* A kernel that is 0 at all centers, and all but one: nothing to precondition with, nothing to fit. */
+/* A kernel that is 0 at all centers, or at all but one: there is nothing to precondition with and nothing to fit. */
 static void test_no_kernel(void **state)
 {
     (void)state;
@@ -339,7 +340,7 @@ static bool fails_cleanly(const problem *data, int ranks, int nth)
     assert_that(status == MERCER_OK || status == MERCER_ERROR_MEMORY, "allocation %d: %s", nth,
                 mercer_status_string(status));
     bool done = self.counter.requests < self.counter.fail_at;
-    close_bench(&self); /* checks that nothing is left */
+    close_bench(&self); /* also checks that no memory is left allocated */
     return !done;
 }
 

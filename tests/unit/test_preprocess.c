@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preprocessing: each kind against plain formulas in long double, fitting, folding, bad input. */
+/* Preprocessing: each kind against plain formulas in long double, fitting, folding, invalid input. */
 #include "support/counted.h"
 
 #include "support/data.h"
@@ -21,7 +21,7 @@ static mercer_preprocess *fit(mercer_context *context, const char *spec, const m
 
 /* ---- Formulas ------------------------------------------------------------------------------------------------ */
 
-/* The value that row i, feature j should get. */
+/* Returns the expected value of feature j in row i. */
 static long double expected(const char *spec, const mercer_matrix *x, int64_t i, int64_t j)
 {
     long double value = mrc_load(x, i, j), mean = 0, squares = 0, low = value, high = value, norm = 0;
@@ -42,8 +42,9 @@ static long double expected(const char *spec, const mercer_matrix *x, int64_t i,
 }
 
 /*
- * One rounding to the type of the result on top of double arithmetic. Of that, a mean of n values is good to n eps of the
- * largest value, and a deviation to n eps of itself: with |x| <= 20 and deviations >= 1, 100 n eps covers both.
+ * The bound: one rounding to the type of the result, on top of double arithmetic. In double, a mean of n values is
+ * accurate to n eps of the largest value, and a deviation to n eps of itself: with |x| <= 20 and deviations >= 1,
+ * 100 n eps covers both.
  */
 static void check_values(mercer_context *context, const char *spec, mercer_dtype in, mercer_dtype out_type)
 {
@@ -79,7 +80,7 @@ static void test_formulas(void **state)
                 check_values(self->context, specs[s], in[i], out ? MERCER_F32 : MERCER_F64);
 }
 
-/* A row has the same bits whatever it comes with, and whatever the number of threads that fitted. */
+/* A row gives the same bits whatever rows it is processed with, and whatever the number of threads used for fitting. */
 static void test_rows_are_independent(void **state)
 {
     fixture *self = *state;
@@ -105,7 +106,8 @@ static void test_rows_are_independent(void **state)
     free(x.data), free(all.data), free(one.data);
 }
 
-/* Data far from 0 keep their deviation (a sum of squares would lose all of it), constants are exactly constant. */
+/* Data far from 0 keep their deviation (a plain sum of squares would lose all of it), and constants are exactly
+   constant. */
 static void test_large_means(void **state)
 {
     fixture *self = *state;
@@ -141,7 +143,7 @@ static void test_unit_of_extreme_rows(void **state)
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* A dataset that is computed gives what the same samples in memory give, to the bit, over many blocks. */
+/* A dataset computed block by block gives bitwise the same result as the same samples in memory, over many blocks. */
 static void test_fit_dataset(void **state)
 {
     fixture *self = *state;
@@ -164,7 +166,7 @@ static void test_fit_dataset(void **state)
 
 /* ---- Folding ------------------------------------------------------------------------------------------------- */
 
-/* K(v x, v z) of the kernel before equals K(x, z) of the kernel after, for every function of the distance. */
+/* K(v x, v z) of the original kernel equals K(x, z) of the folded kernel, for every function of the distance. */
 static void test_fold(void **state)
 {
     fixture *self = *state;
@@ -197,7 +199,7 @@ static void test_fold(void **state)
     assert_int_equal(folds, 10);
 }
 
-/* Folded, samples pass as they are; a copy is folded too. */
+/* After folding, samples pass unchanged; a copy of the preprocessing is folded too. */
 static void test_folded_passes_bytes(void **state)
 {
     fixture *self = *state;
@@ -216,7 +218,7 @@ static void test_folded_passes_bytes(void **state)
     mercer_preprocess_free(scale), mercer_preprocess_free(copy);
 }
 
-/* ---- Specs and bad input ------------------------------------------------------------------------------------- */
+/* ---- Specs and invalid input --------------------------------------------------------------------------------- */
 
 static void test_specs(void **state)
 {
@@ -225,7 +227,7 @@ static void test_specs(void **state)
     assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "scale", NULL));
     assert_true(a->scale == 1.0 / 255);
     assert_succeeds(self->context, mercer_preprocess_fit(&b, self->context, mercer_preprocess_spec(a), NULL));
-    assert_true(b->scale == a->scale); /* the text holds all digits */
+    assert_true(b->scale == a->scale); /* the text has all digits */
     assert_string_equal(mercer_preprocess_spec(b), mercer_preprocess_spec(a));
     mercer_preprocess_free(a), mercer_preprocess_free(b);
     assert_string_equal(mercer_preprocess_spec(NULL), "none");
@@ -305,7 +307,7 @@ static void test_bad_arguments(void **state)
     free(x.data), free(y.data);
 }
 
-/* ---- What auto stands for ------------------------------------------------------------------------------------ */
+/* ---- The choices of auto ------------------------------------------------------------------------------------- */
 
 static void test_auto(void **state)
 {
@@ -349,9 +351,7 @@ static void test_auto(void **state)
 
 /* ---- Ranks ------------------------------------------------------------------------------------------------------- */
 
-/* 2560 different numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
-   quantiles are exact there, and between two of them a line is off by less than the distance of their normal ones. */
-/* y = standard weight * standardise + rank weight * rank, and its slope by a difference. */
+/* blend: y = standard weight * standardise + rank weight * rank; its slope is checked by a finite difference. */
 static void test_blend(void **state)
 {
     enum { N = 300 };
@@ -391,6 +391,9 @@ static void test_blend(void **state)
     mercer_preprocess_free(blend), mercer_preprocess_free(s), mercer_preprocess_free(r), mercer_preprocess_free(copy);
 }
 
+/* 2560 different numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
+   quantiles are exact there, and between two of them the error of a line is less than the distance of their normal
+   quantiles. */
 static void test_rank(void **state)
 {
     enum { N = 2560, STEP = N / MRC_RANK_KNOTS };
@@ -399,7 +402,7 @@ static void test_rank(void **state)
     for (int i = 0; i < N; i++) {
         int rank = (int)(i * 7LL * 13 % N); /* a permutation: 91 and 2560 have no common factor */
         values[2 * i] = exp(rank / 100.0);
-        values[2 * i + 1] = rank % 4 == 0 ? 5 : 9; /* a quarter and three quarters */
+        values[2 * i + 1] = rank % 4 == 0 ? 5 : 9; /* a quarter fives, three quarters nines */
     }
     mercer_matrix x = mrc_view(values, N, 2, MERCER_F64), y = mrc_view(result, N, 2, MERCER_F64);
     mercer_preprocess *preprocess = fit(context, "rank", &x), *copy = NULL;
@@ -412,7 +415,7 @@ static void test_rank(void **state)
                     rank, share);
         if (rank % STEP == STEP / 2)
             assert_that(fabs(share - (rank / STEP + 0.5) / MRC_RANK_KNOTS) < 1e-12, "rank %d: %.17g", rank, share);
-        /* Equal numbers get the mean of the first and last quantile: 0 .. 63 are fives, 64 .. 255 nines. */
+        /* Equal values get the mean of their first and last quantile: 0 .. 63 are fives, 64 .. 255 nines. */
         double five = 0.5 * erfc(-result[2 * i + 1] / sqrt(2.0));
         assert_true(rank % 4 == 0 ? five < 0.25 : five > 0.25);
     }
@@ -423,10 +426,10 @@ static void test_rank(void **state)
     assert_succeeds(context, mercer_preprocess_apply(preprocess, &to, &from));
     assert_succeeds(context, mercer_preprocess_apply(copy, &twice, &from));
     assert_memory_equal(out, again, sizeof out);
-    /* Bisection leaves 1e-23, erfc some units of 1e-16, divided by the density there, 0.006. */
+    /* Bisection leaves an error of 1e-23, erfc one of some units of 1e-16, divided by the density there, 0.006. */
     assert_true(fabs(out[0] + out[2]) < 1e-12 &&
                 fabs(0.5 * erfc(out[0] * sqrt(0.5)) - (1 - 0.5 / MRC_RANK_KNOTS)) < 1e-12);
-    /* Gradients: the slope of the line that x lies on, 0 beyond the last quantiles. */
+    /* Gradients: the slope of the line segment that contains x, 0 beyond the extreme quantiles. */
     double at[] = {exp(7.431), 5, exp(30), 9}, ahead[] = {at[0] * (1 + 1e-7), 5, exp(31), 9}, one[] = {1, 1, 1, 1},
            slopes[4];
     double y0[4], y1[4];
@@ -437,7 +440,7 @@ static void test_rank(void **state)
     assert_succeeds(context, mercer_preprocess_apply(preprocess, &v1, &x1));
     mrc_preprocess_pull_back(preprocess, &x0, 1, &g, &slope);
     assert_true(fabs(slopes[0] * (ahead[0] - at[0]) / (y1[0] - y0[0]) - 1) <
-                1e-6); /* a line; 1e-16 / 1e-10 of rounding */
+                1e-6); /* a line segment; rounding: 1e-16 / 1e-10 */
     assert_true(slopes[2] == 0);
     mercer_preprocess_free(copy);
     mercer_preprocess_free(preprocess);

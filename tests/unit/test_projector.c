@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every projector must do: an honest residual (see support/projection.h), and a solution. Because K (theta -
+ * Requirements of every projector: an honest residual (see support/projection.h), and a solution. Because K (theta -
  * theta*) = -r exactly, theta is within (|r| + slack) / lambda_min of the solution theta*.
  */
 #include "support/projection.h"
 
 /*
- * How much theta lowers J(theta) = theta' K theta - 2 theta' h, the error in the norm of the RKHS up to a constant:
- * theta' (h + r). Conjugate gradients and Gauss-Seidel lower J with every pass; the residual itself may rise now and
- * then.
+ * Returns by how much theta lowers J(theta) = theta' K theta - 2 theta' h, the error in the norm of the RKHS up to a
+ * constant: theta' (h + r). Conjugate gradients and Gauss-Seidel lower J with every pass, but the residual itself may
+ * rise occasionally.
  */
 static double gain_after(problem *self, int kind, const mrc_projector_options *options)
 {
@@ -20,7 +20,8 @@ static double gain_after(problem *self, int kind, const mrc_projector_options *o
     return sum;
 }
 
-/* Every kind, type, backend and number of ranks, kept or not: an honest residual, and theta becomes better. */
+/* For every kind, type, backend and number of ranks, with and without stored kernel values, the residual is honest,
+   and theta improves. */
 static void test_residual(void **state)
 {
     (void)state;
@@ -43,7 +44,8 @@ static void test_residual(void **state)
     }
 }
 
-/* (theta* of all columns in self->h0's shape, lambda_min) by eigenvectors in double. */
+/* Computes the solution theta* for all columns (in the shape of self->h0) by eigenvectors in double. Returns
+   lambda_min. */
 static double direct_solution(problem *self, const mercer_matrix *solution)
 {
     int64_t p = self->z.rows, c = self->h0.cols;
@@ -90,7 +92,8 @@ static void test_solution(void **state)
     close_problem(&self);
 }
 
-/* Ranks only change the order of sums. A perturbation e of r becomes one of at most |e| / lambda_min in theta. */
+/* The number of ranks changes only the order of sums. A perturbation e of r changes theta by at most |e| /
+   lambda_min. */
 static void test_ranks(void **state)
 {
     (void)state;
@@ -118,7 +121,8 @@ static void test_ranks(void **state)
     free(first.data), free(solution.data);
 }
 
-/* Sizes at and below the limits: few centers, more pairs or larger blocks than centers, no coarse space, no column. */
+/* Sizes at and below the limits: few centers, more eigenpairs or larger blocks than centers, no coarse space, no
+   columns. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -139,8 +143,9 @@ static void test_sizes(void **state)
             }
 }
 
-/* Room for kernel values, none, some or enough, changes the work of bgs and not its answer: the same steps, rounded in
-   another order. Steps are bounded by 1 / lambda_min times what rounding leaves of the residual; 1e-6 is far above. */
+/* A buffer for kernel values, absent, too small or sufficient, changes the work of bgs but not its result: the same
+   steps, rounded in another order. Steps are bounded by 1 / lambda_min times the rounding error left in the
+   residual; 1e-6 is far above. */
 static void test_room(void **state)
 {
     (void)state;
@@ -179,12 +184,12 @@ static void test_zero(void **state)
     open_problem(&self, &usual, NULL);
     for (int kind = 0; kind < KINDS; kind++) {
         mrc_projector_options options = options_of(2);
-        for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 1, 0); /* one column: it stays 0 */
+        for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 1, 0); /* one zero column: it stays 0 */
         once(&self, kind, &options, "zero column");
         for (int64_t i = 0; i < usual.p; i++)
             assert_true(mrc_load(&self.theta, i, 1) == 0 && mrc_load(&self.h, i, 1) == 0);
     }
-    for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 0, 0); /* all */
+    for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 0, 0); /* all columns */
     for (int kind = 0; kind < KINDS; kind++) {
         mrc_projector_options options = options_of(2);
         mrc_projection report = once(&self, kind, &options, "zero");
@@ -193,7 +198,8 @@ static void test_zero(void **state)
     close_problem(&self);
 }
 
-/* Kernel matrices that are singular in float or double: theta stays small enough to be rounded, the residual honest. */
+/* Kernel matrices that are singular in float or double: theta stays small enough to be rounded, and the residual
+   honest. */
 static void test_ill_conditioned(void **state)
 {
     (void)state;
@@ -208,7 +214,7 @@ static void test_ill_conditioned(void **state)
             for (int64_t j = 0; j < s.d; j++)
                 for (int64_t i = 1; i < 20; i++) mrc_store(&self.z, i, j, mrc_load(&self.z, 0, j));
         reference_kernel(&self);
-        for (int64_t i = 0; i < s.p; i++) /* a right-hand side within reach: a column of K */
+        for (int64_t i = 0; i < s.p; i++) /* a right-hand side in the range of K: one of its columns */
             for (int64_t j = 0; j < s.c; j++) data_store(&self.h0, i, j, mrc_load(&self.k, i, j));
         for (int kind = 0; kind < KINDS; kind++)
             for (int store = 0; store < 2; store++) {
@@ -218,7 +224,7 @@ static void test_ill_conditioned(void **state)
                 double worst = kind == EP2 ? 2 : kind == PCG ? 0.2 : 1e-2;
                 assert_that(report.residual < worst, "%s %s %s: residual %g", s.kernel, mrc_dtype_name(s.real),
                             kinds[kind], report.residual);
-                if (kind == EP2) continue; /* its steps add up to large weights that cancel */
+                if (kind == EP2) continue; /* the steps of ep2 add up to large weights that cancel */
                 assert_that(norm_of(&self.k) * norm_of(&self.theta) * unit_of(&self) <= 0.2 * norm_of(&self.h0),
                             "%s %s: |theta| = %g", s.kernel, kinds[kind], norm_of(&self.theta));
             }

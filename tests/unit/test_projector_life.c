@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Projectors from create to free: the order of their blocks, wrong arguments, failing allocations, the bytes they say
- * they need; and the coarse space.
+ * The life of projectors from create to free: the order of their blocks, invalid arguments, failing allocations, the
+ * memory they announce; and the coarse space.
  */
 #include "support/projection.h"
 
-/* The same seed gives the same bits; the next projection of ep2 takes its batches in another order. */
+/* The same seed gives the same bits; the next projection of ep2 uses its batches in another order. */
 static void test_order(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void test_arguments(void **state)
     close_problem(&self);
 }
 
-/* The n-th allocation of create and project fails, for every n: no leak, and the next try succeeds. */
+/* For every n, the n-th allocation of create and project fails: no memory leaks, and the next attempt succeeds. */
 static void test_allocation_failures(void **state)
 {
     (void)state;
@@ -70,7 +70,7 @@ static void test_allocation_failures(void **state)
         open_problem(&self, &s, &allocator);
         mrc_projector_options options = options_of(1);
         options.store = options.sampled = kind % 2;
-        once(&self, kind / 2, &options, "warm"); /* the backend's scratch stays */
+        once(&self, kind / 2, &options, "warm"); /* leaves the backend's scratch memory allocated */
         int64_t before = self.context.bytes_now;
         mercer_status status = MERCER_ERROR_MEMORY;
         for (int n = 1; status != MERCER_OK; n++) {
@@ -91,7 +91,8 @@ static void test_allocation_failures(void **state)
     }
 }
 
-/* What the planner is told is what is used: never less, but for the 64 bytes beside each block, and not much more. */
+/* The bytes announced to the planner are never fewer than those used, except for the 64 bytes next to each block,
+   and not many more. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static void test_bytes(void **state)
         open_problem(&self, &s, NULL);
         mrc_projector_options options = options_of(1);
         options.nystrom = 300, options.eigenpairs = 60, options.block = 150, options.store = v & 1;
-        options.sampled = !options.store; /* inverses together are for devices */
+        options.sampled = !options.store; /* combined inverses are for devices */
         int64_t size = mrc_dtype_size(s.real);
         mrc_problem sizes = {.p = s.p, .d = s.d, .c = s.c, .real_size = size, .point_size = size, .shards = 1};
         mrc_cost made, each;
@@ -127,7 +128,7 @@ static void test_bytes(void **state)
     }
 }
 
-/* U is orthonormal and close to eigenvectors; directions that the kernel does not have are left out. */
+/* U is orthonormal and close to eigenvectors; directions in which the kernel is zero are left out. */
 static void test_coarse(void **state)
 {
     (void)state;
@@ -152,7 +153,7 @@ static void test_coarse(void **state)
                 for (int64_t j = 0; j < s.p; j++)
                     ku += mrc_load(&coarse.u, i, a) * mrc_load(&self.k, i, j) * mrc_load(&coarse.u, j, a);
             assert_true(a == 0 || coarse.w[a] <= coarse.w[a - 1]);
-            /* Nystrom underestimates: w <= u' K u; by how much depends on the sample, 100 of 150 here. */
+            /* Nystrom underestimates: w <= u' K u. By how much depends on the sample, here 100 of 150. */
             assert_that(coarse.w[a] <= ku * (1 + 1e-3) && coarse.w[a] > 0.5 * ku, "direction %d: w %g, u'Ku %g", (int)a,
                         coarse.w[a], ku);
         }
@@ -162,7 +163,8 @@ static void test_coarse(void **state)
     }
 }
 
-/* K(Z,Z) V by blocks of collected centers, evaluated or kept, is what one rank computes at once: more than one block. */
+/* K(Z,Z) V computed by blocks of collected centers, evaluated or cached, equals the result of one rank computing it
+   at once. There is more than one block. */
 static void test_times(void **state)
 {
     (void)state;
@@ -184,7 +186,7 @@ static void test_times(void **state)
         assert_succeeds(&context, mrc_comm_create_virtual(&comm, &context, ranks));
         assert_succeeds(&context, mrc_centers_create(&centers, backend, comm, &kernel, &z, z.rows, origin, MERCER_F32));
         assert_succeeds(&context, mrc_centers_times(&centers, NULL, &v, ranks == 1 ? &wanted : &got));
-        /* Sums over P terms of size at most 1 times v: P u |v| each; gemm adds as much. */
+        /* Sums over P terms of size at most 1 times v: an error of P u |v| each; gemm adds as much. */
         double bound = 2 * P * 0x1p-24 * norm_of(&v) * sqrt(P);
         if (ranks > 1) assert_that(distance_of(&got, &wanted) <= bound, "%g", distance_of(&got, &wanted));
         assert_succeeds(&context, mrc_centers_keep(&centers, &kept));

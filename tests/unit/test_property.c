@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random small problems, the same in every run: number i of a test depends on (SEED, i) alone and is named in a
- * failure.
+ * Random small problems, the same in every run: problem i of a test depends only on (SEED, i), and a failure names it.
  *
- * How good must ep4 be? Its K steps move by eta each; for gradient methods with averaging and any g in the span of Z
+ * How good must ep4 be? Its K steps have the step size eta; for gradient methods with averaging and any g in the span
+ * of Z
  *
  *     mean loss of the average  <=  mean loss of g + |g|_H^2 / (eta m K),      (eta the step over the batch size)
  *
- * so what it can be asked for is the best of "loss + n / (eta m K) |g|^2": the optimum of a ridge problem, found by
- * direct (its own lambda added). What the bound leaves out: the noise of steps that is left after averaging and decay,
- * the weighting of residuals by I - Q (q <= p/10), and projections that are not exact. A quarter for all three, and
+ * so it can be required to reach the minimum of "loss + n / (eta m K) |g|^2": the optimum of a ridge problem, found by
+ * direct (with its own lambda added). The bound ignores the noise of steps that remains after averaging and decay, the
+ * weighting of residuals by I - Q (q <= p/10), and inexact projections. The test allows a quarter for all three, and
  * 1e-3 of the zero model's objective where the optimum is near 0.
  */
 #include "support/training.h"
@@ -35,7 +35,7 @@ static bool chance(dice *d, double p)
 
 static const char *const projectors[] = {NULL, "exact", "ep2", "pcg", "bgs"};
 
-/* Points at the scale of the example kernels, labels that p centers can partly fit. */
+/* Points at the scale of the example kernels, with labels that p centers can partly fit. */
 static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
 {
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
@@ -117,7 +117,7 @@ static void test_ep4_against_direct(void **state)
     print_message("    worst: problem %d, %.3f of what is allowed\n", worst_at, worst);
 }
 
-/* What the named solver would refuse is not asked of it. */
+/* Resets the options that the named solver would refuse. */
 static void leave_out_useless(mercer_train_options *options)
 {
     const char *solver = options->solver ? options->solver : "auto";
@@ -133,7 +133,8 @@ static void leave_out_useless(mercer_train_options *options)
     if (exact) options->average = options->decay = MERCER_AUTO, options->step_factor = 0, options->polish = 0;
 }
 
-/* Anything goes: sizes beyond the data, one sample, one center, twins, all solvers. It works, or says why not. */
+/* Random options: sizes beyond the data, one sample, one center, coinciding points, all solvers. Training succeeds,
+   or reports why not. */
 static void test_any_options(void **state)
 {
     (void)state;
@@ -147,9 +148,9 @@ static void test_any_options(void **state)
         const char *kernel, *solver = solvers[between(&d, 0, 12)];
         task t = random_task(&d, of, on_samples, &kernel);
         size_t row = (size_t)(of.d * mrc_dtype_size(t.x.dtype));
-        if (chance(&d, 0.3) && !on_samples) /* centers that coincide */
+        if (chance(&d, 0.3) && !on_samples) /* coinciding centers */
             for (int64_t r = 1; r < t.z.rows; r += 2) memcpy(mrc_row(&t.z, r), mrc_row(&t.z, r - 1), row);
-        if (chance(&d, 0.3) && !on_samples) /* samples that coincide */
+        if (chance(&d, 0.3) && !on_samples) /* coinciding samples */
             for (int64_t r = 1; r < of.n; r++) memcpy(mrc_row(&t.x, r), mrc_row(&t.x, r % 3 ? 0 : r), row);
         mercer_train_options options = options_for(solver);
         options.projector = projectors[between(&d, 0, 4)];

@@ -2,8 +2,8 @@
 /*
  * Random numbers: Philox against its authors' known answers, moments, independence of sequences, permutations.
  *
- * Statistical bounds stand at six standard errors of the statistic (one false alarm in 10^9), and the seeds are fixed: a
- * failure is a change of the generator, not bad luck.
+ * Statistical bounds are six standard errors of the statistic (one false alarm in 10^9), and the seeds are fixed: a
+ * failure means that the generator has changed, not bad luck.
  */
 #include "support/check.h"
 
@@ -34,7 +34,7 @@ static void test_known_answers(void **state)
     }
 }
 
-/* Draw k is half (k mod 2) of block k / 2: any draw can be had without those before it, in any order. */
+/* Draw k is half (k mod 2) of block k / 2: any draw is available without the previous ones, in any order. */
 static void test_draws_are_direct(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_normal_moments(void **state)
     check_mean("the two members of a pair", pairs, DRAWS / 2, 0, 1);
 }
 
-/* The 6-sigma quantile of chi-square with df degrees of freedom, by Wilson and Hilferty's cube-root normal form. */
+/* The 6-sigma quantile of chi-square with df degrees of freedom, by Wilson and Hilferty's cube-root approximation. */
 static double chi_square_bound(double df)
 {
     double s = 2 / (9 * df);
@@ -131,7 +131,7 @@ static void test_below(void **state)
     assert_that(statistic <= chi_square_bound(6), "chi-square %g, bound %g", statistic, chi_square_bound(6));
 }
 
-/* Neighbouring seeds and sequences share no draw and are uncorrelated. */
+/* Neighboring seeds and sequences share no draw and are uncorrelated. */
 static void test_sequences_differ(void **state)
 {
     (void)state;
@@ -171,13 +171,13 @@ static void test_permutation_is_a_bijection(void **state)
     for (int64_t n = 1; n <= 300; n++) check_bijection((mrc_rng){(uint64_t)n, 3}, n);
     const int64_t large[] = {1000, 65536, 65537, 100003};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_bijection(base, large[i]);
-    for (int64_t k = 0; k < 100; k++) { /* too large to count, still in range */
+    for (int64_t k = 0; k < 100; k++) { /* too many values to count: only checks the range */
         int64_t value = mrc_random_permutation(base, INT64_C(1) << 40, k);
         assert_true(value >= 0 && value < INT64_C(1) << 40);
     }
 }
 
-/* The rank of an order of 0 .. n - 1 among all n! (Lehmer code). */
+/* Returns the rank of an order of 0 .. n - 1 among all n! orders (Lehmer code). */
 static int order_rank(const int64_t *order, int n)
 {
     int rank = 0;
@@ -209,7 +209,8 @@ static void test_all_orders_are_equally_likely(void **state)
     check_orders(4, 24, 12000);
 }
 
-/* Large n: the first element's place is uniform over 16 equal parts, and a permutation has about one fixed point. */
+/* For large n the position of the first element is uniform over 16 equal parts, and a permutation has about one
+   fixed point. */
 static void test_large_permutations_mix(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void test_large_permutations_mix(void **state)
     double fixed = 0;
     for (int r = 0; r < 100; r++)
         for (int64_t k = 0; k < N; k++) fixed += mrc_random_permutation((mrc_rng){(uint64_t)r, 2}, N, k) == k;
-    check_mean("fixed points", fixed, 100, 1, 1); /* mean and variance of their number are 1 */
+    check_mean("fixed points", fixed, 100, 1, 1); /* mean and variance of their count are 1 */
 }
 
 static void test_permutation_depends_on_seed_and_sequence(void **state)
@@ -233,7 +234,7 @@ static void test_permutation_depends_on_seed_and_sequence(void **state)
         same_seed += value == mrc_random_permutation((mrc_rng){base.seed, base.sequence + 1}, 1000, k);
         same_sequence += value == mrc_random_permutation((mrc_rng){base.seed + 1, base.sequence}, 1000, k);
     }
-    /* Two random permutations agree in about 1 place, with variance 1. */
+    /* Two random permutations agree in about 1 position, with variance 1. */
     assert_that(same_seed <= 1 + 6 && same_sequence <= 1 + 6, "%d and %d places agree", same_seed, same_sequence);
 }
 

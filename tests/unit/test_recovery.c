@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Noiseless labels y = f*(X) with f* in reach of the model: every solver finds f*, for every kernel of the table.
+ * Noiseless labels y = f*(X) with f* representable by the model: every solver finds f*, for every kernel of the table.
  *
- * What "finds" means, as the relative error |f(X) - y| / |y|, n samples, c outputs:
+ * The meaning of "finds", as a bound on the relative error |f(X) - y| / |y|, n samples, c outputs:
  *
  *   direct      rounding: kappa (40 p u) of its normal equations
  *   cg          1e-4 of the preconditioned gradient, times the square root of the preconditioned condition: that is
  *               |f - f*| <= 1e-4 sqrt(kappa'), kappa' at most the condition of the normal equations
  *   full batch  rate^N |f*|_H sqrt(max K(x,x) n) / |y|, rate from the eigenvalues (as in test_identities.c). On Z = X
- *               the error stays in the span of the eigenvectors it starts in: f* is taken from the top three
+ *               the error stays in the span of the eigenvectors it starts in: f* uses the top three
  *   stochastic  With step eta/m = 2 gamma / (b + (m - 1) t), b the largest diagonal and t the top eigenvalue of the
  *               (preconditioned) kernel, one step on a random batch lowers the squared norm by
  *               E |e|^2 - E |e+|^2 >= 2 (eta/m) m (1 - gamma) |e|_n^2,  |e|_n^2 = mean squared error over the samples,
  *               so the iterates of the later K/2 steps have a mean of |e|_n^2 of at most
  *               |e_0|^2 / ((eta/m) m (1 - gamma) K), and so has their average. The norm is that of the preconditioned
- *               kernel: at most |f*|_H^2 lambda_1 / t. Projecting onto the centers keeps it for q = 0 and costs little
- *               for small q; the expectation is one draw here: a factor of 4 on |e|^2 for both.
+ *               kernel: at most |f*|_H^2 lambda_1 / t. Projecting onto the centers preserves it for q = 0 and costs
+ *               little for small q; the bound is on an expectation, but the test sees one draw: a factor of 4 on |e|^2
+ *               covers both.
  */
 #include "support/training.h"
 
@@ -47,7 +48,8 @@ static int keep_step(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* alpha*: on the samples, a mixture of the top three eigenvectors of K(X,X), each scaled to the same values of f. */
+/* Chooses alpha*: on the samples, a mixture of the top three eigenvectors of K(X,X), each scaled to the same values
+   of f. */
 static dense choose_weights(const kernels *k, bool on_samples)
 {
     dense out = dense_new(k->zz.rows, C);
@@ -71,7 +73,7 @@ typedef struct outcome {
     double error, bound;
 } outcome;
 
-/* The eigenvalues that the error meets: of K_ZZ^-1 K_ZX K_XZ, of K_ZX K_XZ, or the top three of K(X,X). */
+/* Returns the eigenvalues that govern the error: of K_ZZ^-1 K_ZX K_XZ, of K_ZX K_XZ, or the top three of K(X,X). */
 static spectrum met_eigenvalues(const kernels *k, bool on_samples, bool plain)
 {
     if (on_samples) {
@@ -145,7 +147,7 @@ static void test_every_solver_and_kernel(void **state)
     (void)state;
     for (int run = 0; run < RUNS; run += SANITIZED ? 2 : 1) {
         double worst = 0, weakest = 0;
-        /* A share of the pairs, in which every kernel occurs and, without a sanitizer, every solver. */
+        /* A subset of the pairs in which every kernel occurs and, without a sanitizer, every solver. */
         const int step = SANITIZED ? 7 : 6;
         for (int i = run % step; i < mercer_kernel_count(); i += step) {
             outcome got = recover(run, mercer_kernel_example(i), 5);

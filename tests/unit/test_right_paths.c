@@ -43,7 +43,7 @@ typedef struct arrays {
     mercer_dataset_arrays of;
 } arrays;
 
-/* The caller may set further fields of self->of before it opens it. */
+/* Describes X and y in self->of. The caller may set further fields of it before opening the dataset. */
 static void describe(arrays *self, void *x, double *y, int64_t n)
 {
     self->x = mercer_matrix_view(x, n, D, MERCER_F32), self->y = mercer_matrix_view(y, n, 1, MERCER_F64);
@@ -72,7 +72,7 @@ static mercer_fit_options options_for(mercer_train_options *train)
     return options;
 }
 
-/* The share of the variance of y that a model does not predict. */
+/* Returns the fraction of the variance of y that the model does not predict. */
 static double error_on(mercer_model *model, void *x, const double *y, int64_t n)
 {
     static double f[N];
@@ -84,7 +84,7 @@ static double error_on(mercer_model *model, void *x, const double *y, int64_t n)
     return error / spread;
 }
 
-/* Fits and returns the error on the test rows. */
+/* Fits a model and returns its error on the test rows. */
 static double fit_error(mercer_dataset *data, const mercer_fit_options *options)
 {
     mercer_model *model = NULL;
@@ -94,7 +94,7 @@ static double fit_error(mercer_dataset *data, const mercer_fit_options *options)
     return error;
 }
 
-/* ---- Units ----------------------------------------------------------------------------------------------------- */
+/* ---- Groups, times and repeated rows --------------------------------------------------------------------------- */
 
 static void test_equal_rows(void **state)
 {
@@ -123,7 +123,7 @@ static void test_equal_rows(void **state)
     mercer_dataset_free(data);
 }
 
-/* Equal rows become one with their weight, and give the same model as weights do. */
+/* Equal rows are merged into one with their total weight, which gives the same model as explicit weights. */
 static void test_repeated_rows(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_repeated_rows(void **state)
     mercer_dataset_free(weighted);
 }
 
-/* Whether a group has rows in both datasets. */
+/* Returns whether a group has rows in both datasets. */
 static bool share_groups(const mercer_dataset *a, const mercer_dataset *b)
 {
     for (int64_t i = 0; i < a->rows; i++)
@@ -155,7 +155,7 @@ static bool share_groups(const mercer_dataset *a, const mercer_dataset *b)
     return false;
 }
 
-/* Rows for validation and for intervals are whole groups, or the latest. */
+/* Rows held out for validation and for intervals are whole groups, or the latest rows. */
 static void test_groups_and_times(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void test_groups_and_times(void **state)
     }
 }
 
-/* A row that occurs again at a later time is not held out: it has the time of its first occurrence. */
+/* A row that is repeated at a later time is not held out: it has the time of its first occurrence. */
 static void test_repeats_in_time(void **state)
 {
     enum { TIMES = 3, ROWS = 100 };
@@ -223,7 +223,7 @@ static void test_repeats_in_time(void **state)
     mercer_dataset_free(data);
 }
 
-/* One group, or one time, cannot be split. */
+/* Data with a single group or a single time cannot be split. */
 static void test_one_group(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void test_one_group(void **state)
 
 /* ---- The ridge --------------------------------------------------------------------------------------------------- */
 
-/* Without a search, with a kernel, a bandwidth or few rows: noise is not interpolated. */
+/* Fits without a search, with a given kernel, a given bandwidth or few rows, do not interpolate noise. */
 static void test_ridge(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void test_ridge(void **state)
         options.kernel = paths[k].kernel, options.bandwidth = paths[k].bandwidth, options.tune = paths[k].tune;
         mercer_clear_warnings(context);
         double error = fit_error(data, &options);
-        assert_that(error < 0.12, "path %zu: %g", k, error); /* an interpolating model has 0.2 and more */
+        assert_that(error < 0.12, "path %zu: %g", k, error); /* an interpolating model has an error of at least 0.2 */
         const char *warning = mercer_warning(context, 0, &field);
         assert_that((warning != NULL) == (paths[k].warns != NULL), "path %zu: %s", k, warning ? warning : "silent");
         if (warning) assert_string_equal(field, paths[k].warns);
@@ -279,7 +279,7 @@ static void test_ridge(void **state)
     }
 }
 
-/* -1 is no ridge; below that is refused. */
+/* A ridge of -1 means no ridge; smaller values are refused. */
 static void test_ridge_values(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void test_ridge_values(void **state)
     mercer_dataset_free(data);
 }
 
-/* A model that is trained further on the same data is the same model: it keeps its ridge. */
+/* A model that is trained further on the same data stays the same model: its ridge is unchanged. */
 static void test_trained_further(void **state)
 {
     (void)state;
@@ -324,8 +324,8 @@ static void test_trained_further(void **state)
 
 /* ---- krr --------------------------------------------------------------------------------------------------------- */
 
-/* Rows that coincide have weights of both signs, which cancel in sums of floats: the loss is that of predictions, and is
-   not larger than that of the best constant. */
+/* Coinciding rows have weights of both signs, which cancel in float sums. The reported loss is that of predictions,
+   and is not larger than that of the best constant. */
 static void test_loss_of_krr(void **state)
 {
     (void)state;
@@ -355,7 +355,7 @@ static void test_loss_of_krr(void **state)
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-/* The search sees the targets that training learns: a logarithm by option is as good as one by hand. */
+/* The search uses the targets that training learns: a log transform by option is as good as one by hand. */
 static void test_transform_in_search(void **state)
 {
     (void)state;
@@ -389,7 +389,7 @@ static void test_transform_in_search(void **state)
 
 /* ---- Classes ----------------------------------------------------------------------------------------------------- */
 
-/* Mean probability of class 1 on the test rows. */
+/* Returns the mean probability of class 1 on the test rows. */
 static double mean_probability(mercer_dataset *data, const mercer_fit_options *options)
 {
     static double p[TEST][2];
@@ -403,7 +403,7 @@ static double mean_probability(mercer_dataset *data, const mercer_fit_options *o
     return sum;
 }
 
-/* Weights of classes decide differently, but probabilities stay those of the data, unless the others are asked for. */
+/* Class weights change decisions, but probabilities remain those of the data, unless weighted ones are requested. */
 static void test_class_weights(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of every backend on rows and elements, against straightforward loops in long double. Moves are exact. A result of
- * a few operations in the dtype's precision is off by at most 4 roundings of the sum of the sizes of its terms; a sum of n terms
- * returned as double is formed in double: n + 2 roundings of 2^-53.
+ * The operations of every backend on rows and elements, against straightforward loops in long double. Moves are exact.
+ * A result of a few operations in the dtype's precision has an error of at most 4 roundings of the sum of the sizes of
+ * its terms; a sum of n terms returned as double is formed in double: n + 2 roundings of 2^-53.
  */
 #include "core/numbers/half.h"
 #include "support/backends.h"
@@ -46,7 +46,7 @@ static void copy_on(mrc_backend *backend)
                 set_sentinels(&to);
                 mercer_status status = backend->ops->copy(backend, &to, &from);
                 bool to_half = dtypes[to_type] == MERCER_F16 && dtypes[from_type] == MERCER_F32;
-                if (to_type != from_type && to_type > 1 && !to_half) { /* to f32 and f64, and floats to halves */
+                if (to_type != from_type && to_type > 1 && !to_half) { /* to f32 and f64, and from f32 to f16 */
                     assert_int_equal(status, MERCER_ERROR_DTYPE);
                 } else {
                     assert_succeeds(backend->context, status);
@@ -80,7 +80,7 @@ static void gather_on(mrc_backend *backend)
     }
 }
 
-/* Rows of halves become floats or doubles: exactly. More rows and columns than a piece and a vector have. */
+/* Rows of f16 are converted to f32 or f64 exactly. There are more rows and columns than in a piece and a vector. */
 static void gather_halves_on(mrc_backend *backend)
 {
     enum { ROWS = 70, COLUMNS = 45 };
@@ -110,7 +110,7 @@ static void scatter_on(mrc_backend *backend)
                 if (rows[r] == i) source = r;
             for (int64_t j = 0; j < 7; j++) {
                 long double before = mrc_load(&old, i, j), add = source < 0 ? 0 : -0.3L * mrc_load(&from, source, j);
-                if (source < 0) /* other rows keep their bits */
+                if (source < 0) /* other rows are bitwise unchanged */
                     assert_true(mrc_load(&to, i, j) == (double)before);
                 else
                     check_close(mrc_load(&to, i, j), before + add, fabsl(before) + fabsl(add), 4, unit_of(to_type),
@@ -189,7 +189,7 @@ static void add_columns_on(mrc_backend *backend)
     }
 }
 
-/* At most 2^-11 of an element, 11 bits and no more, ties to even; tiny and huge ones, and what is not finite. */
+/* An error of at most 2^-11 of an element, exactly 11 bits, ties to even; tiny, huge and non-finite values. */
 static void round_half_on(mrc_backend *backend)
 {
     static const float given[] = {
@@ -299,7 +299,7 @@ static void memory_on(mrc_backend *backend)
     assert_int_equal(can.point_dtypes & MRC_ACCEPT_REAL, MRC_ACCEPT_REAL);
 }
 
-/* A table with only the required operations is completed; one that has an operation keeps it. */
+/* A table with only the required operations is completed; an operation that the table has is not replaced. */
 static void test_defaults_complete_a_table(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Randomly pivoted Cholesky: what it leaves of the trace, against other choices, and the law of its pivots. */
+/* Randomly pivoted Cholesky: the remaining fraction of the trace, compared with other choices, and the distribution
+   of its pivots. */
 #include "support/centers.h"
 
 #include "support/dense.h"
@@ -38,7 +39,7 @@ static double trace_of(dense a)
     return sum;
 }
 
-/* The share of the trace of K(X,X) that centers Z, rows of X, leave: dense, in double. */
+/* Returns the fraction of the trace of K(X,X) that remains with centers Z, rows of X: dense, in double. */
 static double trace_left(const mercer_kernel *kernel, const mercer_matrix *X, const mercer_matrix *Z)
 {
     dense residual = dense_kernel(kernel, X, X);
@@ -49,7 +50,7 @@ static double trace_left(const mercer_kernel *kernel, const mercer_matrix *X, co
     return left / all;
 }
 
-/* The same for the choice that always takes the largest remaining diagonal. */
+/* Returns the same fraction for the method that always picks the largest remaining diagonal. */
 static double greedy_left(const mercer_kernel *kernel, const mercer_matrix *X, int64_t p)
 {
     dense residual = dense_kernel(kernel, X, X);
@@ -64,7 +65,7 @@ static double greedy_left(const mercer_kernel *kernel, const mercer_matrix *X, i
     return left / all;
 }
 
-/* One large cloud and a few rows far away that chance overlooks. */
+/* A large cloud and a few distant rows that random choices miss. */
 static mercer_matrix cloud(int64_t n, mercer_dtype dtype)
 {
     mercer_matrix X = data_matrix(n, 4, 5, dtype);
@@ -179,7 +180,7 @@ static int stop_midway(void *user, int64_t done, int64_t total, double error)
     return done > 20;
 }
 
-/* A random part of the rows where F does not fit; and what is refused. */
+/* If F does not fit in memory, a random subset of the rows is used; then the cases that are refused. */
 static void test_memory_and_stop(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void test_memory_and_stop(void **state)
     data_fill_normal(&X, (mrc_rng){14, 1}, 0, 1);
     mercer_center_options options = pivot_options(&kernel, 1);
     choose(context, &Z, &X, &options);
-    options.memory = 1200000; /* of which small matrices take 740,000; all rows would take a million more */
+    options.memory = 1200000; /* small matrices take 740,000 of it; all rows would take a million more */
     context->bytes_high = context->bytes_now;
     int64_t before = context->bytes_now;
     mercer_center_report report = choose(context, &Z, &X, &options);
@@ -213,11 +214,11 @@ static void test_memory_and_stop(void **state)
     mercer_context_free(context);
 }
 
-/* ---- The law --------------------------------------------------------------------------------------------------- */
+/* ---- The distribution ------------------------------------------------------------------------------------------ */
 
 enum { FEW = 6, PIVOTS = 5 };
 
-/* The probability that row `out` is left out, given the residual after some pivots. */
+/* Returns the probability that row `out` is not picked, given the residual after some pivots. */
 static double left_out(dense residual, const bool *pivots, int have, int out)
 {
     if (have == PIVOTS) return pivots[out] ? 0 : 1;
@@ -235,7 +236,7 @@ static double left_out(dense residual, const bool *pivots, int have, int out)
     return probability;
 }
 
-/* Candidates drawn together and refused in part: the same law as one at a time. */
+/* Candidates drawn together and partly rejected: the same distribution as with one at a time. */
 static void test_law(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sample weights: in the reported losses, in validation and patience, and in the step. */
+/* Sample weights: in the reported losses, in validation and patience, and in the step size. */
 #include "support/training.h"
 
 enum { N = 200, P = 40, D = 3 };
@@ -12,7 +12,7 @@ static task weighted_task(void)
     return t;
 }
 
-/* sum w |f - y|^2 / sum w of weights alpha (no data: 0) on the task's samples. */
+/* Returns sum w |f - y|^2 / sum w on the task's samples, f with weights alpha (no data: f = 0). */
 static double weighted_loss(const task *t, dense alpha, const double *weights)
 {
     dense y = dense_of(&t->y), f = dense_new(N, 1);
@@ -36,7 +36,7 @@ static void assert_close(double got, double wanted, const char *what)
     assert_that(fabs(got - wanted) <= 1e-12 * fabs(wanted), "%s: %.17g, recomputed %.17g", what, got, wanted);
 }
 
-/* The first batch is looked at with the zero model: with all samples in it, the loss of the first epoch is known. */
+/* The first batch is evaluated with the zero model: if it has all samples, the loss of the first epoch is known. */
 static void test_training_loss(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void test_training_loss(void **state)
     dense alpha = train(&t, &options, &report);
     assert_close(report.train_loss, weighted_loss(&t, (dense){0}, t.weights), "ep4");
     free(alpha.a);
-    options = options_for("cg"); /* follows its loss by a recurrence, which is made true now and then */
+    options = options_for("cg"); /* tracks its loss by a recurrence, recomputed now and then */
     alpha = train(&t, &options, &report);
     double loss = weighted_loss(&t, alpha, t.weights);
     assert_that(fabs(report.train_loss - loss) <= 1e-6 * loss, "cg: %g, recomputed %g", report.train_loss, loss);
@@ -55,7 +55,7 @@ static void test_training_loss(void **state)
     task_close(&t);
 }
 
-/* The loss of every solver on the samples themselves, given as a validation set with the same weights. */
+/* The loss of every solver on the training samples, passed as a validation set with the same weights. */
 static void test_validation_loss(void **state)
 {
     (void)state;
@@ -72,8 +72,8 @@ static void test_validation_loss(void **state)
     task_close(&t);
 }
 
-/* Half of the validation set wants the zero model, which every epoch is further from; the other half the labels. The
-   half that counts decides when training stops. */
+/* Half of the validation set has the zero model as its target, from which every epoch moves further away; the other
+   half has the labels. The half with nonzero weights decides when training stops. */
 static void test_patience(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void test_accuracy(void **state)
     task t = task_open(context, "laplace:bandwidth=2", (sizes){N, P, D, 2}, 1, MERCER_F64);
     mercer_matrix wanted = data_matrix(N, 2, 0, MERCER_F64);
     double weights[N];
-    for (int64_t i = 0; i < N; i++) { /* the zero model says class 0 of everything */
+    for (int64_t i = 0; i < N; i++) { /* the zero model predicts class 0 everywhere */
         data_store(&wanted, i, i % 4 == 0, 1);
         weights[i] = i % 4 == 0 ? 5 : 1;
         data_store(&t.y, i, 0, 0), data_store(&t.y, i, 1, 0);
@@ -142,7 +142,7 @@ static void test_bad_weights(void **state)
     task_close(&t);
 }
 
-/* Weights and ridge times a power of two are the same problem, and the same steps: to the bit. */
+/* Scaling weights and ridge by a power of two gives the same problem and, bitwise, the same steps. */
 static void test_scale_of_weights(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_scale_of_weights(void **state)
     }
 }
 
-/* One sample counts a million times: auto finds the minimum of the weighted loss all the same. */
+/* One sample has a weight of a million: auto finds the minimum of the weighted loss nevertheless. */
 static void test_heavy_sample(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void hear(void *user, mercer_log_level level, const char *text)
     self->bias += strstr(text, "more than a tenth of the") != NULL;
 }
 
-/* Each once in a training, however often the plan is made. */
+/* Each warning is logged once in a training, however often the plan is made. */
 static void test_warnings(void **state)
 {
     (void)state;

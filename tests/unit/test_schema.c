@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables with words, dates and gaps: what columns are found to be, the features made of them, new tables like old. */
+/* Tables with words, dates and missing values: detected column kinds, the features made of them, new tables like old
+   ones. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -36,7 +37,7 @@ static void test_dates(void **state)
 {
     (void)state;
     static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int64_t expected = 0; /* counted day by day from 2000-01-01 */
+    int64_t expected = 0; /* day number, counted from 2000-01-01 */
     for (int year = 2000; year < 2101; year++)
         for (int month = 1; month <= 12; month++) {
             int leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -102,11 +103,11 @@ static void test_dates(void **state)
         assert_false(mrc_read_date(wrong[i], wrong[i] + strlen(wrong[i]), &found));
 }
 
-/* ---- By hand --------------------------------------------------------------------------------------------------- */
+/* ---- Tables with known features -------------------------------------------------------------------------------- */
 
 static double single(double value)
 {
-    volatile float rounded = (float)value; /* some compilers leave the rounding out when they make vectors */
+    volatile float rounded = (float)value; /* without volatile some compilers omit the rounding when they vectorize */
     return (double)rounded;
 }
 
@@ -131,12 +132,13 @@ static void test_kinds(void **state)
     assert_non_null(
         strstr(about(data).schema, "{\"name\":\"none\",\"kind\":\"drop\",\"why\":\"every value is missing\"}"));
     mercer_dataset_free(data);
-    /* Numbers without gaps are what they always were, whatever their values. */
+    /* Numbers without missing values are unchanged, whatever their values. */
     data = open_table("a,same,y\n1,7,1\n2,7,2\n");
     assert_null(about(data).schema);
     assert_samples(data, 2, 2, (double[]){1, 7, 2, 7});
     mercer_dataset_free(data);
-    /* A missing category is a level of its own; a word that comes late makes words of the numbers before it. */
+    /* A missing category is a separate level; a word in a late row turns the earlier numbers of its column into
+       words. */
     char text[4096] = "k,y\n,0\n";
     for (int i = 0; i < 300; i++) snprintf(text + strlen(text), 16, "%d,%d\n", i % 2, i);
     for (int i = 0; i < 60; i++) strcat(text, "x,1\n");
@@ -169,11 +171,12 @@ static void test_separators(void **state)
     mercer_dataset_free(data);
 }
 
-/* ---- A reference ----------------------------------------------------------------------------------------------- */
+/* ---- A table against a reference implementation ---------------------------------------------------------------- */
 
 enum { ROWS = 500, WORDS = 300 };
 
-/* A number with gaps and a word out of 300, of which every row i has one of min(i, 300) kinds: the last are the rarest. */
+/* A number with missing values, and a word out of 300: the first 300 rows have word i each, later rows one of the
+   first 200. The last words are the rarest. */
 static void test_reference(void **state)
 {
     (void)state;
@@ -190,7 +193,7 @@ static void test_reference(void **state)
         at += isnan(values[i]) ? sprintf(at, ",w%03d,%d\n", words[i], i)
                                : sprintf(at, "%.17g,w%03d,%d\n", values[i], words[i], i);
     }
-    /* The 255 most frequent words, of equal ones the first by name; then in the order of their names. */
+    /* The 255 most frequent words, for equal counts the first by name; then sorted by name. */
     int order[WORDS], feature[WORDS];
     for (int k = 0; k < WORDS; k++) order[k] = k;
     for (int k = 1; k < WORDS; k++)
@@ -205,7 +208,7 @@ static void test_reference(void **state)
         for (int j = 0; j < 255; j++) feature[order[k]] += order[j] < order[k];
     }
     mercer_dataset_options options = table_options("t.csv", text);
-    options.kinds = "w:category"; /* else they would be taken for identifiers */
+    options.kinds = "w:category"; /* otherwise they would be detected as identifiers */
     mercer_dataset *data = open_with(&options);
     mercer_matrix x = mercer_dataset_samples(data);
     assert_int_equal(x.cols, 2 + 255 + 1);
@@ -240,7 +243,7 @@ static void test_new_tables(void **state)
     assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
     assert_string_equal(about(again).schema, schema);
     mercer_dataset_free(again);
-    /* Without names: by position, and as many as there were, those left out too. */
+    /* Without column names: by position, with the same number of columns as before, including the excluded ones. */
     options.x = text_file("new.csv", "1,red,5,2024-01-01\n,blue,5,2024-07-01\n3,red,5,2025-01-01\n");
     options.header = MERCER_OFF;
     again = open_with(&options);
@@ -255,7 +258,7 @@ static void test_new_tables(void **state)
     assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': 'x' is not a number");
     options.x = text_file("new.csv", "a,b,when\n1,red,yesterday\n");
     assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'when': 'yesterday' is not a date");
-    /* A word that is no level is none of them. */
+    /* A word that is not a level sets none of the level features. */
     options.x = text_file("new.csv", "a,b,when\n1,green,2024-01-01\n1,,2024-01-01\n");
     again = open_with(&options);
     z = mercer_dataset_samples(again);
@@ -286,7 +289,7 @@ static void test_options(void **state)
     char *schema = strdup(about(data).schema);
     mercer_dataset_free(data);
     options.kinds = options.weight_column = options.missing = NULL;
-    options.schema = schema; /* the missing words are in it */
+    options.schema = schema; /* the schema includes the missing words */
     data = open_with(&options);
     assert_samples(data, 3, 4, (double[]){1, 0, 4, 1, 0, 1, 4, 0, 1, 0, 4, 1});
     mercer_dataset_free(data);
@@ -300,11 +303,11 @@ static void test_options(void **state)
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "'zip:word' does not say what a column is");
     options.kinds = "y:drop";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'y' is the target");
-    options.kinds = "numbers"; /* and nothing else, none missing */
+    options.kinds = "numbers"; /* numbers only, without missing values */
     assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'id': 'r1' is not a number");
     options.kinds = NULL;
     options.only = "zip,w";
-    data = open_with(&options); /* numbers alone: no schema, as ever */
+    data = open_with(&options); /* numbers only: no schema, as before */
     assert_null(about(data).schema);
     assert_feature_names(data, "zip|w");
     mercer_dataset_free(data);
@@ -333,14 +336,14 @@ static void test_bad_tables(void **state)
     refuse("a,y\nx,1\nx,2\n", MERCER_ERROR_DATA, "no column is left to learn from");
     refuse("a,y\nM\xfcnchen,1\nUlm,2\n", MERCER_ERROR_FORMAT, "line 2, column 'a': byte 0xfc is not UTF-8");
     refuse("a,b,y\nx,1,1\nz,2\n", MERCER_ERROR_FORMAT, "line 3 has fewer columns");
-    /* Rows without a target are left out, also of the means and levels. */
+    /* Rows without a target are left out, also from means and levels. */
     mercer_dataset *data = open_table("a,b,y\n1,u,1\n100,w,\n3,v,2\n,u,4\n");
     assert_int_equal(about(data).left_out, 1);
     assert_feature_names(data, "a|a missing|b=u|b=v");
     assert_samples(data, 3, 4, (double[]){1, 0, 1, 0, 3, 0, 0, 1, 2, 1, 1, 0});
     assert_values(data, 1, (double[]){1, 2, 4});
     mercer_dataset_free(data);
-    /* Words of which every row has its own tell nothing. */
+    /* A column in which every row has a different word carries no information. */
     strcpy(text, "name,a,y\n");
     for (int i = 0; i < 40; i++) snprintf(text + strlen(text), 40, "n%d,%d,%d\n", i, i, i);
     data = open_table(text);
@@ -360,7 +363,7 @@ static void test_preprocess(void **state)
     mercer_matrix x = mrc_view(rows, 3, 4, MERCER_F32);
     assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "auto", data));
     assert_succeeds(context, mercer_dataset_read(data, &x, NULL, NULL, preprocess, NULL, 0));
-    /* a is 1, 5, 3: mean 3, variance 8/3. Levels are 0 or 2, signs of what is missing 0 or 1/2. */
+    /* a is 1, 5, 3: mean 3, variance 8/3. Level features are 0 or 2, missing-value indicators 0 or 1/2. */
     const double unit = 1 / sqrt(8.0 / 3);
     const double expected[] = {-2 * unit, 0, 2, 0, 2 * unit, 0, 0, 2, 0, 0.5, 0, 2};
     for (int i = 0; i < 12; i++)
@@ -391,9 +394,9 @@ static void test_model_file(void **state)
     mercer_dataset_free(data);
 }
 
-/* ---- Schemas as texts -------------------------------------------------------------------------------------------- */
+/* ---- Schemas as text --------------------------------------------------------------------------------------------- */
 
-/* A schema of one column, or of two. */
+/* Checks that a schema of one column, or of two, is refused. */
 static void refuse_schema(const char *columns, const char *part)
 {
     char text[1024];
@@ -465,9 +468,9 @@ static void test_bad_schemas(void **state)
                      "has no list of missing words");
 }
 
-/* ---- Without memory ---------------------------------------------------------------------------------------------- */
+/* ---- Failing allocations ----------------------------------------------------------------------------------------- */
 
-/* The n-th allocation fails, for all n: a message, and nothing stays behind. */
+/* For every n, the n-th allocation fails: there is a message, and no memory leaks. */
 static void fail_each(const mercer_dataset_options *options)
 {
     for (int n = 1;; n++) {
@@ -508,15 +511,14 @@ static void test_allocations_fail(void **state)
     free(schema);
 }
 
-static int64_t json_left; /* allocations of the JSON library until one fails */
+static int64_t json_left; /* JSON allocations until one fails */
 
 static void *json_memory(size_t bytes)
 {
     return json_left-- == 0 ? NULL : malloc(bytes);
 }
 
-/* A text is written whole or there is no memory for it: nothing in between, whichever allocation of the JSON library
-   failed. */
+/* A text is either complete or fails for lack of memory, whichever allocation of the JSON library failed. */
 static void test_texts_without_memory(void **state)
 {
     (void)state;

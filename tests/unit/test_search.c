@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The search by descent: its gradient against finite differences in every hyperparameter, on every backend; splits by
- * groups, times and classes; planted problems whose useful features are known; planted leaks; bitwise equality for any
- * number of threads and after a continuation; given hyperparameters, weights, deadlines.
+ * groups, times and classes; planted problems with known useful features; planted leaks; bitwise equality for any
+ * number of threads and after a resume; given hyperparameters, weights, deadlines.
  */
 #include "support/backends.h"
 #include "support/datasets.h"
@@ -36,7 +36,7 @@ static int open_tests(void **state)
     return open_datasets(state);
 }
 
-/* A point of the space of hyperparameters: a map (its diagonal: scales), an exponent, a ridge. */
+/* A point in the space of hyperparameters: a map (its diagonal: scales), an exponent, a ridge. */
 typedef struct place {
     const char *kernel;
     int outputs;
@@ -75,7 +75,8 @@ static double find_gradient(mrc_backend *backend, const place *at, mrc_error_gra
     return out->error;
 }
 
-/* A central difference with h = 1e-4 is off by h^2 / 6 third derivatives and by rounding over h: both below 1e-6. */
+/* Returns a central difference with h = 1e-4. Its error is h^2 / 6 third derivatives plus rounding over h: both
+   below 1e-6. */
 static double difference(mrc_backend *backend, const place *at, double *parameter, bool relative)
 {
     const double h = 1e-4, value = *parameter;
@@ -119,7 +120,7 @@ static void compare_gradients(mrc_backend *backend)
                 at.gamma = which == 1 ? 0.7 : which == 3 ? 1.3 : 0;
                 for (int k = 0; k < D; k++) at.map[k][k] = 1 + 0.3 * k;
                 compare_gradient(backend, at);
-                if (which < 2) continue; /* a map is for norm 2 */
+                if (which < 2) continue; /* a map needs norm 2 */
                 at.mapped = true, at.map[0][1] = 0.4, at.map[2][0] = -0.3;
                 compare_gradient(backend, at);
             }
@@ -138,7 +139,7 @@ static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
 
-/* Feature 0 has long tails and counts through its sign, feature 1 has a wave; 2 to 4 are noise. */
+/* Feature 0 has long tails and matters through its sign, feature 1 is a wave; features 2 to 4 are noise. */
 static void plant(void)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -149,7 +150,7 @@ static void plant(void)
     }
 }
 
-/* What a dataset has besides features and targets. */
+/* Optional parts of a dataset besides features and targets. */
 typedef struct extras {
     const double *groups, *times, *weights;
     bool classes;
@@ -170,7 +171,7 @@ static mercer_dataset *open_rows(mercer_context *by, int64_t rows, extras with)
     return data;
 }
 
-/* Each row once, in one fold. */
+/* Checks that each row is in exactly one fold. */
 static void count_rows(const mrc_split *split, int64_t rows, int fold[ROWS])
 {
     assert_int_equal(split->count, rows);
@@ -183,8 +184,8 @@ static void count_rows(const mrc_split *split, int64_t rows, int fold[ROWS])
         }
 }
 
-/* A fifth is held out of many rows and of rows with times, which are the latest; otherwise there are folds. Groups are
-   on one side. */
+/* With many rows a random fifth is held out, with times the latest fifth; otherwise there are folds. A group is
+   never on both sides. */
 static void test_splits(void **state)
 {
     (void)state;
@@ -219,8 +220,8 @@ static void test_splits(void **state)
         }
 }
 
-/* A class that exists only in the latest rows is an error with its name; if the split is random, one of its rows is a
-   training row. */
+/* A class that exists only in the latest rows is an error that names the class; if the split is random, one of its
+   rows is a training row. */
 static void test_classes(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void test_classes(void **state)
 
 /* ---- Searches ---------------------------------------------------------------------------------------------------- */
 
-/* A search of a test: its task, which the test may change, and what belongs to it. */
+/* A search in a test: its task, which the test may change, and the data it owns. */
 typedef struct search {
     mercer_context *context;
     mercer_dataset *data;
@@ -255,7 +256,7 @@ typedef struct search {
     mrc_search_state state;
     mrc_search_task task;
     mrc_search_result found;
-    int64_t stop, steps, last; /* step to stop after, or 0; steps counted; number of the last one */
+    int64_t stop, steps, last; /* step to stop after, or 0; number of steps; last step */
 } search;
 
 static int count_steps(void *user, const char *phase, int64_t done, int64_t total, double error)
@@ -299,7 +300,7 @@ static void close_search(search *self)
     mercer_dataset_free(self->data);
 }
 
-/* The error of a search of rows with those extras. */
+/* Returns the error of a search on `rows` rows with the given extras. */
 static double search_error(int64_t rows, extras with)
 {
     search one;
@@ -353,8 +354,8 @@ static void test_planted(void **state)
     close_search(&one);
 }
 
-/* Targets that are noise have the error of a constant prediction: parameters that were fitted to the held-out rows
-   would show as a smaller one. 300 squares of mean 1 and deviation 1.4 have a mean above 1 - 3 * 1.4 / sqrt(300). */
+/* Noise targets give the error of a constant prediction: hyperparameters fitted to the held-out rows would show as a
+   smaller error. 300 squares of mean 1 and deviation 1.4 have a mean above 1 - 3 * 1.4 / sqrt(300). */
 static void test_noise(void **state)
 {
     (void)state;
@@ -364,7 +365,7 @@ static void test_noise(void **state)
     assert_that(error > 0.76, "error %g", error);
 }
 
-/* The same bits for any number of threads, and after a stop in each stage. */
+/* The result is bitwise identical for any number of threads, and after a stop in each stage. */
 static void test_same_bits(void **state)
 {
     static const int stops[] = {1, 15, 16, 17, 32, 33, 63};
@@ -390,7 +391,7 @@ static void test_same_bits(void **state)
     close_search(&one);
 }
 
-/* The state of another search is refused. */
+/* The saved state of another search is refused. */
 static void test_other_state(void **state)
 {
     search one;
@@ -407,9 +408,9 @@ static void test_other_state(void **state)
 /* ---- Leaks ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Rows in groups that have nearly the same features and the same target, which is a coin's. Rows of the same group
+ * Rows in groups that have nearly the same features and the same target, decided by a coin. Rows of the same group
  * predict each other, rows of other groups do not: the error is near 0 if a group is on both sides of a split, and at
- * least that of a constant prediction otherwise. Groups are given (1), found as equal features (2), or not known (0).
+ * least that of a constant prediction otherwise. Groups are given (1), found as equal features (2), or unknown (0).
  */
 static void plant_groups(int64_t rows, int64_t size, bool equal, int coins)
 {
@@ -422,7 +423,8 @@ static void plant_groups(int64_t rows, int64_t size, bool equal, int coins)
     }
 }
 
-/* One table holds out 33 groups, whose error by chance is 0.74 to 1.25 (12 tables): a mean of four is bounded. */
+/* One table holds out 33 groups, whose error varies by chance from 0.74 to 1.25 (12 tables): the test bounds a mean
+   of four. */
 static void test_leaks(void **state)
 {
     static const int64_t rows[] = {ROWS, FEW};
@@ -440,8 +442,8 @@ static void test_leaks(void **state)
         }
 }
 
-/* Feature 0 is the time. Targets are constant over 25 times and a coin's before and after: they can be interpolated,
-   and not predicted. */
+/* Feature 0 is the time. Targets are constant in blocks of 25 times, with a random sign per block: they can be
+   interpolated, but not predicted. */
 static void test_times(void **state)
 {
     (void)state;
@@ -462,8 +464,8 @@ static int take_error(void *user, int step, double error)
     return 0;
 }
 
-/* Draws of a unit that has nearly all rows: whichever side it is on, its rows are not on the other. Targets are noise,
-   which a small ridge interpolates: the error of a draw with training rows on its held-out side is far below 1. */
+/* Draws with a unit that has nearly all rows: its rows are never on both sides. Targets are noise, which a small
+   ridge interpolates: a draw with training rows on its held-out side has an error far below 1. */
 static void test_large_unit(void **state)
 {
     enum { UNITS = 3, MANY = 200 };
@@ -503,9 +505,10 @@ static void test_large_unit(void **state)
     assert_that(least > 0.3, "error %g", least);
 }
 
-/* The slope of a draw's error in all parameters of a descent, against central differences. Points are floats: rounding
-   by u = 2^-24 changes kernel values by about 10 u and errors by as much, which h = 0.01 makes 1e-4 of a slope; the
-   difference itself is off by h^2 / 6 third derivatives. Slopes are of the size of the error. */
+/* The derivative of a draw's error in all parameters of a descent, against central differences. Points are floats:
+   rounding by u = 2^-24 changes kernel values and errors by about 10 u, which with h = 0.01 becomes 1e-4 of a
+   derivative. The error of the difference itself is h^2 / 6 third derivatives. Derivatives are of the size of the
+   error. */
 static void test_slopes(void **state)
 {
     enum { COPIES = 4, KEPT = 3, MOST = COPIES + KEPT * KEPT + 2, MANY = 300 };
@@ -562,7 +565,8 @@ static void test_slopes(void **state)
     }
 }
 
-/* A group with nearly all rows: whether it is held out depends on the seed. Training rows in one group are an error. */
+/* A group with nearly all rows: whether it is held out depends on the seed. A split with all training rows in one
+   group is an error. */
 static void test_large_group(void **state)
 {
     int failed = 0, found = 0;
@@ -584,9 +588,9 @@ static void test_large_group(void **state)
     assert_true(failed > 0 && found > 0);
 }
 
-/* ---- What is given ----------------------------------------------------------------------------------------------- */
+/* ---- Given hyperparameters --------------------------------------------------------------------------------------- */
 
-/* A given kernel, preprocessing and ridge stay, in both norms; groups are searched, too. */
+/* A given kernel, preprocessing and ridge are unchanged, in both norms; groups are searched, too. */
 static void test_given(void **state)
 {
     static const char *const kernels[] = {"gaussian:bandwidth=1", "laplace-l1:bandwidth=1"};
@@ -610,7 +614,7 @@ static void test_given(void **state)
     }
 }
 
-/* A given kernel alone: the features are blended by a descent in norm 1 before. */
+/* Only the kernel is given: before it is used, a descent in norm 1 blends the features. */
 static void test_given_kernel(void **state)
 {
     (void)state;
@@ -630,7 +634,7 @@ static void test_given_kernel(void **state)
     }
 }
 
-/* A given bandwidth stays, whatever the norm; the weights of a diagonal metric then have a mean of 1. */
+/* A given bandwidth is unchanged, whatever the norm; the weights of a diagonal metric then have a mean of 1. */
 static void test_given_bandwidth(void **state)
 {
     static const char *const kernels[] = {NULL, "gaussian:bandwidth=1", "laplace-l1:bandwidth=1"};
@@ -657,7 +661,7 @@ static void test_given_bandwidth(void **state)
     }
 }
 
-/* A given metric stays; only the bandwidth is searched, in norm 2. */
+/* A given metric is unchanged; only the bandwidth is searched, in norm 2. */
 static void test_given_metric(void **state)
 {
     double weights[FEATURES] = {0, 4, 0, 0.25, 0};
@@ -679,7 +683,8 @@ static void test_given_metric(void **state)
     close_search(&one);
 }
 
-/* Rows of weight 0 have no effect: other targets there give the same bits. Without the weights they do. */
+/* Rows of weight 0 have no effect: with other targets in them the result is bitwise identical. Without the weights
+   it is not. */
 static void test_weights(void **state)
 {
     static double row_mass[ROWS];
@@ -701,7 +706,7 @@ static void test_weights(void **state)
     close_search(&runs[1]);
 }
 
-/* A deadline that has passed ends each descent after a step; there is a result. */
+/* A deadline in the past ends each descent after one step; there is a result nevertheless. */
 static void test_deadline(void **state)
 {
     (void)state;
@@ -715,7 +720,7 @@ static void test_deadline(void **state)
         if (given) one.task.kernel = &kernel;
         run(&one);
         assert_true(one.found.cut && one.found.ridge > 0);
-        assert_int_equal(one.steps, given ? 2 : 1); /* one of them for the blend of copies */
+        assert_int_equal(one.steps, given ? 2 : 1); /* one of the steps blends the copies of the features */
         close_search(&one);
     }
 }
@@ -741,7 +746,7 @@ static void test_few_rows(void **state)
     }
 }
 
-/* More effort is more of everything, and the estimate of its flops grows. */
+/* More effort increases every size, and the estimate of its flops. */
 static void test_efforts(void **state)
 {
     (void)state;
@@ -758,7 +763,7 @@ static void test_efforts(void **state)
     assert_true(mrc_search_flops(3, 100000, 20, 9) > mrc_search_flops(3, 100000, 20, 1));
 }
 
-/* Errors a + b P^-s are extrapolated exactly; errors that do not fall any more are predicted to stay. */
+/* Errors a + b P^-s are extrapolated exactly; errors that no longer fall are predicted to stay the same. */
 static void test_more_centers(void **state)
 {
     (void)state;

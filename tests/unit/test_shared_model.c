@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model that ranks share: its predictions, its file and its training are those of one process, to the bit; calls that fail. */
+/* A model shared by ranks: its predictions, its file and its training are bitwise those of one process; failing
+   calls. */
 #include "support/local_ranks.h"
 
 #include "core/matrix.h"
@@ -8,16 +9,16 @@
 #include "support/failing_files.h"
 #include "support/folder.h"
 
-/* ---- One model of all ranks ---------------------------------------------------------------------------------- */
+/* ---- One model shared by all ranks --------------------------------------------------------------------------- */
 
 enum { CENTERS = 13, FEATURES = 4, OUTPUTS = 2, SAMPLES = 6, SHARDS = 5 };
 
-/* What all ranks have in common: numbers, and what one process with as many shards makes of them. */
+/* Data common to all ranks: inputs, and the results of one process with the same number of shards. */
 typedef struct shared_model {
     float z[CENTERS * FEATURES], w[CENTERS * OUTPUTS], x[SAMPLES * FEATURES], f[SAMPLES * OUTPUTS];
     char path[FOLDER_CHARS + 128];
     bool may_fail;
-    _Atomic int good; /* ranks that wrote it */
+    _Atomic int good; /* number of ranks that wrote it */
 } shared_model;
 
 static int make_share(mercer_model **out, mrc_comm *comm, mercer_context *context, shared_model *of)
@@ -34,7 +35,7 @@ static int make_share(mercer_model **out, mrc_comm *comm, mercer_context *contex
     return 0;
 }
 
-/* Predictions, a file and the shares that are read from it have the bits of one process. */
+/* Predictions, a file and the shares read from it are bitwise those of one process. */
 static int write_together(mrc_comm *comm, mercer_context *context, void *user)
 {
     shared_model *of = user;
@@ -93,7 +94,7 @@ static void test_one_file_of_all(void **state)
 {
     (void)state;
     shared_model of = open_shared();
-    for (int ranks = 2; ranks <= SHARDS; ranks++) { /* the last of them has one shard */
+    for (int ranks = 2; ranks <= SHARDS; ranks++) { /* the last rank has one shard */
         with_ranks(ranks, SHARDS, write_together, &of);
         assert_same_bytes(in_folder("alone"), of.path);
         assert_int_equal(folder_count(), 2);
@@ -101,14 +102,14 @@ static void test_one_file_of_all(void **state)
     folder_close();
 }
 
-/* ---- A training of all ranks ------------------------------------------------------------------------------------ */
+/* ---- Training on all ranks -------------------------------------------------------------------------------------- */
 
 enum { ROWS = 40 };
 
 typedef struct shared_training {
     shared_model *model;
     float x[ROWS * FEATURES], y[ROWS * OUTPUTS], weights[CENTERS * OUTPUTS];
-    int stop_at; /* the step after which it stops, with a checkpoint; 0: never */
+    int stop_at; /* step after which it stops, with a checkpoint; 0: never */
     bool resume;
 } shared_training;
 
@@ -118,7 +119,7 @@ static int stop_there(void *user, const mercer_progress *progress)
     return !progress->phase && *left > 0 && --*left == 0;
 }
 
-/* Trains and puts this rank's weights into their place among all; 0 if all was well. */
+/* Trains and copies this rank's weights to their position among all weights; returns 0 on success. */
 static int train_together(mrc_comm *comm, mercer_context *context, void *user)
 {
     shared_training *of = user;
@@ -147,7 +148,8 @@ static int train_together(mrc_comm *comm, mercer_context *context, void *user)
     return !fine;
 }
 
-/* Ranks that were stopped anywhere and go on, as many of them or fewer, have the weights of one process that never was. */
+/* Ranks that were stopped at any step and resume, with the same number of ranks or fewer, get the weights of one
+   uninterrupted process. */
 static void test_training_goes_on(void **state)
 {
     (void)state;
@@ -165,7 +167,7 @@ static void test_training_goes_on(void **state)
     memcpy(wanted, of.weights, sizeof wanted);
     mercer_comm_free(comm);
     mercer_context_free(context);
-    for (int stop = 1; stop <= 9; stop += 4) { /* in the midst of a period, too */
+    for (int stop = 1; stop <= 9; stop += 4) { /* also in the middle of a period */
         of.stop_at = stop, of.resume = false;
         with_ranks(3, SHARDS, train_together, &of);
         of.stop_at = 0, of.resume = true;
@@ -178,7 +180,8 @@ static void test_training_goes_on(void **state)
     folder_close();
 }
 
-/* Whatever call fails on whatever rank: all ranks are refused, and the old file stays, or is the new one whole. */
+/* Whichever call fails on whichever rank, all ranks get an error, and the old file stays, or the new one is
+   complete. */
 static void test_one_file_fails(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How centers are dealt to shards, and shards to ranks: every center once, as even as possible. */
+/* Distribution of centers to shards, and of shards to ranks: every center once, as evenly as possible. */
 #include "support/check.h"
 
 #include "comm/comm.h"

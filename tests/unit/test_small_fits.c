@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small fits of the search: their errors against regressions that are solved one by one, and their centers. */
+/* Small fits of the search: their errors against regressions solved one at a time, and their centers. */
 #include "support/datasets.h"
 #include "support/dense.h"
 
@@ -40,7 +40,7 @@ static mercer_kernel kernel_of(const char *text)
     return kernel;
 }
 
-/* Weights fitted to the rows that are not held out, with the ridge lambda itself. */
+/* Returns weights fitted to the rows that are not held out, with the ridge lambda itself. */
 static dense fit_to(dense k, dense zz, const bool *held, double lambda)
 {
     int64_t p = zz.rows;
@@ -58,7 +58,7 @@ static dense fit_to(dense k, dense zz, const bool *held, double lambda)
     return alpha;
 }
 
-/* The squared error of the held-out rows, each with its weight. */
+/* Returns the weighted squared error of the held-out rows. */
 static double error_on(dense k, dense alpha, const bool *held)
 {
     double sum = 0;
@@ -71,8 +71,8 @@ static double error_on(dense k, dense alpha, const bool *held)
     return sum;
 }
 
-/* The error over folds of 10 rows from fold `first` on, each held out once. The ridge is per unit of training weight:
-   of the fit, or of a mean fit. */
+/* Returns the error over folds of 10 rows from fold `first` on, each held out once. The ridge is per unit of
+   training weight: of this fit, or of an average fit if `mean`. */
 static double score(dense k, dense zz, double ridge, int first, bool mean)
 {
     double sum = 0, scored = 0, total = 0;
@@ -91,7 +91,7 @@ static double score(dense k, dense zz, double ridge, int first, bool mean)
 }
 
 /*
- * Held-out rows and folds against fits one by one. Both sides solve systems of condition up to that of K(Z, Z) times
+ * Held-out rows and folds against separate fits. Both sides solve systems of condition up to that of K(Z, Z) times
  * 1 / ridge, here below 1e6, in double: 1e-9. The library adds 1e-10 of the diagonal, which changes weights by 1e-10
  * times that condition: 1e-4 of an error at most, and 1e-6 at the ridges of this test.
  */
@@ -118,8 +118,8 @@ static void test_errors(void **state)
     }
 }
 
-/* Folds of different sizes, one of them empty, and rows of weight 0, which count for nothing: the errors are those
-   without these rows, up to the jitter. */
+/* Folds of different sizes, one of them empty, and rows of weight 0: the errors equal those without these rows, up
+   to the jitter. */
 static void test_folds(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void test_folds(void **state)
                 errors[1]);
 }
 
-/* Points in float: kernel values are off by 1e-7 each, 12 of them, times a condition of 1e3 over the ridge's share. */
+/* Points in float: 12 kernel values with an error of 1e-7 each, times a condition of 1e3 over the ridge's share. */
 static void test_float(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_float(void **state)
     assert_that(fabs(errors[0] - errors[1]) < 1e-3 * errors[1], "in float %g, in double %g", errors[0], errors[1]);
 }
 
-/* Centers are taken from the training folds in turn. */
+/* Centers are picked from the training folds in turn. */
 static void test_centers(void **state)
 {
     (void)state;
@@ -183,9 +183,9 @@ static void test_centers(void **state)
     for (int i = 0; i < 7; i++) assert_memory_equal(centers[i], X[wanted[i]], sizeof centers[i]);
 }
 
-/* If the centers are all training rows, K is taken out of the equations: the errors are those of the full equations,
-   which weights of 1 select. Both solve systems of condition at most that of K over the smallest ridge, in double; the
-   jitter, 1e-10 of the diagonal, changes weights by less than 1e-6 at ridges of 1e-3 and more. */
+/* If the centers are all training rows, K cancels in the equations: the errors equal those of the full equations,
+   which weights of 1 select. Both solve systems of condition at most that of K over the smallest ridge, in double;
+   the jitter, 1e-10 of the diagonal, changes weights by less than 1e-6 at ridges of 1e-3 and more. */
 static void test_whole(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables that are too large for memory go through a temporary file, and are what they are in memory, bit for bit. */
+/* Tables that are too large for memory are stored in a temporary file, with bitwise the same content as in memory. */
 #include "support/datasets.h"
 
 #include "core/file/spill.h"
@@ -34,7 +34,7 @@ static void compare(mercer_dataset_options options)
     mercer_dataset_free(held);
 }
 
-/* Every kind of column; the last one turns out to be words in the last rows. Blocks of 1 MiB: there are several. */
+/* Every kind of column; the last column turns out to be words in the last rows. There are several blocks of 1 MiB. */
 static char *make_table(int64_t rows, int64_t *length)
 {
     static const char *const towns[] = {"Ulm", "Bonn", "\"Bad \"\"X\"\", Y\"", "", "NA"};
@@ -93,7 +93,7 @@ static void test_numbers(void **state)
     compare(options);
 }
 
-/* A fit does not see where the samples lie. */
+/* A fit does not depend on where the samples are stored. */
 static void test_fit(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void test_fit(void **state)
     free(text);
 }
 
-/* Cells fit into what is allowed, their features do not: the table is read again. */
+/* The cells fit into the memory limit, their features do not: the table is read a second time. */
 static void test_features_do_not_fit(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_features_do_not_fit(void **state)
     mercer_dataset_free(held);
 }
 
-/* What is wrong with a table is found and told in the same way. */
+/* Errors in a table are detected and reported in the same way. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void test_refusals(void **state)
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "memory and spill must not be negative");
 }
 
-/* ---- The file itself -------------------------------------------------------------------------------------------- */
+/* ---- The temporary file itself ---------------------------------------------------------------------------------- */
 
 static mrc_system true_system;
 static int room_left;
@@ -180,7 +180,7 @@ static int little_room(int descriptor, struct statvfs *out)
     return 0;
 }
 
-/* Sizes around those of its buffer, a disk that is nearly full, and names that are too long. */
+/* Sizes around that of the buffer, a disk that is nearly full, and names that are too long. */
 static void test_file(void **state)
 {
     (void)state;
@@ -199,10 +199,10 @@ static void test_file(void **state)
         assert_true(map.bytes == sizes[i] && (map.data != NULL) == (sizes[i] > 0));
         if (sizes[i]) assert_memory_equal(map.data, bytes, (size_t)sizes[i]);
         mrc_unmap(&map);
-        mrc_spill_close(&spill); /* once more does nothing */
+        mrc_spill_close(&spill); /* a second close has no effect */
     }
     true_system = mrc_sys;
-    for (int way = 0; way < 3; way++) { /* no byte is taken; a tenth of what was written is left, and one byte more */
+    for (int way = 0; way < 3; way++) { /* write accepts no byte; a tenth of the data fits; one more byte fits */
         assert_succeeds(context, mrc_spill_open(&spill, context));
         assert_succeeds(context, mrc_spill_write(&spill, bytes, MIB));
         room_left = MIB / 10 + (way == 2);
@@ -238,7 +238,7 @@ static void test_file(void **state)
     assert_int_equal(allocator.live, live);
 }
 
-/* What is gzip'ed and no table is mapped from its temporary file, too. */
+/* Compressed data other than tables are also mapped from a temporary file. */
 static void test_gzip(void **state)
 {
     (void)state;

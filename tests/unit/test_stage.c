@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Batches on their way to a device, on every backend: what is staged arrives whole, stays until the second next call, and
- * what is computed with it sees neither the batch before nor the one after. Small operands that are sent without waiting
- * arrive in order.
+ * Staging batches to a device, on every backend: staged data arrive complete and stay valid until the second next call,
+ * and computations with a batch see neither the previous batch nor the next one. Small operands that are sent without
+ * waiting arrive in order.
  */
 #include "support/backends.h"
 #include "support/data.h"
@@ -39,7 +39,7 @@ static void assert_content(mrc_backend *backend, const mercer_matrix *staged, in
     free(back.data);
 }
 
-/* Two at a time are there, of any type, size and leading dimension; sizes grow and shrink. */
+/* Two staged batches are valid at a time, of any type, size and leading dimension; sizes grow and shrink. */
 static void stage_all(mrc_backend *backend)
 {
     static const int64_t shapes[][3] = {{1, 1, 0},      {300, 17, 22}, {2, 100000, 0},
@@ -53,11 +53,11 @@ static void stage_all(mrc_backend *backend)
             assert_succeeds(backend->context, backend->ops->stage(backend, &host, &staged));
             assert_true(staged.rows == host.rows && staged.cols == host.cols && staged.dtype == host.dtype);
             assert_true(staged.rows == 0 || staged.memory == mrc_backend_memory(backend));
-            if (staged.data != host.data && host.rows > 0) fill(&host, 99); /* the caller's memory is free */
+            if (staged.data != host.data && host.rows > 0) fill(&host, 99); /* the caller may reuse its memory */
             assert_content(backend, &staged, number);
             if (number > 0 && before.rows > 0 && host.rows > 0) assert_content(backend, &before, number - 1);
             mercer_matrix again;
-            if (staged.memory != MRC_HOST) { /* what is there already stays */
+            if (staged.memory != MRC_HOST) { /* data already there are not copied */
                 assert_succeeds(backend->context, backend->ops->stage(backend, &staged, &again));
                 assert_ptr_equal(again.data, staged.data);
             }
@@ -73,7 +73,8 @@ static void test_content(void **state)
     for_each_backend(stage_all);
 }
 
-/* sum over many batches, each staged while the work on those before is only queued. Whole numbers: the sum is exact. */
+/* Sums over many batches, each staged while the work on the previous ones is only queued. Integers: the sum is
+   exact. */
 static void sum_batches(mrc_backend *backend)
 {
     enum { ROWS = 400, COLS = 3000, BATCHES = SANITIZED ? 8 : 60 };
@@ -104,7 +105,7 @@ static void test_overlap(void **state)
     for_each_backend(sum_batches);
 }
 
-/* Many small operands from one place of the host's memory that changes after every call. */
+/* Many small operands from the same host memory, which changes after every call. */
 static void send_small(mrc_backend *backend)
 {
     enum { ROWS = 3000, STEPS = SANITIZED ? 50 : 500 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Status codes: distinct values that never change, a text for each. */
+/* Status codes: distinct values that never change, and a text for each. */
 #include "support/check.h"
 
 typedef struct status_row {
@@ -32,7 +32,7 @@ static void test_values_and_texts_are_distinct(void **state)
     }
 }
 
-/* Numbers are part of the binary interface: a program compiled against an older header compares with them. */
+/* The numbers are part of the binary interface: a program compiled against an older header compares with them. */
 static void test_values_never_change(void **state)
 {
     (void)state;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of a stored matrix on every backend: products with them, forward and transposed, kernel values that go to them,
+ * Rows of a stored matrix on every backend: products with them, forward and transposed, kernel values written to them,
  * and moves.
  *
- * A product is a sum of k terms in the precision of the factor: off by at most k + 2 of its roundings of the sum of
- * the sizes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are
+ * A product is a sum of k terms in the precision of the factor: its error is at most k + 2 of its roundings of the sum
+ * of the sizes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are
  * exact.
  */
 #include "core/numbers/half.h"
 #include "support/backends.h"
 #include "support/data.h"
 
-/* Fewer and more rows and columns than vectors, chunks, pieces and chains have; outputs beyond one group. */
+/* Fewer and more rows and columns than vectors, chunks, pieces and chains have; more outputs than one group has. */
 static const int64_t shapes[][3] = {{1, 1, 1},    {3, 17, 2},     {33, 31, 10}, {5, 513, 12}, {70, 640, 13},
                                     {600, 45, 3}, {34, 1040, 26}, {0, 9, 2},    {4, 9, 0}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -51,7 +51,7 @@ static void products_on(mrc_backend *backend)
             for (int variant = 0; variant < 4; variant++) {
                 bool transpose = variant % 2, listed = variant / 2;
                 int64_t m = shapes[s][0], p = shapes[s][1], c = shapes[s][2], *rows = calloc((size_t)m + 1, 8);
-                for (int64_t i = 0; i < m; i++) rows[i] = (i * 7 + 2) % (m + 3); /* 7 may repeat a row: allowed here */
+                for (int64_t i = 0; i < m; i++) rows[i] = (i * 7 + 2) % (m + 3); /* rows may repeat: allowed here */
                 mercer_matrix k = filled(m + 3, p, types[t][0], 1), room = filled(13, p, types[t][1], 2);
                 mercer_matrix w = filled(transpose ? m : p, c, types[t][1], 3),
                               y = filled(transpose ? p : m, c, types[t][1], 4);
@@ -63,7 +63,7 @@ static void products_on(mrc_backend *backend)
             }
 }
 
-/* Forward and then transposed with the rows that are said to lie in the room. */
+/* Forward, then transposed with the rows declared to be in the buffer already. */
 static void again_on(mrc_backend *backend)
 {
     enum { M = 9, WIDTH = 21, COLUMNS = 4 };
@@ -84,7 +84,7 @@ static void scatter_on(mrc_backend *backend)
 {
     enum { ROWS = 70, COLUMNS = 45 };
     int64_t rows[ROWS];
-    for (int64_t i = 0; i < ROWS; i++) rows[i] = i * 11 % (ROWS + 3); /* distinct: 73 is a prime */
+    for (int64_t i = 0; i < ROWS; i++) rows[i] = i * 11 % (ROWS + 3); /* distinct: 73 is prime */
     const mercer_dtype types[][2] = {{MERCER_F32, MERCER_F16}, {MERCER_F32, MERCER_F32}, {MERCER_F32, MERCER_F64}};
     for (int t = 0; t < 3; t++) {
         mercer_matrix from = filled(ROWS, COLUMNS, types[t][0], 1), to = filled(ROWS + 3, COLUMNS, types[t][1], 2),
@@ -105,7 +105,7 @@ static void scatter_on(mrc_backend *backend)
     }
 }
 
-/* Row i of plain, rounded to the type of k, is row rows[i] of k. */
+/* Checks that row i of plain, rounded to the type of k, is row rows[i] of k. */
 static void check_rows(const mercer_matrix *plain, const mrc_stored *stored)
 {
     for (int64_t i = 0; i < plain->rows; i++)
@@ -116,7 +116,7 @@ static void check_rows(const mercer_matrix *plain, const mrc_stored *stored)
         }
 }
 
-/* Kernel values in stored rows are those of kernel_eval; the product with them is that of plain sums. */
+/* Kernel values in stored rows are those of kernel_eval; the product with them equals plain sums. */
 static void kernel_rows_on(mrc_backend *backend)
 {
     enum { WIDTH = 300, FEATURES = 6, COLUMNS = 3 };
@@ -170,7 +170,7 @@ ON_EVERY_BACKEND(again)
 ON_EVERY_BACKEND(scatter)
 ON_EVERY_BACKEND(kernel_rows)
 
-/* The bits of a product depend neither on the instruction set nor on the number of threads. */
+/* Products are bitwise independent of the instruction set and of the number of threads. */
 static void test_same_bits(void **state)
 {
     (void)state;

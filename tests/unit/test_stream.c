@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams over datasets: every row once a pass, orders, prefetch, skip, restart, blocks of mapped files, virtual samples. */
+/* Streams over datasets: every row once per pass, orders, prefetch, skip, restart, blocks of mapped files, virtual
+   samples. */
 #include "support/counted.h"
 
 #include "support/data.h"
@@ -7,7 +8,7 @@
 
 #include "data/stream/order.h"
 
-/* The context whose memory is counted, and a folder for files. */
+/* A context with counted memory, and a folder for files. */
 static int open_both(void **state)
 {
     folder_open();
@@ -35,7 +36,7 @@ static int64_t row_number(const mercer_matrix *x, int64_t i)
     return row[0] | row[1] << 8 | row[2] << 16 | (int64_t)row[3] << 24;
 }
 
-/* A dataset of u8 rows in a mapped NPY file, with labels. */
+/* Opens a dataset of u8 rows in a mapped NPY file, with labels. */
 static mercer_dataset *open_rows(mercer_context *context, int64_t rows)
 {
     mercer_matrix x = data_matrix(rows, D, 0, MERCER_U8), y = data_matrix(rows, 1, 0, MERCER_U8);
@@ -65,7 +66,7 @@ static mercer_source open_source(mercer_context *context, mercer_dataset *data, 
 
 /* ---- One pass ------------------------------------------------------------------------------------------------- */
 
-/* All samples of a pass, copied together: bytes of X and Y, and row numbers if told. */
+/* All samples of a pass, copied together: bytes of X and Y, and row numbers if the source reports them. */
 typedef struct pass {
     int64_t rows;
     mercer_matrix x, y;
@@ -105,7 +106,7 @@ static void free_pass(pass *self)
     free(self->x.data), free(self->y.data), free(self->numbers);
 }
 
-/* The same bytes, from row `offset` of a on. */
+/* Checks that b has the same bytes as a from row `offset` of a on. */
 static void assert_same_pass(const pass *a, const pass *b, int64_t offset)
 {
     assert_int_equal(a->rows - offset, b->rows);
@@ -120,7 +121,7 @@ static void assert_same_pass(const pass *a, const pass *b, int64_t offset)
 
 /* ---- Orders ---------------------------------------------------------------------------------------------------- */
 
-/* Every row once, with its own bytes, target and number. */
+/* Checks that every row occurs once, with its own bytes, target and number. */
 static void check_each_once(const pass *self, int64_t rows)
 {
     char *seen = calloc((size_t)rows, 1);
@@ -159,7 +160,7 @@ static void check_orders(mercer_context *context, int64_t rows, int64_t block, m
     pass *all[] = {&first, &second, &sample, &again, &other};
     for (int i = 0; i < 5; i++) check_each_once(all[i], rows);
     assert_same_pass(&first, &again, 0);
-    if (rows > 100) /* two random orders agree in about one place, with variance 1 */
+    if (rows > 100) /* two random orders agree at about one position, with variance 1 */
         assert_true(places_shared(&first, &second) < 10 && places_shared(&first, &other) < 10 &&
                     places_shared(&first, &sample) < 10 && places_shared(&second, &sample) < 10);
     for (int i = 0; i < 5; i++) free_pass(all[i]);
@@ -176,7 +177,7 @@ static void test_each_row_once(void **state)
             check_orders(self->context, rows[r], blocks[b], b % 2 ? MERCER_ON : MERCER_OFF);
 }
 
-/* Matrices in memory are read in the same order as before there were datasets: row k is the permutation at k. */
+/* Matrices in memory are read in the same order as before datasets existed: row k is the permutation at k. */
 static void test_rows_are_permuted_one_by_one(void **state)
 {
     fixture *self = *state;
@@ -190,11 +191,11 @@ static void test_rows_are_permuted_one_by_one(void **state)
     mercer_dataset_free(data);
 }
 
-/* Blocks: reading is local. At any time the rows of the window come from few blocks, and the windows differ. */
+/* With blocks, reading is local: at any time the rows come from the few blocks of a window, and the windows differ. */
 static void test_blocks_are_local(void **state)
 {
     fixture *self = *state;
-    enum { ROWS = 200000, BLOCK = 20 }; /* windows of at most 1024 blocks: ten of them */
+    enum { ROWS = 200000, BLOCK = 20 }; /* ten windows of at most 1024 blocks */
     mercer_dataset *data = open_rows(self->context, ROWS);
     mrc_order order;
     mrc_order_init(&order, data, BLOCK, 5);
@@ -204,7 +205,7 @@ static void test_blocks_are_local(void **state)
     double away = 0;
     for (int64_t k = 0; k < ROWS;) {
         int64_t found = mrc_order_rows(&order, k, 2000, rows);
-        assert_true(found >= 1 && k / stretch == (k + found - 1) / stretch); /* never beyond a window */
+        assert_true(found >= 1 && k / stretch == (k + found - 1) / stretch); /* never across windows */
         for (int64_t i = 0; i < found; i++) {
             bool inside = false;
             for (int64_t b = 0; b < order.window && !inside; b++)
@@ -214,13 +215,13 @@ static void test_blocks_are_local(void **state)
         }
         k += found;
     }
-    /* The mean distance of two uniform places is 1/3: place in the file and place in the pass have nothing to do with
-       each other, up to a deviation of 0.236 / sqrt(10,000 blocks). */
+    /* The mean distance of two uniform positions is 1/3: position in the file and position in the pass are
+       unrelated, up to a deviation of 0.236 / sqrt(10,000 blocks). */
     assert_that(fabs(away / ROWS - 1.0 / 3) < 6 * 0.236 / sqrt(ROWS / BLOCK), "%g", away / ROWS);
     mercer_dataset_free(data);
 }
 
-/* The choice of blocks: rows one by one in memory and in small files. */
+/* The choice of the block size: single rows in memory and in small files. */
 static void test_choice_of_blocks(void **state)
 {
     fixture *self = *state;
@@ -239,7 +240,7 @@ static void test_choice_of_blocks(void **state)
     assert_int_equal(order.block, 1); /* mapped, 235 MB */
 }
 
-/* ---- The same bytes, however they are read ----------------------------------------------------------------------- */
+/* ---- The same bytes for every way of reading --------------------------------------------------------------------- */
 
 static const char *const augmentations[] = {NULL, "noise:sigma=10", "shift:pixels=1+flip", "mixup:alpha=0.4",
                                             "flip+mixup:alpha=1+noise:sigma=4"};
@@ -291,14 +292,14 @@ static void test_ways_of_reading(void **state)
         }
     mercer_preprocess_free(standardise);
     mercer_dataset_free(rows);
-    /* 800 bytes a row: chunks of fewer rows than the pass, so that the ring goes round. */
+    /* 800 bytes per row: chunks have fewer rows than the pass, so that the ring buffer wraps around. */
     assert_succeeds(self->context, mercer_dataset_synthesize(&wide, self->context, WIDE, 100, 14000, 1));
     check_ways(self->context, wide, (mercer_stream_options){.seed = 9});
     check_ways(self->context, wide, (mercer_stream_options){.seed = 9, .augment = "mixup:alpha=1", .block = 50});
     mercer_dataset_free(wide);
 }
 
-/* Restarting and skipping in the middle, with a thread at work: the pass that follows is right. */
+/* After a restart or a skip in the middle, while a thread is working, the next pass is correct. */
 static void test_restart_at_any_moment(void **state)
 {
     fixture *self = *state;
@@ -323,11 +324,11 @@ static void test_restart_at_any_moment(void **state)
         }
     }
     free_pass(&reference[0]), free_pass(&reference[1]);
-    mercer_source_free(&source); /* with work under way */
+    mercer_source_free(&source); /* while a thread is working */
     mercer_dataset_free(wide);
 }
 
-/* Virtual samples: every row `samples / rows` times, in a new order each time; row numbers are not told. */
+/* Virtual samples: every row `samples / rows` times, in a new order each time; row numbers are not reported. */
 static void test_virtual_samples(void **state)
 {
     fixture *self = *state;
@@ -418,7 +419,7 @@ static void test_memory(void **state)
     mercer_dataset_free(digits);
 }
 
-/* ---- Bad input ------------------------------------------------------------------------------------------------ */
+/* ---- Invalid input -------------------------------------------------------------------------------------------- */
 
 static void test_bad_input(void **state)
 {
@@ -466,7 +467,7 @@ static void test_bad_input(void **state)
     mercer_dataset_free(data);
 }
 
-/* Every allocation may fail, at creation and in a batch; nothing stays behind. */
+/* Any allocation may fail, at creation and in a batch, without leaking memory. */
 static void test_failing_allocations(void **state)
 {
     fixture *self = *state;

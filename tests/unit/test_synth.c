@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Synthetic data: samples are functions of their number, classes are balanced, the teacher is the model it says it is. */
+/* Synthetic data: samples are functions of their number, classes are balanced, and the teacher is the model it
+   claims to be. */
 #include "support/counted.h"
 
 #include "support/data.h"
@@ -36,7 +37,8 @@ static void check_range(mercer_context *context, const char *spec, int64_t first
     mercer_dataset_free(whole), mercer_dataset_free(part);
 }
 
-/* Sample i is a function of (spec, seed, i): the same from any first, alone or among others, and with f32 or f64 targets. */
+/* Sample i is a function of (spec, seed, i): it is the same from any first sample, as a single sample or among
+   others, and with f32 or f64 targets. */
 static void test_samples_are_functions_of_their_number(void **state)
 {
     fixture *self = *state;
@@ -47,7 +49,7 @@ static void test_samples_are_functions_of_their_number(void **state)
     check_range(self->context, "teacher:d=4,c=70,centers=5", 3, 5); /* outputs in more than one group */
 }
 
-/* Other seeds and other numbers give other samples. */
+/* Other seeds and other numbers give different samples. */
 static void test_samples_differ(void **state)
 {
     fixture *self = *state;
@@ -85,7 +87,7 @@ static void test_query(void **state)
 
 /* ---- Digits and spirals -------------------------------------------------------------------------------------- */
 
-/* A count of n draws with probability p is within six standard deviations. */
+/* Checks that a count of n draws with probability p is within six standard deviations. */
 static void check_count(const char *what, int64_t count, double n, double p)
 {
     double bound = 6 * sqrt(n * p * (1 - p));
@@ -116,7 +118,7 @@ static void test_digits(void **state)
     mercer_dataset_free(data);
 }
 
-/* Without noise the background is empty and the strokes are the same; noise adds its deviation. */
+/* Without noise the background is empty and the strokes have equal values; noise adds its deviation. */
 static void test_noise_of_digits(void **state)
 {
     fixture *self = *state;
@@ -142,7 +144,7 @@ static void test_noise_of_digits(void **state)
     mercer_dataset_free(clean), mercer_dataset_free(noisy);
 }
 
-/* The digits are what their labels say: the nearest of 2,000 others has the same label far more often than by chance. */
+/* Digits match their labels: the nearest of 2,000 others has the same label far more often than by chance. */
 static void test_digits_can_be_told_apart(void **state)
 {
     fixture *self = *state;
@@ -182,7 +184,7 @@ static void test_spirals(void **state)
         mercer_matrix row = mrc_view(x, 1, 2, MERCER_F32);
         mrc_dataset_fetch(data, NULL, i, &row, NULL, &label);
         counts[label]++;
-        /* On its own spiral: the angle at that radius, up to whole turns. */
+        /* The point is on its own spiral: the angle is that of its radius, up to full turns. */
         double radius = hypot((double)x[0], (double)x[1]),
                angle = atan2((double)x[1], (double)x[0]) / 6.283185307179586;
         double turns = angle - 1.25 * radius - label / 3.0;
@@ -219,7 +221,7 @@ static void check_teacher(mercer_context *context, const char *spec)
                 wanted += value * (double)teacher->alpha[j * c + k];
                 size += fabs(value * (double)teacher->alpha[j * c + k]);
             }
-            /* Distances are float sums of d terms: their error moves a kernel value by at most about d eps. */
+            /* Distances are float sums of d terms: their error changes a kernel value by at most about d eps. */
             double bound = size * 4 * (double)d * 6e-8 + 1e-12;
             assert_that(fabs(mrc_load(&y, i, k) - wanted) <= bound, "%s: %g, wanted %g +- %g", spec, mrc_load(&y, i, k),
                         wanted, bound);
@@ -270,7 +272,7 @@ static void test_noise_of_teacher(void **state)
     mercer_dataset_free(a), mercer_dataset_free(b);
 }
 
-/* ---- Bad input ----------------------------------------------------------------------------------------------- */
+/* ---- Invalid input ------------------------------------------------------------------------------------------- */
 
 static void test_bad_input(void **state)
 {
@@ -311,7 +313,7 @@ static void test_bad_input(void **state)
     assert_fails(NULL, mercer_dataset_synthesize(&out, NULL, "digits", 0, 5, 0), MERCER_ERROR_ARGUMENT, "context");
 }
 
-/* Every allocation may fail; nothing stays behind. */
+/* Any allocation may fail without leaking memory. */
 static void test_failing_allocations(void **state)
 {
     fixture *self = *state;
@@ -335,14 +337,15 @@ static void test_failing_allocations(void **state)
 
 /* ---- Clusters ------------------------------------------------------------------------------------------------ */
 
-/* Mistakes of a classifier among n samples, and the estimate of their mean: within six standard deviations, each of
-   which is at most 1 / (2 sqrt(n)). */
+/* Bounds the difference between the error rate of a classifier on n samples and the estimate of its mean: six
+   standard deviations, each at most 1 / (2 sqrt(n)). */
 static double six_deviations(int64_t n)
 {
     return 3 / sqrt((double)n);
 }
 
-/* Two clusters of two classes: Phi(-|mu_0 - mu_1| / (2 overlap)); of labels drawn anew half are wrong. */
+/* Two clusters of two classes have the error Phi(-|mu_0 - mu_1| / (2 overlap)); half of the randomly redrawn labels
+   are wrong. */
 static void test_two_clusters(void **state)
 {
     fixture *self = *state;
@@ -362,7 +365,7 @@ static void test_two_clusters(void **state)
     }
 }
 
-/* The rule that follows from the law makes as many mistakes as the least error says. */
+/* The Bayes rule of the distribution makes as many mistakes as the least error predicts. */
 static void test_best_classifier(void **state)
 {
     fixture *self = *state;

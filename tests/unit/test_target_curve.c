@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transforms log and rank of targets, and weights of classes: what they are, that files keep them, what is refused. */
+/* The transforms log and rank of targets, and class weights: their values, that files preserve them, and which are
+   refused. */
 #include "support/datasets.h"
 
 #include "core/numbers/random.h"
@@ -15,7 +16,7 @@ enum { N = 300, D = 2 };
 static double X[N][D], Y[N], weights[N];
 static int32_t labels[N];
 
-/* A positive target with a heavy tail; one class in six. */
+/* A positive target with a heavy tail; one class has a sixth of the rows. */
 static void make_samples(void)
 {
     const mrc_rng rng = {9, 4};
@@ -59,7 +60,7 @@ static mercer_status fit(mercer_model **out, mercer_dataset *data, const char *t
 
 /* ---- Curves ---------------------------------------------------------------------------------------------------- */
 
-/* Phi(x) = erfc(-x / sqrt 2) / 2 undoes it, up to the slope of Phi times the last digit of x. */
+/* Phi(x) = erfc(-x / sqrt 2) / 2 inverts it, up to the slope of Phi times the last digit of x. */
 static void test_normal_quantile(void **state)
 {
     (void)state;
@@ -70,7 +71,7 @@ static void test_normal_quantile(void **state)
     assert_true(isfinite(mrc_normal_quantile(1e-300)) && fabs(mrc_normal_quantile(0.5)) < 1e-15);
 }
 
-/* Between knots g is linear and undone; beyond, the ends. */
+/* Between knots g is linear and invertible; beyond them it has the values at the ends. */
 static void test_rank_table(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void test_rank_table(void **state)
     assert_fails(context, mrc_curve_set(&curve, context, MRC_CURVE_RANK, 1, &of), MERCER_ERROR_DATA, "ascending");
     of.cols = 1;
     assert_fails(context, mrc_curve_set(&curve, context, MRC_CURVE_RANK, 1, &of), MERCER_ERROR_SHAPE, "2 or more");
-    assert_true(mrc_curve_enter(&curve, 0, 6) == 1.5); /* what was there */
+    assert_true(mrc_curve_enter(&curve, 0, 6) == 1.5); /* the curve is unchanged */
     mrc_curve_clear(&curve, context);
 }
 
@@ -98,9 +99,7 @@ static void predict(mercer_model *model, double *f)
     assert_succeeds(context, mercer_model_predict(model, &out, &x));
 }
 
-/* log is a fit to the logarithms, turned back: the weights are the same bits, predictions those exponentials to the
-   rounding of exp and of the mean and deviation that both add: a few ulps of values up to exp(8). */
-/* What may be a curve, and what stays of units if it may not. */
+/* Which curves are valid, and that units are unchanged if a curve is refused. */
 static void test_units(void **state)
 {
     (void)state;
@@ -111,7 +110,7 @@ static void test_units(void **state)
     mrc_units units = {0};
     mercer_matrix from = mercer_matrix_view(y, 1, C, MERCER_F64), to = mercer_matrix_view(back, 1, C, MERCER_F64);
     int64_t live = allocator.live;
-    for (int way = 0; way < 3; way++) { /* that change nothing */
+    for (int way = 0; way < 3; way++) { /* units that change nothing */
         assert_succeeds(context, mrc_units_set(&units, context, C, way ? none : NULL, way == 1 ? NULL : one));
         assert_true(!mrc_units_given(&units) && mrc_units_print(&units, C) == 0);
     }
@@ -140,8 +139,8 @@ static void test_units(void **state)
     mercer_matrix rank = mercer_matrix_view(numbers, 2 * C, 3, MERCER_F64),
                   log = mercer_matrix_view(numbers, C, 1, MERCER_F64);
     assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
-    assert_int_equal(allocator.live, live); /* not even units that were made for it */
-    numbers[6] = 0;                         /* equal values are allowed at the end alone */
+    assert_int_equal(allocator.live, live); /* not even units created for the curve are left */
+    numbers[6] = 0;                         /* equal values are allowed only at the end */
     assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank));
     assert_int_equal(mrc_curve_size(&units.curve, C), 12);
     numbers[7] = 0;
@@ -160,7 +159,7 @@ static void test_units(void **state)
     log.rows = 2;
     assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log));
     assert_int_equal(mrc_curve_size(&units.curve, C), 2);
-    for (int n = 1; n <= 2; n++) { /* without memory the units are those of before */
+    for (int n = 1; n <= 2; n++) { /* without memory the units are unchanged */
         mrc_units other = {0};
         allocator.fail_at = allocator.requests + n;
         assert_fails(context, mrc_units_bend(&other, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_MEMORY, "");
@@ -177,6 +176,9 @@ static void test_units(void **state)
     assert_int_equal(allocator.live, live);
 }
 
+/* log is a fit to the logarithms, transformed back: the weights are bitwise identical, and predictions are the
+   exponentials up to the rounding of exp and of the mean and deviation that both add: a few ulps of values up to
+   exp(8). */
 static void test_log(void **state)
 {
     (void)state;
@@ -200,7 +202,7 @@ static void test_log(void **state)
     mercer_dataset_free(of), mercer_dataset_free(by_hand);
 }
 
-/* A target of 0 is learned as log(1 + y); one below 0 is refused, and the message has the number. */
+/* A target of 0 is learned as log(1 + y); a negative target is refused, with its value in the message. */
 static void test_log_of_nothing(void **state)
 {
     (void)state;
@@ -223,7 +225,8 @@ static void test_log_of_nothing(void **state)
     mercer_dataset_free(of);
 }
 
-/* Ranks do not see a monotone function of the targets: the weights have the same bits. Predictions lie among them. */
+/* Ranks do not depend on a monotone transform of the targets: the weights are bitwise identical. Predictions are
+   within the range of the targets. */
 static void test_rank(void **state)
 {
     (void)state;
@@ -251,7 +254,7 @@ static void test_rank(void **state)
     mercer_dataset_free(of), mercer_dataset_free(bent);
 }
 
-/* ---- Weights of classes ---------------------------------------------------------------------------------------- */
+/* ---- Class weights --------------------------------------------------------------------------------------------- */
 
 static void assert_same_weights(mercer_dataset *left, const char *how, mercer_dataset *right)
 {
@@ -263,7 +266,8 @@ static void assert_same_weights(mercer_dataset *left, const char *how, mercer_da
     mercer_model_free(a), mercer_model_free(b);
 }
 
-/* They are weights of samples: a fit with those has the same bits. Names may have commas and equals signs in them. */
+/* Class weights are sample weights: a fit with those is bitwise identical. Class names may have commas and equals
+   signs. */
 static void test_class_weights(void **state)
 {
     (void)state;

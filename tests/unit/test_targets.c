@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The units of targets: moments, predictions, and that training in them is training on targets brought to them before.
-   */
+/* Units of targets: moments, predictions, and that training with units equals training on targets converted before. */
 #include "support/folder.h"
 #include "support/training.h"
 
@@ -20,7 +19,7 @@ static task open_task(mercer_dtype dtype)
 
 /* ---- Moments ------------------------------------------------------------------------------------------------- */
 
-/* Two passes in long double. */
+/* Computes moments in two passes in long double. */
 static void plain_moments(const mercer_matrix *y, const double *weights, int64_t j, long double *mean, long double *m2)
 {
     long double sum = 0, mass = 0, squares = 0;
@@ -37,8 +36,8 @@ static void plain_moments(const mercer_matrix *y, const double *weights, int64_t
 }
 
 /*
- * Welford's mean is off by at most n u (|mean| + deviation) to first order, its m2 by n u relative to itself and by
- * that error of the mean squared: with n = 300 and an offset of 1e9 deviations far below 1e-4 in sum.
+ * The error of Welford's mean is at most n u (|mean| + deviation) to first order, and that of its m2 n u relative to
+ * itself plus the square of the mean's error: with n = 300 and an offset of 1e9 deviations far below 1e-4 in sum.
  */
 static void test_moments(void **state)
 {
@@ -70,7 +69,7 @@ static void test_constant_targets(void **state)
     mercer_matrix y = mrc_view(values, 7, 1, MERCER_F64);
     assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, weights));
     assert_true(mean == 0.1 && deviation == 1);
-    values[3] = nextafter(0.1, 1); /* what rounding may do to a constant */
+    values[3] = nextafter(0.1, 1); /* a constant up to rounding */
     assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, weights));
     assert_true(deviation == 1);
     values[3] = 0.2;
@@ -110,7 +109,7 @@ static void test_moments_refused(void **state)
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, none), MERCER_ERROR_DATA, "weight");
     values[1] = 1e300;
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA, "squared");
-    values[0] = 1e-300, values[1] = 3e-300, values[2] = 2e-300; /* whose squares are 0 */
+    values[0] = 1e-300, values[1] = 3e-300, values[2] = 2e-300; /* their squares underflow to 0 */
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA,
                  "target 0 (from 0) ranges from 1e-300 to 3e-300");
     assert_fails(NULL, mercer_dataset_target_moments(NULL, &mean, &deviation), MERCER_ERROR_ARGUMENT, "dataset");
@@ -148,16 +147,16 @@ static void test_setting(void **state)
             assert_fails(context, mercer_model_set_targets(model, (double[C]){bad[i], 0}, NULL), MERCER_ERROR_DATA,
                          "offset 0");
     }
-    assert_units(model); /* as they were */
+    assert_units(model); /* unchanged */
     assert_succeeds(context, mercer_model_set_targets(model, (double[C]){0, 0}, (double[C]){1, 1}));
-    assert_null(mercer_model_target_offset(model)); /* nothing but 0 and 1 is none */
+    assert_null(mercer_model_target_offset(model)); /* offset 0 and scale 1 count as no units */
     assert_fails(NULL, mercer_model_set_targets(NULL, OFFSET, SCALE), MERCER_ERROR_ARGUMENT, "model");
     assert_true(!mercer_model_target_offset(NULL) && !mercer_model_target_scale(NULL));
     mercer_model_free(model);
     task_close(&self);
 }
 
-/* f = offset + scale times the product, rounded once to the type of F; classes are those of f. */
+/* f = offset + scale times the product, rounded once to the type of F; predicted classes are those of f. */
 static void test_predicting(void **state)
 {
     (void)state;
@@ -177,7 +176,7 @@ static void test_predicting(void **state)
                 double wanted = OFFSET[j] + SCALE[j] * mrc_load(&f, i, j);
                 assert_true(mrc_load(&g, i, j) == (wide == MERCER_F32 ? (double)(float)wanted : wanted));
             }
-            assert_int_equal(labels[i], 0); /* an offset of 200 against one of -3e6 */
+            assert_int_equal(labels[i], 0); /* an offset of 200 against -3e6 */
         }
         mercer_model_free(plain), mercer_model_free(model);
         free(f.data), free(g.data);
@@ -187,7 +186,7 @@ static void test_predicting(void **state)
 
 /* ---- Training ------------------------------------------------------------------------------------------------ */
 
-/* Targets that lie in units, and the same brought to them. */
+/* A task with targets in units, and the same task with converted targets. */
 typedef struct both {
     task raw, entered;
     mrc_units units;
@@ -237,7 +236,7 @@ static void assert_same(dense a, dense b, const char *what)
     assert_that(memcmp(a.a, b.a, (size_t)(a.rows * a.cols) * sizeof(double)) == 0, "%s: other weights", what);
 }
 
-/* The mean squared error in the units of the targets, by the weights. */
+/* Returns the mean squared error of `weights` in the units of the targets. */
 static double plain_loss(const both *self, dense weights)
 {
     dense k = dense_kernel(&self->raw.kernel, &self->raw.x, &self->raw.z), f = dense_times(false, false, k, weights);
@@ -251,8 +250,8 @@ static double plain_loss(const both *self, dense weights)
     return sum / (N * C);
 }
 
-/* Every way of training: the same bits as on targets that were brought to the units before, and losses in those of y.
-   */
+/* Every way of training gives bitwise the same result as on targets converted before, and reports losses in the
+   units of y. */
 static void test_training(void **state)
 {
     (void)state;
@@ -270,7 +269,7 @@ static void test_training(void **state)
         double loss = plain_loss(&self, a), tolerance = real == MERCER_F32 ? 1e-4 : 1e-9;
         assert_that(fabs(report.validation_loss - loss) <= tolerance * loss, "%s: loss %g, not %g", solvers[k / 2],
                     report.validation_loss, loss);
-        if (k / 2 == 1) /* of the weights as they are */
+        if (k / 2 == 1) /* with the returned weights */
             assert_that(fabs(report.train_loss - loss) <= 1e-2 * loss, "train loss %g, not %g", report.train_loss,
                         loss);
         assert_that(report.peak_bytes <= report.plan->bytes, "%s: %lld bytes, %lld planned", solvers[k / 2],
@@ -313,7 +312,7 @@ static void test_steps(void **state)
     close_both(&self);
 }
 
-/* Class shares are the offset: accuracies that training reports count them. */
+/* Class frequencies are the offset: the accuracies that training reports include it. */
 static void test_accuracy(void **state)
 {
     (void)state;
@@ -348,7 +347,7 @@ static void test_accuracy(void **state)
 
 /* ---- Checkpoints --------------------------------------------------------------------------------------------- */
 
-/* A checkpoint knows the units: its model has them, and a training in others does not go on with it. */
+/* A checkpoint stores the units: its model has them, and a training with other units cannot resume from it. */
 static void test_checkpoint(void **state)
 {
     (void)state;

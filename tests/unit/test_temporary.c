@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary centers: whatever the batches were, every shard has its share of them, the same on any number of ranks; their
- * products add up to that with all of them; files get them without gaps, and back.
+ * Temporary centers: whatever the batches were, every shard has its share of them, the same on any number of ranks; the
+ * products of the shards add up to the product with all of them; files store them contiguously, and restore them.
  *
- * Nothing here is sent: each rank of a job is played by a communicator of its own that only knows its number.
+ * No messages are sent: each rank of a job has a separate communicator that only knows the rank's number.
  */
 #include "support/training.h"
 
@@ -19,7 +19,7 @@ typedef struct rank {
 
 typedef struct job {
     task data;
-    mercer_matrix g; /* (N, C) */
+    mercer_matrix g; /* (N, C), gradients of the samples */
     double origin[D];
     int ranks;
     rank rank[SHARDS];
@@ -52,7 +52,7 @@ static void close_job(job *self)
     task_close(&self->data);
 }
 
-/* A batch of samples first .. first + m - 1, to all ranks. */
+/* Appends the samples first .. first + m - 1 as a batch on all ranks. */
 static void append(job *self, int64_t first, int64_t m)
 {
     mercer_matrix x = mrc_rows(&self->data.x, first, m), g = mrc_rows(&self->g, first, m);
@@ -63,7 +63,7 @@ static void append(job *self, int64_t first, int64_t m)
     }
 }
 
-/* What the files would get: points and weights of all ranks, one after the other. */
+/* Collects what files would store: points and weights of all ranks in order. */
 static void collect(job *self, int64_t count, dense points, dense weights)
 {
     int64_t next = 0;
@@ -88,7 +88,7 @@ static void collect(job *self, int64_t count, dense points, dense weights)
     assert_int_equal(next, count);
 }
 
-/* The sum over all shards of the parts that ranks would send, against K(X, X_tmp) w_tmp. */
+/* Checks the sum over all shards of the parts that ranks would send against K(X, X_tmp) w_tmp. */
 static void check_products(job *self, int64_t count)
 {
     mercer_matrix x = mrc_rows(&self->data.x, 0, 7), tmp = mrc_rows(&self->data.x, 0, count),
@@ -112,7 +112,7 @@ static void check_products(job *self, int64_t count)
     free(k.a), free(w.a), free(sum.a), free(wanted.a);
 }
 
-/* Every shard has its share, whatever the batches were, and room for no more than its share of the most. */
+/* Checks that every shard has its share, whatever the batches were, and capacity only for its share of the maximum. */
 static void check_shares(job *self, int64_t count)
 {
     for (int r = 0; r < self->ranks; r++) {
@@ -128,11 +128,11 @@ static void check_shares(job *self, int64_t count)
         assert_int_equal(have, expected);
         assert_int_equal(own->points.rows, own->weights.rows);
         assert_true(own->points.rows >= room);
-        assert_true(own->points.rows <= room + 4 * own->centers->shards); /* each begins at a multiple of 4 */
+        assert_true(own->points.rows <= room + 4 * own->centers->shards); /* each shard begins at a multiple of 4 */
     }
 }
 
-/* Batches of these sizes, 0 at the end; on 1, 2, 3, 4, 5 and 8 ranks. */
+/* Tests batches of these sizes (0 ends the list) on 1, 2, 3, 4, 5 and 8 ranks. */
 static void follow(const int64_t *batches, int64_t most)
 {
     static const int counts[] = {1, 2, 3, 4, 5, 8};
@@ -140,7 +140,7 @@ static void follow(const int64_t *batches, int64_t most)
     for (int n = 0; n < 6; n++) {
         job self;
         open_job(&self, counts[n], most);
-        for (int period = 0; period < 2; period++) { /* the second one finds the first one's numbers in the room */
+        for (int period = 0; period < 2; period++) { /* the second period reuses the buffer of the first */
             int64_t count = 0;
             check_products(&self, 0);
             for (int i = 0; batches[i] > 0; count += batches[i++]) {
@@ -148,7 +148,7 @@ static void follow(const int64_t *batches, int64_t most)
                 check_shares(&self, count + batches[i]);
                 check_products(&self, count + batches[i]);
                 collect(&self, count + batches[i], points[n > 0], weights[n > 0]);
-                check_products(&self, count + batches[i]); /* the files have changed nothing */
+                check_products(&self, count + batches[i]); /* collecting for the files has changed nothing */
             }
             for (int r = 0; r < self.ranks; r++) mrc_temporary_centers_drop(&self.rank[r].temporary);
             collect(&self, 0, points[n > 0], weights[n > 0]);
@@ -165,10 +165,10 @@ static void test_batches(void **state)
 {
     (void)state;
     follow((const int64_t[]){32, 32, 32, 0}, 96);          /* even */
-    follow((const int64_t[]){37, 37, 20, 0}, 111);         /* uneven, the last one short */
+    follow((const int64_t[]){37, 37, 20, 0}, 111);         /* uneven, with a short last batch */
     follow((const int64_t[]){5, 5, 5, 5, 5, 5, 3, 0}, 40); /* fewer rows than shards */
-    follow((const int64_t[]){1, 1, 1, 0}, 4);              /* shards without any, ranks without room */
-    follow((const int64_t[]){7, 50, 1, 2, 0}, 120);        /* as a source likes */
+    follow((const int64_t[]){1, 1, 1, 0}, 4);              /* shards without rows, ranks without capacity */
+    follow((const int64_t[]){7, 50, 1, 2, 0}, 120);        /* irregular batches, as some sources return */
 }
 
 static void test_scale(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor files: what is written is read again; a file that lies about itself is refused without being believed. */
+/* Tensor files: files that are written can be read; a file with inconsistent content is refused before it is used. */
 #include "support/check.h"
 
 #include "model/tensor_file.h"
@@ -89,7 +89,7 @@ static void test_round_trip(void **state)
     for (int i = 0; i < COUNT; i++) free(tensors[i].value.data);
 }
 
-/* Nothing at all is a file too. */
+/* A file without any tensor is valid. */
 static void test_empty(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_empty(void **state)
     mrc_tensor_file_close(file);
 }
 
-/* A mapping that was taken outlives the file object; writing to it leaves the file alone. */
+/* A mapping remains valid after the file object is freed; writing to it does not change the file. */
 static void test_mapping_is_private(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_stored_types(void **state)
         assert_true(mrc_tensor_file_find(file, "x", &x) && x.dtype == types[t]);
         for (int64_t i = 0; i < from.rows; i++)
             for (int64_t j = 0; j < from.cols; j++)
-                assert_true(mrc_load(&x, i, j) == mrc_load(&from, i, j)); /* whole numbers below 256 fit all of them */
+                assert_true(mrc_load(&x, i, j) == mrc_load(&from, i, j)); /* integers below 256 fit all types */
         mrc_tensor_file_close(file);
     }
     free(from.data);
@@ -227,13 +227,14 @@ static void test_utf8(void **state)
         assert_fails(context, mrc_check_text(context, "bad", bad[i]), MERCER_ERROR_ARGUMENT, "bad: byte 0");
 }
 
-/* ---- Lies ---------------------------------------------------------------------------------------------------- */
+/* ---- Inconsistent files -------------------------------------------------------------------------------------- */
 
 #define START "{\"__metadata__\":{\"xxh3.header\":\"0000000000000000\""
 #define TENSOR(name, dtype, shape, offsets) \
     ",\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-/* A file with that header and `data` zeros behind it; announced = -1: the header's true length. */
+/* Writes a file with that header, followed by `data` zero bytes; announced: the header length in the file, -1: the
+   true length. */
 static void forge(const char *path, const char *header, size_t length, int64_t announced, size_t data)
 {
     unsigned char *memory = calloc(1, 8 + length + data);
@@ -263,7 +264,7 @@ static void refuse(const char *header, size_t length, int64_t announced, size_t 
     assert_null(file);
 }
 
-/* Each header but for one thing is as it should be; the checksum is looked at last. */
+/* In each header one thing is wrong; the checksum is checked last. */
 static void test_lying_headers(void **state)
 {
     (void)state;
@@ -322,7 +323,7 @@ static void test_lying_headers(void **state)
     int64_t before = most_memory();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         size_t length = strlen(lies[i].header);
-        char padded[1024]; /* so that tensors are aligned and the one lie is the one that is found */
+        char padded[1024]; /* padding aligns the tensors, so that the one intended error is found */
         memset(padded, ' ', sizeof padded);
         memcpy(padded, lies[i].header, length);
         refuse(padded, (length + 8 + 63) / 64 * 64 - 8, -1, lies[i].data, lies[i].part);
@@ -330,7 +331,7 @@ static void test_lying_headers(void **state)
     assert_that(most_memory() - before < 8 << 20, "%lld bytes", (long long)(most_memory() - before));
 }
 
-/* The checksum is right, so it was written like this: it is no JSON all the same, and memory has nothing to do with it. */
+/* The checksum is right, so the header was written like this: the error is invalid JSON, not a lack of memory. */
 static void test_json_with_the_right_checksum(void **state)
 {
     (void)state;
@@ -376,7 +377,7 @@ static void test_lying_lengths(void **state)
     assert_that(most_memory() - before < 8 << 20, "%lld bytes", (long long)(most_memory() - before));
 }
 
-/* Headers that are as long as allowed and would take a parser gigabytes: refused for what they nest and list. */
+/* Headers of the maximum length that would take a parser gigabytes: refused for their nesting and their lists. */
 static void test_large_headers(void **state)
 {
     (void)state;
@@ -392,7 +393,7 @@ static void test_large_headers(void **state)
         refuse(header, LENGTH, -1, 0, lies[i].part);
     }
     free(header);
-    /* A hundred megabytes of nothing. */
+    /* A header of 100 MB that consists of zeros. */
     mrc_tensor_file *file;
     const char *path = in_folder("lie");
     forge(path, START, strlen(START), 100000000, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The byte products on tile registers (AMX), on tiles emulated here in C, so that they are tested on any machine: the micro-kernel against
- * plain sums, and whole products on bytes packed for it against those of the other micro-kernels, bit for bit.
+ * Byte products on tile registers (AMX), with tiles emulated here in C, so that they can be tested on any machine: the
+ * micro-kernel against plain sums, and whole products of bytes packed for it against those of the other micro-kernels,
+ * bit for bit.
  */
 #include "support/check.h"
 #include "support/data.h"
@@ -25,7 +26,7 @@ static void tile_store(int t, void *address, int64_t stride)
     for (int row = 0; row < 16; row++) memcpy((char *)address + row * stride, tiles[t][row], 64);
 }
 
-/* tdpbuud */
+/* emulates tdpbuud */
 static void tile_dot(int c, int a, int b)
 {
     for (int m = 0; m < 16; m++) {
@@ -77,7 +78,7 @@ static void test_micro_kernel(void **state)
     assert_int_equal(begun, 0);
 }
 
-/* K W of bytes by a context's micro-kernels, and with the emulated one in their place. */
+/* Compares K W of bytes by a context's micro-kernels with K W by the emulated micro-kernel. */
 static void compare_products(mercer_context *context, const char *spec, int64_t m, int64_t p, int64_t d)
 {
     mercer_kernel kernel;
@@ -105,10 +106,10 @@ static void compare_products(mercer_context *context, const char *spec, int64_t 
 static void test_products(void **state)
 {
     (void)state;
-    if (mrc_isa_best() < MRC_ISA_AVX512) skip(); /* panels of 32 rows are those of AVX-512 */
+    if (mrc_isa_best() < MRC_ISA_AVX512) skip(); /* panels of 32 rows have the layout of AVX-512 */
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context;
-    options.threads = 1; /* the emulated tiles are one set */
+    options.threads = 1; /* there is only one set of emulated tiles */
     assert_int_equal(mercer_context_create(&context, &options), MERCER_OK);
     compare_products(context, "laplace:bandwidth=800", 70, 500, 100);
     compare_products(context, "gaussian:bandwidth=900", 33, 240, 64);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole trainings on every backend that is there: two runs give the same bits; several ranks on one machine give the model
- * of one rank; a training that was stopped and goes on ends where one that never was does; memory stays within the plan;
- * and all backends learn the same model.
+ * Whole trainings on every available backend: two runs give the same bits; several ranks on one machine give the model
+ * of one rank; a training that is stopped and resumed gives the result of an uninterrupted one; memory stays within the
+ * plan; and all backends learn the same model.
  *
- * Several ranks, and another backend, round otherwise at every step: |alpha - alpha'|_H is at most the number of steps times
- * one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
+ * Several ranks, and another backend, round differently at every step: |alpha - alpha'|_H is at most the number of
+ * steps times one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
  */
 #include "support/folder.h"
 #include "support/training.h"
@@ -19,7 +19,7 @@ static const char *const KERNEL = "laplace:bandwidth=2";
 
 static const struct {
     const char *solver, *projector;
-    bool on_samples; /* the centers are the samples */
+    bool on_samples; /* true: the centers are the samples */
 } ways[] = {{"direct", NULL, false}, {"cg", NULL, false},   {"ep3-exact", NULL, false}, {"nytro", NULL, false},
             {"gd", NULL, false},     {"ep2", NULL, true},   {"ep1", NULL, true},        {"richardson", NULL, true},
             {"pegasos", NULL, true}, {"ep3", NULL, false},  {"ep4", "exact", false},    {"ep4", "ep2", false},
@@ -35,11 +35,11 @@ static mercer_train_options options_of(int way)
     if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8;
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
     if (projects(solver)) options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
-    options.memory = (int64_t)4 << 30; /* the plan must not depend on what is free */
+    options.memory = (int64_t)4 << 30; /* the plan must not depend on free memory */
     return options;
 }
 
-/* NULL where the device of that backend is not there. */
+/* Returns a context, or NULL if the backend's device is not present. */
 static mercer_context *context_on(const char *backend, const char *arithmetic)
 {
     mercer_context *made = NULL;
@@ -57,7 +57,7 @@ static mercer_context *context_on(const char *backend, const char *arithmetic)
 static const char *const arithmetics[] = {"accurate", "fast", "auto"};
 enum { ARITHMETICS = sizeof arithmetics / sizeof *arithmetics };
 
-/* Another context like the one that a test was given by that name. */
+/* Returns another context like the one passed to a test under that name. */
 static mercer_context *context_like(const char *name)
 {
     for (int how = 1; how < ARITHMETICS; how++)
@@ -72,7 +72,7 @@ static void for_each_context(context_test test)
     for (int b = 0; mrc_backend_registry[b]; b++)
         for (int how = 0; how < ARITHMETICS; how++) {
             const char *name = mrc_backend_registry[b]->name;
-            if (how > 0 && strcmp(name, "cuda") != 0) continue; /* elsewhere it is the same */
+            if (how > 0 && strcmp(name, "cuda") != 0) continue; /* same for other backends */
             mercer_context *with = context_on(name, arithmetics[how]);
             if (!with) continue;
             char label[32];
@@ -91,13 +91,13 @@ static void train_twice(mercer_context *with, const char *name)
     for (int way = first_way; way < WAYS; way += SANITIZED ? 2 : 1)
         for (int single = SANITIZED ? way % 2 : 0; single < (SANITIZED ? way % 2 + 1 : 2); single++) {
             mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
-            /* more than 128 centers: fast arithmetic is used where it is asked for */
+            /* more than 128 centers: fast arithmetic is used if it is requested */
             task t =
                 task_open(with, KERNEL, (sizes){SANITIZED ? 180 : 300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
             mercer_train_options options = options_of(way);
             dense first = train_as(&t, &options, 0, real, NULL);
             mercer_context *other = context_like(name);
-            dense again = train_as(&t, &options, 0, real, NULL); /* with what the first one left in the context */
+            dense again = train_as(&t, &options, 0, real, NULL); /* with what the first left in the context */
             task elsewhere = t;
             elsewhere.context = other;
             dense fresh = train_as(&elsewhere, &options, 0, real, NULL);
@@ -119,7 +119,7 @@ static void test_same_bits(void **state)
 
 /* ---- Where samples come from --------------------------------------------------------------------------------- */
 
-/* A source of somebody else's: its samples must be sent to a device batch by batch, those of our own may lie there. */
+/* A user-defined source: its samples must be sent to a device batch by batch; built-in sources may store them there. */
 static int forward_restart(void *user, int64_t epoch)
 {
     const mercer_source *inner = user;
@@ -188,7 +188,7 @@ static void test_sources(void **state)
     for_each_context(stream_and_store);
 }
 
-/* Augmented samples, made by the host and where the backend computes; one epoch of more samples than there are rows. */
+/* Augmented samples, made by the host or on the backend's device; an epoch has more samples than the data have rows. */
 static void augment(mercer_context *with, const char *name)
 {
     static const char *const specs[] = {"noise:sigma=0.2", "flip+mixup:alpha=0.5+noise:sigma=0.1+shift:pixels=1"};
@@ -214,7 +214,7 @@ static void augment(mercer_context *with, const char *name)
     }
 }
 
-/* Noise that does not fit a half is found, whoever adds it. */
+/* Noise outside the range of half precision is detected, wherever it is added. */
 static void augment_too_much(mercer_context *with, const char *name)
 {
     (void)name;
@@ -249,7 +249,7 @@ static void test_augmented(void **state)
 
 /* ---- Ranks and machines -------------------------------------------------------------------------------------- */
 
-/* The bound of the head of this file; half precision is another function and has its own. */
+/* Returns the bound from the top of this file; half precision is a different function with its own bound. */
 static double limit_of(const task *t, const kernels *k, dense a, int way, bool single)
 {
     double limit = 37 * (single ? 0x1p-24 / U : 1) * one_step_error(t, k, a) * (way < 2 ? k->condition : 1);
@@ -290,7 +290,7 @@ static void test_ranks(void **state)
     for_each_context(train_on_ranks);
 }
 
-/* Half precision with several ranks: the same model up to what half precision moves predictions by. */
+/* Half precision with several ranks: the same model, up to the effect of half precision on predictions. */
 static void fast_ranks(mercer_context *with, const char *name)
 {
     if (!strchr(name, ',')) return;
@@ -322,22 +322,23 @@ static void test_fast_ranks(void **state)
     for_each_context(fast_ranks);
 }
 
-/* ---- Stopped, and going on ----------------------------------------------------------------------------------- */
+/* ---- Stopping and resuming ----------------------------------------------------------------------------------- */
 
 static char path[FOLDER_CHARS + 64];
 
 typedef struct stopper {
-    int64_t calls, stop_at; /* 0: never */
+    int64_t calls, stop_at; /* number of calls; call to stop at, 0: never */
 } stopper;
 
 static int count_calls(void *user, const mercer_progress *progress)
 {
     stopper *self = user;
-    if (progress->phase) return 0; /* during set-up, which a training that goes on does again */
+    if (progress->phase) return 0; /* set-up, which a resumed training repeats */
     return ++self->calls == self->stop_at;
 }
 
-/* Trains from nothing, or from the checkpoint if `resume`, until call number `stop_at`. *calls: how many there were. */
+/* Trains from the start, or from the checkpoint if `resume`, until call number `stop_at`. Counts the calls in
+   *calls. */
 static dense run_until(const task *self, mercer_train_options options, bool resume, int64_t stop_at, int64_t *calls)
 {
     mercer_context *with = self->context;
@@ -366,7 +367,7 @@ static dense run_until(const task *self, mercer_train_options options, bool resu
 
 static void stop_and_go(mercer_context *with, const char *name)
 {
-    int first_way = 1 + (SANITIZED && strcmp(name, "cpu") == 0); /* direct begins again from its beginning */
+    int first_way = 1 + (SANITIZED && strcmp(name, "cpu") == 0); /* direct restarts from the beginning */
     for (int way = first_way; way < WAYS; way += SANITIZED ? 2 : 1) {
         mercer_dtype real = way % 2 ? MERCER_F32 : MERCER_F64;
         task t = task_open(with, KERNEL, (sizes){200, ways[way].on_samples ? 0 : 140, 4, 2}, 1, real);
@@ -400,7 +401,7 @@ static void test_resume(void **state)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
-/* Each training in a context of its own: what earlier ones left would not be counted. */
+/* Each training has a separate context: memory left by earlier ones would not be counted. */
 static void measure(mercer_context *unused, const char *name)
 {
     static const sizes grid[] = {{2000, 300, 20, 3}, {3000, 800, 10, 10}, {500, 1000, 300, 2}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not matter to a training: the order of the centers, the number of threads or ranks, outputs beside the one
- * looked at. And labels of 0, which leave weights of 0.
+ * What must not affect a training: the order of the centers, the number of threads or ranks, additional outputs; and
+ * labels of 0, which give weights of 0.
  *
  * Two ways to compute the same K steps differ by one step's rounding each (one_step_error, derived in
  * test_identities.c), and steps are non-expansive: |alpha - alpha'|_H <= K times that.
@@ -16,7 +16,7 @@ static mercer_train_options usual(const char *solver, const char *projector)
     mercer_train_options options = options_for(solver);
     options.projector = projector;
     bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
-    if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* the others take all samples at once */
+    if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* the others use all samples at once */
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
     if (projects(solver)) options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
     return options;
@@ -39,11 +39,11 @@ static void test_permuted_centers(void **state)
         dense b = train(&moved, &options, NULL), back = dense_new(of.p, of.c);
         for (int64_t j = 0; j < of.p; j++)
             memcpy(&AT(back, (7 * j + 3) % of.p, 0), &AT(b, j, 0), (size_t)of.c * sizeof(double));
-        /* 12 batches an epoch; the exact solvers solve systems of the squared condition */
+        /* 12 batches per epoch; the exact solvers solve systems of the squared condition */
         double limit = 40 * one_step_error(&t, &k, a) * (i >= 3 ? k.condition : 1);
         assert_that(rkhs_distance(k.zz, a, back) <= limit, "%s: %g, bound %g", solvers[i], rkhs_distance(k.zz, a, back),
                     limit);
-        assert_true(rkhs_distance(k.zz, a, b) > limit); /* the order does count if it is ignored */
+        assert_true(rkhs_distance(k.zz, a, b) > limit); /* the test would notice an ignored reordering */
         free(a.a), free(b.a), free(back.a), free(moved.z.data);
     }
     kernels_free(&k);
@@ -54,7 +54,7 @@ static const char *const all_solvers[] = {"direct", "cg",  "ep3-exact",  "nytro"
                                           "ep1",    "krr", "richardson", "pegasos", "ep3", "paper"};
 enum { SOLVERS = 12, FIRST_ON_SAMPLES = 5, LAST_ON_SAMPLES = 9 };
 
-/* The same bits with 1, 2 and 5 threads, for every solver and projector, in double and in float. */
+/* Training is bitwise identical with 1, 2 and 5 threads, for every solver and projector, in double and in float. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void test_threads(void **state)
     }
 }
 
-/* R ranks, also more than there are centers, give the model of one rank: |f - f'| as above, f32 with its own u. */
+/* R ranks, also more ranks than centers, give the model of one rank: |f - f'| as above, f32 with its own u. */
 static void test_ranks(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_ranks(void **state)
 static void test_zero_labels(void **state)
 {
     (void)state;
-    for (int run = 0; run < SOLVERS + 4; run += SANITIZED ? 2 : 1) { /* and the others in the next test */
+    for (int run = 0; run < SOLVERS + 4; run += SANITIZED ? 2 : 1) { /* the other runs are in the next test */
         bool ep4 = run >= SOLVERS, on_samples = run >= FIRST_ON_SAMPLES && run <= LAST_ON_SAMPLES;
         task t = task_open(context, KERNEL, (sizes){90, on_samples ? 0 : 30, 4, 2}, 1, MERCER_F64);
         mercer_train_options options = usual(ep4 ? "ep4" : all_solvers[run], ep4 ? projectors[run - SOLVERS] : NULL);
@@ -134,8 +134,8 @@ static void test_zero_labels(void **state)
     }
 }
 
-/* One more output, constant, leaves the others as they were. (pcg's stopping rule looks at all outputs: passes fixed.)
-   */
+/* An additional constant output does not change the others. (The stopping rule of pcg depends on all outputs: passes
+   are fixed.) */
 static void test_constant_output(void **state)
 {
     (void)state;

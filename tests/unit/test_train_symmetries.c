@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not change a trained model, or must change it in a known way, for every solver, projector and backend:
- * samples in another order, points and bandwidth scaled together, points translated, features in another order, targets
- * doubled, added or in another order (classes renamed), a row twice instead of weight two.
+ * Changes of the task that must not change a trained model, or must change it in a known way, for every solver,
+ * projector and backend: samples in another order, points and bandwidth scaled together, points translated, features in
+ * another order, targets doubled, added or in another order (classes renamed), a row twice instead of weight two.
  *
- * All samples are one batch and the Nystrom sample, so that nothing is drawn. As in test_identities.c two ways to compute
- * the same K steps differ by one step's rounding each, |alpha - alpha'|_H <= K kappa (n + p + V) u S. Samples in another
- * order also round the top q eigenvectors otherwise: by n u lambda_1 / gap, gap = lambda_q - lambda_{q+1}, which a
- * step passes on once. Factors of two are exact in every operation: such models are compared to the bit.
+ * All samples are one batch and the Nystrom sample, so that nothing is random. As in test_identities.c two ways to
+ * compute the same K steps differ by one step's rounding each, |alpha - alpha'|_H <= K kappa (n + p + V) u S. Samples
+ * in another order also round the top q eigenvectors differently: by n u lambda_1 / gap, gap = lambda_q - lambda_{q+1},
+ * which enters a step once. Factors of two are exact in every operation: such models are compared bit for bit.
  */
 #include "support/training.h"
 
@@ -15,12 +15,12 @@
 
 enum { N = 60, P = 20, D = 4, C = 2, PAIRS = 3, EPOCHS = 3 };
 
-static const double PCG_TOLERANCE = 1e-13; /* of the residual: steps of pcg are linear in y at their end only */
+static const double PCG_TOLERANCE = 1e-13; /* relative residual: pcg is linear in y only at convergence */
 static const char *const KERNEL = "laplace:bandwidth=2";
 
 typedef struct method {
     const char *solver, *projector;
-    bool on_samples; /* the centers are the samples */
+    bool on_samples; /* true: the centers are the samples */
 } method;
 
 static const method methods[] = {
@@ -42,16 +42,16 @@ static mercer_train_options options_of(const method *how)
     options.projector = how->projector;
     if (stochastic && strcmp(how->solver, "ep3-exact") != 0) options.batch = N;
     options.nystrom = N, options.eigenpairs = PAIRS, options.epochs = EPOCHS;
-    if (strcmp(how->solver, "cg") == 0) options.epochs = 200; /* to its end: single steps are not linear in y */
+    if (strcmp(how->solver, "cg") == 0) options.epochs = 200; /* to convergence: single steps are not linear in y */
     if (projects(how->solver)) {
         options.projector_nystrom = P, options.projector_eigenpairs = 4, options.projector_block = 8;
-        options.projector_tolerance = 1e-300, options.projector_passes = 2; /* a rule would stop by rounding */
+        options.projector_tolerance = 1e-300, options.projector_passes = 2; /* a tolerance would stop by rounding */
         if (is_pcg(how)) options.projector_tolerance = PCG_TOLERANCE, options.projector_passes = 10 * P;
     }
     return options;
 }
 
-/* Points and targets on a grid: sums of them and shifts are exact. */
+/* Points and targets on a grid: their sums and shifts are exact. */
 static task make_task(mercer_context *with, const method *how)
 {
     task out = task_open(with, KERNEL, (sizes){N, how->on_samples ? 0 : P, D, C}, 1, MERCER_F64);
@@ -64,7 +64,7 @@ static task make_task(mercer_context *with, const method *how)
     return out;
 }
 
-/* ---- Changes of the task, and what they do to the weights ----------------------------------------------------- */
+/* ---- Changes of the task, and their effect on the weights ----------------------------------------------------- */
 
 static int64_t place(int64_t i)
 {
@@ -116,7 +116,7 @@ static void translate_points(task *self, const method *how)
     map_points(self, 1, 2);
 }
 
-/* Columns 0 and 1 change places, and so do all other pairs. */
+/* Swaps columns 0 and 1, and likewise all other pairs. */
 static void swap_columns(mercer_matrix *x)
 {
     for (int64_t i = 0; i < x->rows; i++)
@@ -162,7 +162,7 @@ static void halve(dense a, const method *how)
 static const struct {
     const char *what;
     void (*apply)(task *self, const method *how);
-    void (*undo)(dense weights, const method *how); /* NULL: the weights are to be the same */
+    void (*undo)(dense weights, const method *how); /* undoes the change; NULL: the weights must be equal */
     bool exact;
 } changes[] = {{"samples in another order", permute_samples, permute_back, false},
                {"points and bandwidth scaled", scale_points, NULL, true},
@@ -173,7 +173,7 @@ static const struct {
 
 /* ---- Bounds --------------------------------------------------------------------------------------------------- */
 
-/* By how much two trainings of the same model may differ. */
+/* Returns the largest allowed difference between two trainings of the same model. */
 static double limit_of(const task *self, const method *how, dense a)
 {
     kernels k = kernels_of(self);
@@ -227,7 +227,7 @@ static void check_changes(mercer_context *with, const char *backend, const metho
     task_close(&t);
 }
 
-/* alpha(y + y') = alpha(y) + alpha(y'). */
+/* Checks alpha(y + y') = alpha(y) + alpha(y'). */
 static void check_sum(mercer_context *with, const char *backend, const method *how)
 {
     mercer_train_options options = options_of(how);
@@ -261,7 +261,7 @@ static void test_every_method_and_backend(void **state)
         mercer_status status = mercer_context_create(&with, &options);
         if (is_left_out(mrc_backend_registry[b], status)) continue;
         assert_succeeds(NULL, status);
-        size_t every = SANITIZED ? 3 : 1; /* a part of them on each backend */
+        size_t every = SANITIZED ? 3 : 1; /* a subset on each backend */
         for (size_t m = (size_t)b % every; m < sizeof methods / sizeof *methods; m += every) {
             check_changes(with, name, &methods[m]);
             check_sum(with, name, &methods[m]);
@@ -270,7 +270,8 @@ static void test_every_method_and_backend(void **state)
     }
 }
 
-/* The exact solvers do not see whether a row has weight two or is there twice. (The others: test_identities.c.) */
+/* The exact solvers give the same result for a row of weight two and for a row that occurs twice. (The others:
+   test_identities.c.) */
 static void test_weight_two_is_the_row_twice(void **state)
 {
     (void)state;

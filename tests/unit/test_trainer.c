@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Training as its users see it: progress, early stopping, the watchdog, streaming, classification, reports, sources,
-   prediction. */
+/* Training from the user's view: progress, early stopping, the watchdog, streaming, classification, reports,
+   sources, prediction. */
 #include "support/training.h"
 
 enum { N = 400, P = 60, D = 3, C = 2 };
@@ -17,7 +17,7 @@ static mercer_train_options usual_options(void)
     return options;
 }
 
-/* Mean squared error of weights on the task's samples; of the zero model if alpha has no data. */
+/* Returns the mean squared error of weights on the task's samples; of the zero model if alpha has no data. */
 static double loss_of(const task *t, dense alpha)
 {
     dense y = dense_of(&t->y), f = dense_new(y.rows, y.cols);
@@ -81,11 +81,11 @@ static void test_progress(void **state)
 }
 
 typedef struct phase_log {
-    char all[1024];  /* the phases in their order, each once where it is told several times in a row */
-    char latest[64]; /* of them */
+    char all[1024];  /* phases in order, consecutive repeats merged */
+    char latest[64]; /* latest phase */
     const char *stop_in;
     int calls, late;
-    bool reads_between; /* cg and direct read the samples before they are set up */
+    bool reads_between; /* true for cg and direct, which read samples before set-up */
     double ready;
 } phase_log;
 
@@ -107,8 +107,8 @@ static int write_phases(void *user, const mercer_progress *progress)
     return self->stop_in && strcmp(progress->phase, self->stop_in) == 0;
 }
 
-/* What takes long before the first step is told, and a wish to stop that comes then is heeded; without progress between steps
-   nobody hears of it. */
+/* Long phases before the first step report progress, and a request to stop during them is obeyed; with
+   progress_seconds = 0 they report nothing. */
 static void test_setup_is_told(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_setup_is_told(void **state)
         bool direct = strcmp(cases[i].solver, "direct") == 0;
         options.solver = cases[i].solver, options.projector = cases[i].projector;
         options.progress = write_phases, options.progress_user = &log;
-        options.progress_seconds = direct ? 1e9 : 1e-9; /* what is new is told at once */
+        options.progress_seconds = direct ? 1e9 : 1e-9; /* a new phase is always reported at once */
         dense told = train(&t, &options, &report);
         for (int k = 0; k < 3; k++)
             assert_that(strstr(log.all, cases[i].phases[k]) != NULL, "%s: no %s in %s", cases[i].solver,
@@ -149,8 +149,8 @@ static void test_setup_is_told(void **state)
     }
 }
 
-/* Validation labels of 0, and full batches with a step of less than 1 / mu: every eigencomponent of f grows from 0
-   towards its limit, so every epoch is worse than the first, which is what is returned. */
+/* Validation labels are 0, and steps of full batches are less than 1 / mu: every eigencomponent of f grows from 0
+   towards its limit. Every epoch is therefore worse than the first, which is returned. */
 static void test_patience(void **state)
 {
     (void)state;
@@ -179,10 +179,10 @@ static void test_patience(void **state)
 
 /* ---- The watchdog -------------------------------------------------------------------------------------------- */
 
-/* A source whose pass of samples is shrunk: the step rule then knows nothing of how large the data are. */
+/* A source whose sampling pass returns shrunken data: the step rule then underestimates the size of the data. */
 typedef struct liar {
     mercer_source good;
-    double factor; /* of the pass that samples are drawn from */
+    double factor; /* scale of the data in the sampling pass */
     bool sampling;
     double x[N * D];
 } liar;
@@ -234,7 +234,7 @@ static void test_watchdog(void **state)
                 assert_that(report.halvings > 0, "%s: it did not notice (factor %g)", solvers[s], factor);
                 assert_that(loss <= 2 * zero, "%s, factor %g: loss %g, of the zero model %g", solvers[s], factor, loss,
                             zero);
-            } else { /* given up: nothing may have been written */
+            } else { /* failed: the weights must be unchanged */
                 assert_int_equal(status, MERCER_ERROR_NUMERIC);
                 assert_true(dense_norm(alpha) == 0);
             }
@@ -246,7 +246,7 @@ static void test_watchdog(void **state)
         }
 }
 
-/* Labels as large as they come: scaled weights or a clean refusal, never NaN, never a crash. */
+/* Very large labels: scaled weights or a clean error, never NaN, never a crash. */
 static void test_huge_labels(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void test_huge_labels(void **state)
                 for (int64_t j = 0; j < C; j++) mrc_store(&t.y, i, j, 0x1p100 * mrc_load(&t.y, i, j)); /* about 1e30 */
             dense huge = train_as(&t, &options, 0, real, NULL);
             for (int64_t i = 0; i < P * C; i++) huge.a[i] *= 0x1p-100;
-            /* Scaling by a power of 2 changes no rounding, unless something over- or underflows. */
+            /* Scaling by a power of 2 changes no rounding, unless values over- or underflow. */
             assert_that(dense_distance(usual, huge) == 0, "%s f%d: %g", solvers[s], single ? 32 : 64,
                         dense_distance(usual, huge));
             free(usual.a), free(huge.a);
@@ -272,7 +272,7 @@ static void test_huge_labels(void **state)
 
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
-/* The same passes, handed over batch by batch: not the same numbers (no schedule), but as good a fit. */
+/* The same passes, submitted batch by batch: not the same weights (there is no schedule), but as good a fit. */
 static void test_streaming(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void test_streaming(void **state)
     dense fitted = train(&t, &options, NULL);
     assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, C, MERCER_F64));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-    assert_succeeds(context, mercer_trainer_finish(trainer)); /* nothing to do yet */
+    assert_succeeds(context, mercer_trainer_finish(trainer)); /* no batch yet: nothing to do */
     for (int pass = 0; pass < 8; pass++)
         for (int64_t first = 0; first < N; first += 200) {
             mercer_matrix x = mrc_rows(&t.x, first, 200), y = mrc_rows(&t.y, first, 200);
@@ -315,7 +315,7 @@ static void test_classification(void **state)
     task t = usual_task();
     int32_t labels[N], got[N];
     mercer_matrix one_hot = data_matrix(N, CLASSES, 0, MERCER_F32), f = data_matrix(N, CLASSES, 0, MERCER_F64);
-    for (int64_t i = 0; i < N; i++) { /* clusters 8 deviations apart: every method gets them right */
+    for (int64_t i = 0; i < N; i++) { /* clusters 8 deviations apart: every method classifies them correctly */
         labels[i] = (int32_t)(i % CLASSES);
         mrc_store(&t.x, i, 0, 0.5 * mrc_load(&t.x, i, 0) + 4.0 * labels[i]);
         mrc_store(&one_hot, i, labels[i], 1);
@@ -376,7 +376,8 @@ static void test_report(void **state)
                     (long long)r.peak_bytes);
         assert_true(isnan(r.validation_loss) && isnan(r.validation_accuracy) && isnan(r.train_accuracy));
         if (exact) {
-            /* direct shows the loss of the weights it returns: kernel values are off by V u, so are sums of them. */
+            /* direct reports the loss of the weights it returns: kernel values, and hence their sums, are accurate
+               to V u. */
             double loss = loss_of(&t, alpha), sum = 0, phases = r.setup_seconds + r.forward_seconds;
             for (int64_t i = 0; i < P * C; i++) sum += fabs(alpha.a[i]);
             double allowed = s == 2 ? 4 * V * U * sum * sqrt(loss) : loss;
@@ -390,13 +391,13 @@ static void test_report(void **state)
         assert_int_equal(r.steps, r.epochs * (s >= 4 ? 1 : N / 20));
         if (s == 4) assert_int_equal(r.projections, 0);
         if (s != 4) assert_true(r.projections > 0 && r.projections <= r.steps && r.projection_residual_mean >= 0);
-        if (s == 5 || s == 6) assert_true(r.projection_residual_last < 1e-9); /* exact: rounding only */
+        if (s == 5 || s == 6) assert_true(r.projection_residual_last < 1e-9); /* exact projection: rounding only */
         free(alpha.a);
     }
     task_close(&t);
 }
 
-/* "The most that was ever held" by a context does not fall. */
+/* The peak memory of a context never decreases. */
 static void test_context_peak(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bad input to trainers: the right status, a message that names the argument, weights untouched. */
+/* Invalid input to trainers: the right status, a message that names the argument, unchanged weights. */
 #include "support/training.h"
 
 enum { N = 40, P = 10, D = 3, C = 2 };
@@ -7,7 +7,7 @@ enum { N = 40, P = 10, D = 3, C = 2 };
 typedef struct fixture {
     task data;
     mercer_model *model;
-    mercer_source source; /* a good one; tests spoil copies of it */
+    mercer_source source; /* a valid source; tests modify copies of it */
     mercer_train_options options;
 } fixture;
 
@@ -37,7 +37,7 @@ static void untouched(fixture *f, const char *what)
     free(fresh.data);
 }
 
-/* Creating a trainer with these options fails. */
+/* Checks that creating a trainer with these options fails. */
 static void refuse_options(fixture *f, mercer_status status, const char *part)
 {
     mercer_trainer *trainer = (mercer_trainer *)f;
@@ -48,7 +48,7 @@ static void refuse_options(fixture *f, mercer_status status, const char *part)
     assert_true(plan.bytes == 77);
 }
 
-/* The trainer is made, but fit fails on the source. */
+/* Checks that creating a trainer succeeds, but that fit fails on the source. */
 static void refuse_source(fixture *f, const mercer_source *source, mercer_status status, const char *part)
 {
     mercer_trainer *trainer;
@@ -111,11 +111,11 @@ static void test_null(void **state)
 
 /* ---- Sources ------------------------------------------------------------------------------------------------- */
 
-/* A source of the caller's that goes wrong in one place. */
+/* A user-defined source with an error at one point. */
 typedef struct hostile {
     const mercer_source *good;
     int64_t calls;
-    int64_t wrong_at; /* the call of next (from 1) that goes wrong */
+    int64_t wrong_at; /* the call of next (from 1) that fails */
     enum { FAIL, NAN_X, NAN_Y, NEGATIVE, ROWS, NO_ROWS, MANY, DTYPE, WIDE, EMPTY_PASS, FAIL_RESTART } how;
     double weights[N];
     int64_t rows[N];
@@ -182,11 +182,11 @@ static void test_hostile_sources(void **state)
     open_fixture(&f);
     for (size_t s = 0; s < sizeof solvers / sizeof *solvers; s++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-            for (int64_t at = 1; at <= 9; at += 4) { /* while the sample is drawn, and in later epochs */
+            for (int64_t at = 1; at <= 9; at += 4) { /* in the sampling pass, and in later epochs */
                 static hostile bad;
                 f.options.solver = solvers[s], f.options.batch = s == 4 ? 0 : 8;
                 bool exact = s == 1 || s == 2;
-                if ((exact || s == 4) && at > 1) continue; /* few batches: they may never come to it */
+                if ((exact || s == 4) && at > 1) continue; /* few batches: call `at` may never happen */
                 if (cases[i].how == EMPTY_PASS && (at > 1 || exact)) continue;
                 bad = (hostile){.good = &f.source, .wrong_at = at, .how = cases[i].how};
                 mercer_source source = f.source;
@@ -218,7 +218,7 @@ static void test_wrong_announcements(void **state)
     close_fixture(&f);
 }
 
-/* Solvers whose centers are the samples: other centers, too few, or rows that nobody names. */
+/* Solvers whose centers are the samples: other centers, too few samples, or rows without row numbers. */
 static void test_centers_that_are_not_samples(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_centers_that_are_not_samples(void **state)
     mercer_source_free(&ten);
     assert_succeeds(context, mercer_source_from_matrices(&ten, context, &f.data.z, &y, NULL, 7));
     static hostile bad;
-    for (int64_t at = 1; at <= 4; at++) { /* at once, or only later on */
+    for (int64_t at = 1; at <= 4; at++) { /* in the first call, or in a later one */
         bad = (hostile){.good = &ten, .wrong_at = at, .how = NO_ROWS};
         mercer_source source = ten;
         source.user = &bad, source.restart = hostile_restart, source.next = hostile_next;
@@ -301,7 +301,7 @@ static void test_options(void **state)
     close_fixture(&f);
 }
 
-/* A struct of an older or newer caller: fields that are missing are 0, fields that are unknown must be 0. */
+/* A struct of an older or newer caller: fields that are missing count as 0, fields that are unknown must be 0. */
 static void test_struct_sizes(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void test_struct_sizes(void **state)
     newer.more = 1;
     assert_fails(context, mercer_trainer_create(&trainer, f.model, NULL, &newer.known), MERCER_ERROR_ARGUMENT, "field");
     f.options.struct_size = offsetof(mercer_train_options, projector);
-    f.options.projector = "no such thing"; /* beyond what the caller knows of */
+    f.options.projector = "no such thing"; /* not in the caller's version of the struct */
     assert_succeeds(context, mercer_trainer_create(&trainer, f.model, NULL, &f.options));
     struct {
         size_t struct_size;
