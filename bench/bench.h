@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What benchmarks share: a clock, best and median of repeated runs, options, and one line of output for people or as JSON. */
+/* Shared by the benchmarks: a clock, best and median of repeated runs, options, and output in lines of text or JSON. */
 #ifndef MERCER_BENCH_H
 #define MERCER_BENCH_H
 
@@ -16,8 +16,8 @@ enum { BENCH_MOST_REPEATS = 101 };
 
 typedef struct bench_options {
     bool json;
-    bool quick;         /* small sizes, few repeats: a smoke test */
-    const char *filter; /* only cases whose name contains it */
+    bool quick;         /* true: smoke test with small sizes and few repeats */
+    const char *filter; /* run only cases whose name contains this text; NULL: all */
     int repeats;
     int threads;
 } bench_options;
@@ -39,7 +39,7 @@ static inline int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One warm-up run, then the best and the median of `repeats`. */
+/* Run once as a warm-up, then `repeats` times; return the best and median time. */
 static inline bench_times bench_time(void (*work)(void *), void *argument, int repeats)
 {
     double seconds[BENCH_MOST_REPEATS];
@@ -66,7 +66,7 @@ static inline int bench_usage(const char *program, FILE *to)
     return to == stdout ? 0 : 2;
 }
 
-/* Reads the options; returns -1 to go on, or the exit status to leave with. */
+/* Read the options; return -1 to continue, or the exit status to end with. */
 static inline int bench_read_options(int argc, char **argv, bench_options *options)
 {
     *options = (bench_options){.repeats = 5};
@@ -94,7 +94,7 @@ static inline int bench_read_options(int argc, char **argv, bench_options *optio
     return -1;
 }
 
-/* The options of the command line and a context with them; -1, or what main returns. */
+/* Read the options and create a context with them; return -1 to continue, or the exit status to end with. */
 static inline int bench_open(int argc, char **argv, bench_options *options, mercer_context **context)
 {
     int leave = bench_read_options(argc, argv, options);
@@ -106,7 +106,7 @@ static inline int bench_open(int argc, char **argv, bench_options *options, merc
     return 1;
 }
 
-/* Deterministic values in [0, 1): a linear congruential generator is enough to fill buffers. */
+/* Return a deterministic value in [0, 1). A linear congruential generator is sufficient to fill buffers. */
 static inline double bench_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

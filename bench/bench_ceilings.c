@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this machine can do, for comparison with what products and trainings reach, on one thread and on all:
+ * Measures the peak rates of this machine on one thread and on all, for comparison with products and trainings:
  *
- *   micro-kernels     products of panels that lie in the first-level cache: f32, f64 (GFLOP/s) and u8 (GOP/s)
+ *   micro-kernels     products of panels in the first-level cache: f32, f64 (GFLOP/s) and u8 (GOP/s)
  *   kernel values     squared distances and the Laplace function on a tile in cache (million values/s): f32 and f64
- *   copy, read        a buffer of 256 MB (GB/s; a copy counts the bytes it reads and those it writes)
- *   fused             Y = K(X, Z) W as a whole (GFLOP/s, u8: GOP/s): how it scales
+ *   copy, read        a buffer of 256 MB (GB/s; a copy counts the bytes read and the bytes written)
+ *   fused             the complete product Y = K(X, Z) W (GFLOP/s, u8: GOP/s), to show how it scales
  */
 #include "bench.h"
 
@@ -30,9 +30,9 @@ enum {
 
 typedef struct job {
     mrc_ukernels uk;
-    float *a, *b;    /* AREA floats of each worker: packed panels or tiles, and results or norms */
+    float *a, *b;    /* AREA floats per worker: a: packed panels or tiles, b: results or norms */
     char *from, *to; /* (BUFFER_BYTES) */
-    int64_t *read;   /* (PIECES) so that reading has a result */
+    int64_t *read;   /* (PIECES) results of reading, so that the compiler cannot remove it */
     mercer_context *context;
     mercer_kernel kernel;
     mercer_matrix x, z, w, y;
@@ -67,7 +67,7 @@ static void dot_u8(void *argument, int64_t piece, int worker)
     for (int i = 0; i < ROUNDS; i++) self->uk.dot_u8(DEPTH, a, a + (int64_t)DEPTH * self->uk.mr_u8, start, c);
 }
 
-/* Values become products again: what they are does not matter, and they stay between 0 and 1. */
+/* The output values are the input products of the next round: their meaning is irrelevant, and they stay in 0 .. 1. */
 static void values_f32(void *argument, int64_t piece, int worker)
 {
     (void)piece;
@@ -101,7 +101,7 @@ static void copy(void *argument, int64_t piece, int worker)
     memcpy(self->to + piece * bytes, self->from + piece * bytes, (size_t)bytes);
 }
 
-/* Squared norms of long rows of bytes: nothing but reading takes time. */
+/* Compute squared norms of long rows of bytes, which is limited only by reading. */
 static void read_all(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -140,7 +140,7 @@ static void report(const bench_options *options, const char *name, const char *u
     fflush(stdout);
 }
 
-/* One case on one thread and on all. */
+/* Run one case on one thread and on all threads. */
 static void run_both(job *self, const bench_options *options, const char *name, const char *unit, mrc_work work,
                      double amount_each, bool in_memory)
 {
@@ -150,7 +150,7 @@ static void run_both(job *self, const bench_options *options, const char *name, 
     self->work = work;
     for (int threads = 1; threads <= all; threads += all > 1 ? all - 1 : 1) {
         self->threads = threads;
-        self->pieces = in_memory ? PIECES : SHARES * threads; /* several, so that a disturbed thread gets fewer */
+        self->pieces = in_memory ? PIECES : SHARES * threads; /* several, so that a slowed thread takes fewer */
         bench_times times = bench_time(run_pieces, self, options->repeats);
         double amount = amount_each * (double)self->pieces;
         if (threads == 1) alone = amount / times.median;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Y = K(X, Z) W over d and element types, three ways in turn in one run, so that a busy machine hurts all of them alike:
+ * Times Y = K(X, Z) W for several d and element types. Three methods alternate in one run, so that other load on the
+ * machine affects all of them alike:
  *
  *   fused      mercer_kernel_matmul
- *   gemm       X Z' alone, by the BLAS that the library uses, in the same arithmetic (float for bytes)
- *   composed   X Z' by BLAS; squared distances and kernel values in separate passes over the stored matrix, vectorised and on all threads;
- *              K W by BLAS: what a program without fusion does at best
+ *   gemm       only X Z', by the BLAS that the library uses, in the same arithmetic (float for bytes)
+ *   composed   X Z' by BLAS; squared distances and kernel values in separate passes over the stored matrix, vectorized
+ *              and on all threads; K W by BLAS: the best that a program without fusion can do
  *
- * Ratios are medians over the repeats. Counts 2 m p (d + c) flops for the product and 2 m p d for the GEMM. The fused result is compared
- * with the composed one before anything is timed.
+ * Ratios are medians over the repeats. Counts 2 m p (d + c) flops for the product and 2 m p d for the GEMM. The fused
+ * result is compared with the composed one before anything is timed.
  */
 #include "bench.h"
 
@@ -32,8 +33,8 @@ typedef struct job {
     int threads;
     mercer_kernel kernel;
     mercer_matrix x, z, w, y;
-    bool wide;                   /* in double */
-    void *reals_x, *reals_z, *k; /* X, Z in the arithmetic of BLAS; (m, p) */
+    bool wide;                   /* true: the arithmetic is double */
+    void *reals_x, *reals_z, *k; /* X, Z in the type of BLAS; k: (m, p) kernel matrix */
     void *x_norms, *z_norms;
     void *composed_y; /* (m, c) */
     mercer_status status;
@@ -49,7 +50,7 @@ static const char *type_name(mercer_dtype dtype)
     return dtype == MERCER_F64 ? "f64" : dtype == MERCER_F32 ? "f32" : "u8";
 }
 
-/* Whole numbers 0 .. 255, over 256 unless they are bytes: exact in every type. */
+/* Fill with random integers 0 .. 255, divided by 256 unless the type is bytes: exact in every type. */
 static void fill(mercer_matrix *a, void *reals, bool wide, uint64_t *state)
 {
     for (int64_t i = 0; i < a->rows * a->cols; i++) {
@@ -66,7 +67,7 @@ static void fill(mercer_matrix *a, void *reals, bool wide, uint64_t *state)
     }
 }
 
-/* ---- The three ways ------------------------------------------------------------------------------------------ */
+/* ---- The three methods --------------------------------------------------------------------------------------- */
 
 static void run_fused(void *argument)
 {
@@ -100,7 +101,7 @@ static void norms_of(const job *self, const void *reals, int64_t rows, void *nor
     }
 }
 
-/* The vectorised loops of the library on rows of the stored matrix, one pass each. */
+/* Run the library's vectorized loops on rows of the stored matrix, one pass each. */
 static void distance_pass(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -169,7 +170,7 @@ static bool prepare(job *self, bench_case test, int64_t m, int64_t p)
     fill(&self->x, self->reals_x, self->wide, &state);
     fill(&self->z, self->reals_z, self->wide, &state);
     fill(&self->w, NULL, self->wide, &state);
-    /* Typical distances over the bandwidth are 2, whatever d is. */
+    /* The ratio of typical distance to bandwidth is 2 for every d. */
     char spec[64];
     double spread = sqrt((double)test.d / 6) * (test.dtype == MERCER_U8 ? 256 : 1);
     snprintf(spec, sizeof spec, "laplace:bandwidth=%.6g", spread / 2);
@@ -187,7 +188,8 @@ static double value_at(const void *values, bool wide, int64_t i)
     return wide ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* Largest difference of the two results, relative to the largest value. The composed version does not centre: it is the less accurate one. */
+/* Return the largest difference of the two results, relative to the largest value. The composed method does not center
+   the points and is less accurate. */
 static double difference(job *self)
 {
     double worst = 0, size = 0;

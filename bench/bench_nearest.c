@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times the search for the nearest of p rows, the heart of k-means, by element types; a few rows are checked by plain loops. */
+/* Times the search for the nearest of p rows, the main cost of k-means, by element type. A few rows are checked. */
 #include "bench.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ typedef struct job {
     mercer_status status;
 } job;
 
-/* Whole numbers 0 .. 255, which every type holds. */
+/* Create integers 0 .. 255, which every type represents exactly. */
 static mercer_matrix make_points(int64_t rows, int64_t d, mercer_dtype dtype, uint64_t seed)
 {
     size_t size = dtype == MERCER_U8 ? 1 : sizeof(float);
@@ -52,7 +52,7 @@ static void search(void *argument)
     self->status = mercer_nearest_rows(self->context, self->nearest, self->distances, &self->x, &self->z);
 }
 
-/* Largest relative error of the distances of a few rows. */
+/* Return the largest relative error of the distances of a few rows. */
 static double validate(const job *self)
 {
     double worst = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a parallel loop costs beyond its work: the time from call to return of a loop with one small piece for each thread, when loops follow
- * each other closely and when the threads have gone to sleep in between; and the speed-up of a loop whose pieces are worth it.
+ * Overhead of a parallel loop: the time from call to return of a loop with one small piece per thread, both for loops
+ * in quick succession and with pauses in which the threads fall asleep. Also the speed-up of a loop with enough work
+ * per piece.
  */
 #include "bench.h"
 
@@ -33,7 +34,7 @@ static void pause_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* Best and median seconds of one loop. */
+/* Return the best and median seconds of one loop. */
 static bench_times time_loops(int threads, int loops, mrc_work work, int64_t pieces, long sleep_ms)
 {
     double *seconds = malloc((size_t)loops * sizeof *seconds);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Latency of predictions for 1, 8, 16 and 64 rows: mercer_model_predict beside a plain copy of the centers in the same run, which is the floor
- * of what has to read them once. Few rows must give the bits they have in a large batch; that is checked first.
+ * Latency of predictions for 1, 8, 16 and 64 rows, compared with a plain copy of the centers in the same run. The copy
+ * is the floor, because a prediction must read all centers once. First checks that a row's prediction is bitwise
+ * identical in small and large batches.
  */
 #include "bench.h"
 
@@ -83,7 +84,7 @@ static void report(const bench_options *options, const mercer_context_info *info
     fflush(stdout);
 }
 
-/* Each row alone against the rows together. */
+/* Return whether single-row predictions are bitwise identical to those of the whole batch; checks every 7th row. */
 static bool same_bits(job *self, const mercer_matrix *x, const mercer_matrix *f)
 {
     size_t row_bytes = (size_t)f->cols * element_size(f->dtype);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products Y = K(X, Z) W: validated against the scalar double reference, then timed beside a plain GEMM X Z' of the same BLAS
- * in the same run. Counts, for every kernel, 2 m p (d + c) flops for a product and 2 m p d for the GEMM; bytes are those of X, Z, W and Y, once.
+ * Fused products Y = K(X, Z) W: validated against the scalar double reference, then timed together with a plain GEMM
+ * X Z' of the same BLAS in the same run. For every kernel, a product counts as 2 m p (d + c) flops and the GEMM as
+ * 2 m p d; bytes count X, Z, W and Y once.
  */
 #include "bench.h"
 
@@ -19,7 +20,8 @@ typedef struct bench_case {
     shape size;
 } bench_case;
 
-/* The features of a case named table, those of Adult: 6 numbers (1) and 8 categories with so many levels, 108 features. */
+/* Column widths of the cases named "table", as in the Adult dataset: 6 numbers (1) and 8 categories (number of levels),
+   108 features. */
 static const int columns[] = {1, 9, 1, 16, 1, 7, 15, 6, 5, 2, 1, 1, 1, 42};
 
 static const bench_case cases[] = {
@@ -52,8 +54,8 @@ typedef struct job {
     mercer_context *context;
     mercer_kernel kernel;
     mercer_matrix x, z, w, y;
-    float *gemm_x, *gemm_z, *gemm_out; /* the same points in float, for the plain GEMM */
-    int64_t gemm_rows;                 /* rows of X the GEMM takes: its output is stored whole */
+    float *gemm_x, *gemm_z, *gemm_out; /* operands and result in float, for the plain GEMM */
+    int64_t gemm_rows;                 /* number of rows of X in the GEMM, whose output is stored completely */
     mercer_status status;
 } job;
 
@@ -62,7 +64,7 @@ static size_t element_size(mercer_dtype dtype)
     return dtype == MERCER_F64 ? 8 : dtype == MERCER_F32 ? 4 : dtype == MERCER_F16 ? 2 : 1;
 }
 
-/* level / 256 as a half: level = 2^k (1 + f) has exponent k - 8 and fraction f. */
+/* Return level / 256 as a half: level = 2^k (1 + f) has exponent k - 8 and fraction f. */
 static uint16_t half_of_level(int level)
 {
     int k = 0;
@@ -70,7 +72,7 @@ static uint16_t half_of_level(int level)
     return level ? (uint16_t)((k - 8 + 15) << 10 | ((level << (10 - k)) & 0x3ff)) : 0;
 }
 
-/* Multiples of 1/256 in [0, 1): exact in every dtype, bytes hold 256 times the value. */
+/* Fill with random multiples of 1/256 in [0, 1), exact in every dtype; bytes store 256 times the value. */
 static void fill(mercer_matrix *a, float *copy, uint64_t *state)
 {
     for (int64_t i = 0; i < a->rows * a->cols; i++) {
@@ -86,7 +88,7 @@ static void fill(mercer_matrix *a, float *copy, uint64_t *state)
     }
 }
 
-/* Levels of categories, 2 or 0, among numbers that are there; f32. */
+/* Set the levels of the categories in an f32 matrix to 2 or 0; the columns of numbers stay unchanged. */
 static void fill_levels(mercer_matrix *a, float *copy, uint64_t *state)
 {
     float *values = a->data;
@@ -152,7 +154,8 @@ static double weight(const job *self, int64_t j, int64_t k)
     return self->w.dtype == MERCER_F64 ? ((double *)self->w.data)[at] : (double)((float *)self->w.data)[at];
 }
 
-/* Largest error of a few rows, relative to sum_j |K w|: the scale of rounding errors. Negative if the reference fails. */
+/* Return the largest error of a few rows, relative to sum_j |K w|, the scale of rounding errors; negative if the
+   reference fails. */
 static double validate(job *self)
 {
     int64_t d = self->x.cols, step = self->x.rows > 4 ? self->x.rows / 4 : 1;
@@ -199,7 +202,7 @@ static void report(const bench_options *options, const mercer_context_info *info
     fflush(stdout);
 }
 
-/* True if the case passed validation. */
+/* Validate and time one case; return whether it passed validation. */
 static bool run_case(mercer_context *context, const bench_options *options, const bench_case *test)
 {
     shape size = test->size;
@@ -212,7 +215,7 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     } else {
         run_product(&self);
         double error = self.status == MERCER_OK ? validate(&self) : -1;
-        /* Errors of float distances, seen through the kernel, stay far below this; a wrong result does not. */
+        /* Errors of float distances cause errors of kernel values far below this limit; a wrong result exceeds it. */
         double limit = test->dtype == MERCER_F64 ? 1e-12 : 1e-4;
         good = error >= 0 && error <= limit;
         if (!good)

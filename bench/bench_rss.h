@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The largest resident size of this process since a chosen moment, where Linux tells it; since its start elsewhere. */
+/* Peak resident size of this process: since a chosen moment where Linux supports it, otherwise since its start. */
 #ifndef MERCER_BENCH_RSS_H
 #define MERCER_BENCH_RSS_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* Bytes of a line "NAME:  123 kB" of /proc/self/status; 0 if there is none. */
+/* Return the bytes in a line "NAME:  123 kB" of /proc/self/status; 0 if there is no such line. */
 static inline int64_t bench_rss_line(const char *format)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -19,7 +19,7 @@ static inline int64_t bench_rss_line(const char *format)
     return (int64_t)kilobytes * 1024;
 }
 
-/* From now on the peak counts anew. Returns what is resident now. */
+/* Reset the peak to the current resident size, which is returned in bytes. */
 static inline int64_t bench_rss_restart(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples a second from each kind of stream: rows of a pass, or so many of them as take about a second, read in batches and
- * dropped. The caller does nothing else, so what is timed is the making of samples; while a caller computes, a thread does
- * this beside it. Before timing, reading with and without the thread is compared byte by byte.
+ * Samples per second from each kind of stream: reads a pass, or part of one, in batches and discards them. The caller
+ * does nothing else, so this times the production of samples; in training, a thread does this in parallel with the
+ * computation. Before timing, the samples read with and without the thread are compared byte by byte.
  */
 #include "bench.h"
 
@@ -10,9 +10,9 @@
 
 typedef struct bench_case {
     const char *name;
-    const char *data;       /* a synthetic dataset, or "stored": digits in a mapped NPY file */
-    const char *preprocess; /* or NULL */
-    const char *augment;    /* or NULL */
+    const char *data;       /* name of a synthetic dataset, or "stored": digits in a mapped NPY file */
+    const char *preprocess; /* specification, or NULL */
+    const char *augment;    /* specification, or NULL */
     int64_t block;
     mercer_switch prefetch;
 } bench_case;
@@ -39,7 +39,7 @@ static const bench_case cases[] = {
 
 enum { BATCH = 2048, KEPT = 60000 };
 
-/* Leaves the program when a call fails: a benchmark has nothing else to do then. */
+/* Exit with the error message if a call failed. */
 static void must(mercer_context *context, mercer_status status)
 {
     if (status == MERCER_OK) return;
@@ -47,7 +47,7 @@ static void must(mercer_context *context, mercer_status status)
     exit(1);
 }
 
-/* Names of files that several cases read. */
+/* Paths of files that several cases read. */
 typedef struct files {
     char x[64], y[64];
 } files;
@@ -82,7 +82,7 @@ static size_t element_size(mercer_dtype dtype)
     return dtype == MERCER_F64 ? 8 : dtype == MERCER_F32 ? 4 : dtype == MERCER_F16 ? 2 : 1;
 }
 
-/* The first batches are the same with and without a thread. */
+/* Check that the first batches are the same with and without a thread. */
 static void validate(mercer_context *context, mercer_source *a, mercer_source *b)
 {
     mercer_batch x, y;
@@ -99,7 +99,7 @@ static void validate(mercer_context *context, mercer_source *a, mercer_source *b
 
 typedef struct job {
     mercer_source *source;
-    int64_t rows; /* to read; then the number read */
+    int64_t rows; /* number of rows to read; after the call, number of rows read */
     int failed;
 } job;
 
@@ -148,7 +148,7 @@ static void run_case(mercer_context *context, const bench_case *one, const files
     mercer_dataset_free(data);
 }
 
-/* Digits in files of this folder, for the cases that read stored rows. */
+/* Write digits to files in the working folder, for the cases that read stored rows. */
 static void keep_digits(mercer_context *context, files *kept, int64_t rows)
 {
     mercer_dataset *digits;

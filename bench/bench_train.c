@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainings, from choosing random centers to the weights:
+ * Times trainings, from the choice of random centers to the weights:
  *
- *   mnist     $MERCER_DATA/mnist, p = 10,000, Laplace kernel of bandwidth 10 on pixels/255 (2550 on bytes): one epoch of ep4 and of ep3, the
- *             default plan, and cg with the fewest steps that reach 97.3 % of the test images
+ *   mnist     $MERCER_DATA/mnist, p = 10,000, Laplace kernel of bandwidth 10 on pixels/255 (2550 on bytes): one epoch
+ *             of ep4 and of ep3, the default plan, and cg with the fewest steps that reach 97.3 % test accuracy
  *   tabular   1,000,000 computed samples, d = 16, p = 5,000: one epoch of ep4, and the whole default plan
  *
- * Each case first trains a small part of its data, which warms up and must already predict well. Then it is timed, its result measured on
- * test data outside the clock; bytes are those that the plan expects, those that the library held at most, and those of the process. The
- * steps that 97.3 % needs are counted in a run of its own that looks at the test images after every step.
+ * Each case first trains on a small part of its data, as a warm-up whose model must already predict well. Then the
+ * training is timed; the test error is measured outside the timed part. Reported bytes are the plan's estimate, the
+ * library's peak, and the process's peak. A separate run, which evaluates the test images after every step, counts the
+ * steps needed for 97.3 %.
  */
 #include "bench.h"
 #include "bench_rss.h"
@@ -20,22 +21,21 @@ enum { TABULAR_ROWS = 1000000, TABULAR_QUICK = 20000, TABULAR_TEST = 10000, TABU
 
 #define WANTED_ACCURACY 0.973
 
-/* Samples in memory, train and test; labels are NULL where targets are values. */
+/* Training and test samples in memory; labels are NULL for regression. */
 typedef struct problem {
     const char *name, *kernel;
     mercer_dataset *files[2];
     mercer_matrix x, y, test_x, test_y;
     const int32_t *labels, *test_labels;
     int64_t outputs, p;
-    double small_worst,
-        worst; /* errors (1 - accuracy, or the share of variance left) of a small and of the whole training */
+    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training */
 } problem;
 
 typedef struct bench_case {
-    const char *name, *solver; /* NULL: the planner's choice */
-    int64_t epochs;            /* 0: the planner's choice */
+    const char *name, *solver; /* solver NULL: chosen by the planner */
+    int64_t epochs;            /* 0: chosen by the planner */
     int runs;
-    bool to_accuracy; /* the fewest steps that reach the wanted accuracy */
+    bool to_accuracy; /* true: use the fewest steps that reach WANTED_ACCURACY */
 } bench_case;
 
 static const bench_case mnist_cases[] = {{"mnist ep4 one epoch", "ep4", 1, 1, false},
@@ -45,10 +45,10 @@ static const bench_case mnist_cases[] = {{"mnist ep4 one epoch", "ep4", 1, 1, fa
 static const bench_case tabular_cases[] = {{"tabular one epoch", "ep4", 1, 1, false},
                                            {"tabular default", NULL, 0, 1, false}};
 
-/* One training and what it came to. */
+/* Results of the runs of one training. */
 typedef struct result {
     mercer_report report;
-    mercer_plan plan; /* that the report points to */
+    mercer_plan plan; /* copy that report.plan points to */
     double seconds[MOST_RUNS], test_error;
     int64_t rss, rss_before;
 } result;
@@ -112,7 +112,7 @@ static void release(problem *self)
 
 /* ---- One training -------------------------------------------------------------------------------------------- */
 
-/* 1 - accuracy, or the share of the test targets' variance that is left. */
+/* Compute the test error: 1 - accuracy, or the unexplained share of the test targets' variance. */
 static mercer_status exact(mercer_model *model, const problem *self, double *error)
 {
     int64_t n = self->test_x.rows;
@@ -136,7 +136,7 @@ static mercer_status exact(mercer_model *model, const problem *self, double *err
     return status;
 }
 
-/* Random centers, a model, and its training on the first `rows` rows; model is the caller's to free. */
+/* Choose random centers, create a model and train it on the first `rows` rows. The caller frees *model. */
 static mercer_status train(mercer_context *context, const problem *self, int64_t rows, int64_t p,
                            const mercer_train_options *options, mercer_report *report, mercer_model **model)
 {
@@ -176,7 +176,7 @@ static mercer_train_options options_for(const problem *self, const char *solver,
     return options;
 }
 
-/* The training on a small part: a warm-up, and a check that what is timed works. */
+/* Train on a small part of the data, as a warm-up; return whether the model is accurate enough. */
 static bool small_is_right(mercer_context *context, const problem *self, const char *solver)
 {
     mercer_model *model = NULL;
@@ -189,7 +189,7 @@ static bool small_is_right(mercer_context *context, const problem *self, const c
     return status == MERCER_OK && error <= self->small_worst;
 }
 
-/* Stops at the first step that reaches the wanted accuracy, and tells which it was. */
+/* Progress callback: stop at the first step that reaches WANTED_ACCURACY. *user: number of that step. */
 static int watch_accuracy(void *user, const mercer_progress *progress)
 {
     *(int64_t *)user = progress->epoch;
@@ -225,7 +225,7 @@ static void report_case(const bench_options *options, const mercer_context_info 
     const mercer_report *t = &r->report;
     double median = sorted[test->runs / 2], epoch = t->forward_seconds + t->gradient_seconds + t->projection_seconds,
            rest = t->seconds - t->setup_seconds - epoch;
-    char loss[32] = "null"; /* direct does not tell */
+    char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);
     if (options->json)
         printf("{\"bench\": \"train\", \"case\": \"%s\", \"n\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
@@ -263,7 +263,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     return status;
 }
 
-/* The planner's solver for all epochs, also when only one of them is wanted. */
+/* Get the solver that the planner chooses for a full training, to use it for a run of fewer epochs, too. */
 static mercer_status name_solver(mercer_context *context, const problem *self, char *solver)
 {
     mercer_shape shape = {.struct_size = sizeof shape,
@@ -296,7 +296,7 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     for (bool enough = false; !status && !enough;) {
         mercer_train_options train_options = options_for(self, solver, epochs);
         for (int run = 0; run < test->runs && !status; run++) status = run_once(context, self, &train_options, run, &r);
-        /* Asked for fewer steps, the planner may do with a cheaper preparation: then one more. */
+        /* For fewer steps the planner may choose a cheaper preconditioner and miss the accuracy: add one step. */
         enough = !test->to_accuracy || 1 - r.test_error >= WANTED_ACCURACY || r.report.epochs < epochs;
         if (!enough) epochs++;
     }

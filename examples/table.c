@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * table [FILE.csv]: learns the rents in a table (examples/tables/flats.csv) from its first 800 rows, saves the model,
- * loads it again, and says how good it is on the others. Words and gaps in columns are taken care of: the model keeps what
- * the columns were, and other tables are read by that.
+ * loads it again, and prints its error on the other rows. Text columns and missing values are handled automatically.
+ * The model stores the schema of the columns, which is then used to read other tables.
  */
 #include <mercer/advanced.h>
 #include <mercer/evaluation.h>
@@ -11,7 +11,7 @@
 
 static const char *const saved = "flats.safetensors";
 
-/* The rows from `first` on, all or as many as wanted; as a model knows the columns, or as they look. */
+/* Open `rows` rows from row `first` on. schema: from a model, or NULL to infer the column types from the file. */
 static mercer_status open_rows(mercer_dataset **data, mercer_context *context, const char *path, const char *schema,
                                int64_t first, int64_t rows)
 {
@@ -25,7 +25,7 @@ static mercer_status learn(mercer_context *context, const char *path)
     mercer_dataset *data = NULL;
     mercer_model *model = NULL;
     mercer_status status = open_rows(&data, context, path, NULL, 0, 800);
-    if (status == MERCER_OK) status = mercer_fit(&model, context, data, NULL, NULL); /* NULL: everything is chosen */
+    if (status == MERCER_OK) status = mercer_fit(&model, context, data, NULL, NULL); /* NULL: default options */
     if (status == MERCER_OK) status = mercer_model_save(model, saved, NULL);
     mercer_model_free(model), mercer_dataset_free(data);
     return status;

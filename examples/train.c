@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trains a kernel model with every choice left to the planner: Friedman's regression problem in five features,
+ * Trains a kernel model with all options at their defaults, on Friedman's regression problem with five features:
  *
  *   y = 10 sin(pi x0 x1) + 20 (x2 - 1/2)^2 + 10 x3 + 5 x4 + noise of standard deviation 1,    x uniform in [0, 1]^5
  */
@@ -13,7 +13,7 @@ enum { SAMPLES = 8000, TESTS = 2000, CENTERS = 400, FEATURES = 5 };
 
 static double x[SAMPLES + TESTS][FEATURES], y[SAMPLES + TESTS], f[TESTS];
 
-/* Uniform in [0, 1): a small generator of its own, so that the program prints the same everywhere. */
+/* Return a uniform number in [0, 1). A small generator defined here makes the output the same on every platform. */
 static double uniform(void)
 {
     static uint64_t state = 1;
@@ -23,12 +23,12 @@ static double uniform(void)
 
 static double noise(void)
 {
-    double sum = -6; /* of twelve uniform numbers: variance 1 */
+    double sum = -6; /* the sum of twelve uniform numbers has mean 6 and variance 1 */
     for (int i = 0; i < 12; i++) sum += uniform();
     return sum;
 }
 
-/* Samples carry noise; test points do not: their error is that of the model alone. */
+/* Fill training and test data. Only training targets have noise, so the test error is the error of the model. */
 static void make_data(void)
 {
     for (int i = 0; i < SAMPLES + TESTS; i++) {
@@ -56,7 +56,7 @@ static mercer_status run(mercer_context *context, mercer_model **model, mercer_s
     mercer_plan plan = {.struct_size = sizeof plan};
     mercer_report report = {.struct_size = sizeof report};
     double sum = 0;
-    Z.rows = CENTERS; /* the first samples serve as centers; any points would do */
+    Z.rows = CENTERS; /* the first samples are the centers; any points would work */
     mercer_status status = mercer_kernel_parse(&kernel, context, "matern52:bandwidth=2");
     if (!status) status = mercer_model_create(model, context, &kernel, &Z, 1, MERCER_F64);
     if (!status) status = mercer_plan_model(*model, &plan, SAMPLES, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products K(X, Z) W of laplace-l1 on any backend, one line of JSON for each shape.
+ * Times products K(X, Z) W of laplace-l1 on any backend; prints one line of JSON per shape.
  *
  *   differences [--backend NAME] [--arithmetic NAME] [--rows N]
  *
- * The floor is that of an H200: 2 operations for each feature of a pair at 60 T/s, bytes four at a time, and an
- * exponential for each pair at 132 x 16 a clock of 1.98 GHz.
+ * The floor is the least time on an H200: 2 operations per feature of a pair at 60 T/s (bytes four at a time), and one
+ * exponential per pair at 132 x 16 per clock of 1.98 GHz.
  */
 #include "bench.h"
 

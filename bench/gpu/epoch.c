@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One training on clustered data, end to end through the public API, on any backend; one line of JSON.
+ * Runs one training on clustered data, end to end through the public API, on any backend; prints one line of JSON.
  *
  *   epoch [--backend NAME] [--arithmetic NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
  *         [--projector NAME] [--epochs E] [--passes N] [--eigenpairs Q] [--projector-eigenpairs Q] [--batch M] [--plan]
  *         [--phases]
  *
- * --phases: when set-up began what and, once a second, how many steps were made, in seconds since the beginning of fit,
- * on standard error: of a training that is too long, the rate of a part.
+ * --phases: print to standard error the start of each setup phase and, once per second, the number of steps, with times
+ * in seconds since the beginning of fit. This gives the speed of a training that is too long to finish.
  *
- * Samples: 40 clusters for each class, centers N(0, 1) in every coordinate, noise N(0, 1.5^2) on top, scaled to a mean
- * squared length of d / 4. Sample i is a function of i alone. The p model centers are further samples.
+ * Samples: 40 clusters per class, cluster centers N(0, 1) in every coordinate plus noise N(0, 1.5^2), scaled to a mean
+ * squared length of d / 4. Sample i depends only on i. The p model centers are additional samples.
  */
 #include "bench.h"
 
@@ -31,7 +31,7 @@ typedef struct setup {
 typedef struct data {
     mercer_matrix x;
     int32_t *labels;
-    int64_t first, classes; /* number of the first sample */
+    int64_t first, classes; /* first: number of the first sample */
     const float *clusters;  /* (classes * CLUSTERS_PER_CLASS, d) */
 } data;
 
@@ -41,7 +41,7 @@ static uint64_t mix(uint64_t h)
     return h ^ h >> 32;
 }
 
-/* Nearly normal, variance 1: the sum of four 16-bit uniforms. */
+/* Return a nearly normal number of variance 1: the sum of four 16-bit uniforms. */
 static float noise(uint64_t row, uint64_t column)
 {
     uint64_t h = mix((row + 1) * 0x9e3779b97f4a7c15u + (column + 1) * 0xd1342543de82ef95u);
@@ -85,14 +85,14 @@ static data make_data(const setup *s, int64_t first, int64_t rows, const float *
     return made;
 }
 
-/* ---- The source: samples in their order, which is random ------------------------------------------------------ */
+/* ---- The source: samples in stored order, which is random ----------------------------------------------------- */
 
 typedef struct reader {
     const data *all;
     int64_t next, classes;
     float *targets;
     int64_t room;
-    int64_t first, count; /* of the batch before: whose targets there are */
+    int64_t first, count; /* samples of the previous batch, whose targets are set */
 } reader;
 
 static int restart(void *user, int64_t epoch)
@@ -114,7 +114,8 @@ static int next(void *user, int64_t most, mercer_batch *batch)
         self->room = m, self->count = 0;
         if (!self->targets) return 1;
     }
-    /* Of the batch before there are ones alone: with many classes zeros would take longer than the training of them. */
+    /* Reset only the ones of the previous batch: with many classes, clearing all targets takes longer than training on
+       them. */
     for (int64_t i = 0; i < self->count; i++) self->targets[i * self->classes + self->all->labels[self->first + i]] = 0;
     for (int64_t i = 0; i < m; i++) self->targets[i * self->classes + self->all->labels[self->next + i]] = 1;
     self->first = self->next, self->count = m;
@@ -142,10 +143,11 @@ static void log_line(void *user, mercer_log_level level, const char *message)
 
 typedef struct shown {
     const char *phase;
-    double seconds; /* of the last line */
+    double seconds; /* time of the last printed line */
 } shown;
 
-/* Phases that come again and again (a block after the other) are told once in a row. */
+/* Print phases and, once per second, steps. A phase repeated without another in between (such as one per block) is
+   printed once. */
 static int show_phase(void *user, const mercer_progress *progress)
 {
     shown *last = user;

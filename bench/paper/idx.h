@@ -19,7 +19,8 @@ static inline uint32_t idx_word(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The payload of a file with the wanted number of dimensions; sizes[] gets them. NULL (and a message) on failure. */
+/* Read the payload of a file with that number of dimensions; the caller frees it. sizes[]: the dimensions. Returns NULL
+   and prints a message on failure. */
 static inline uint8_t *idx_read_file(const char *path, int dimensions, uint32_t *sizes)
 {
     gzFile file = gzopen(path, "rb");
@@ -39,7 +40,7 @@ static inline uint8_t *idx_read_file(const char *path, int dimensions, uint32_t 
     return payload;
 }
 
-/* part is "train" or "t10k". Returns 0 on success. */
+/* Load images and labels; part: "train" or "t10k". Returns 0 on success. */
 static inline int idx_load(idx_data *out, const char *folder, const char *part)
 {
     char path[4096];

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lemma on the fixed point of EigenPro 3 with exact projection, and the stochastic step, as numbers on one small
- * random problem.
+ * Checks numerically, on one small random problem, the lemma on the fixed point of EigenPro 3 with exact projection,
+ * and the stochastic step.
  *
  *   a <- a - eta K_ZZ^-1 K_ZX (I - Q) (K_XZ a - y),      Q = E (I - t / Lambda) E', the top q of K_XX = E Lambda E',
  *   A = K_ZX (I - Q) K_XZ,                               limit A^-1 K_ZX (I - Q) y        t the next eigenvalue
  *
  * The step multiplies the error by I - eta K_ZZ^-1 A, whose eigenvalues are those of I - eta L^-1 A L^-T, K_ZZ = L L':
  * it converges if and only if eta < 2 / lmax(L^-1 A L^-T). The paper prints 2 / lmax(A), without K_ZZ. Both are
- * measured, and tried.
+ * computed and tried.
  *
  * With y = K_XZ a* + xi, E xi = 0, E xi xi' = sigma^2 I, the limit has mean a* and E |a - a*|^2 / sigma^2 = tr(A^-2 B),
  * B = K_ZX (I - Q)^2 K_XZ = A - K_ZX Q (I - Q) K_XZ, hence tr(A^-1) - tr(A^-2 K_ZX Q (I - Q) K_XZ). The paper prints n
  * in place of tr(A^-1).
  *
- * A batch of m of n rows, drawn without repetition: (n/m) h_m has the mean h = sum of v_i, v_i what row i adds, and
- * E |(n/m) h_m - h|^2 = n^2 / m (1 - m/n) S^2,  S^2 = sum |v_i - h/n|^2 / (n - 1).
+ * A batch of m of n rows, drawn without replacement: (n/m) h_m has the mean h = sum of v_i, where v_i is the term of
+ * row i, and E |(n/m) h_m - h|^2 = n^2 / m (1 - m/n) S^2,  S^2 = sum |v_i - h/n|^2 / (n - 1).
  *
- * Everything in double, K by plain loops, eigenvalues by LAPACK. One JSON object. Some milliseconds.
+ * All in double, K by plain loops, eigenvalues by LAPACK. Prints one JSON object. Takes some milliseconds.
  */
 #include "../bench.h"
 
@@ -32,7 +32,7 @@ static double normal(uint64_t *state)
     return sqrt(-2 * log(1 - bench_random(state))) * cos(6.283185307179586 * bench_random(state));
 }
 
-/* K(X, Z) of the Laplace kernel exp(-|x - z| / 2), row by row. */
+/* Compute K(X, Z) of the Laplace kernel exp(-|x - z| / 2), in row-major order. */
 static void kernel(const double *X, int n, const double *Z, int p, double *K)
 {
     for (int i = 0; i < n; i++)
@@ -43,7 +43,7 @@ static void kernel(const double *X, int n, const double *Z, int p, double *K)
         }
 }
 
-/* C (m, n) = op(A) B, all row by row; A is (m, k), or (k, m) if it is transposed. */
+/* Compute C (m, n) = op(A) B, all row-major; A is (m, k), or (k, m) if it is transposed. */
 static void product(bool transposed, int m, int n, int k, const double *A, const double *B, double *C)
 {
     cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, m, n, k, 1, A, transposed ? m : k,
@@ -63,11 +63,11 @@ typedef struct problem {
     double A[P * P], B[P * P];
     double step[P * P];     /* K_ZZ^-1 A */
     double inverse[P * P];  /* A^-1 */
-    double to_limit[P * N]; /* A^-1 K_ZX (I - Q): from y to the limit */
+    double to_limit[P * N]; /* A^-1 K_ZX (I - Q), which maps y to the limit */
     double bound, printed_bound;
 } problem;
 
-/* Q from the eigensystem of K(X, X). */
+/* Compute Q from the eigensystem of K(X, X). */
 static bool make_preconditioner(problem *self, const double *X)
 {
     double E[N * N], values[N];
@@ -123,7 +123,7 @@ static double distance(const double *a, const double *b)
     return sqrt(sum);
 }
 
-/* |a - limit| / |limit| after so many steps from 0; stops where it has grown beyond all bounds. */
+/* Return |a - limit| / |limit| after `steps` steps from 0; stops early when the iteration diverges. */
 static double iterate(const problem *self, const double *limit, double eta, int steps)
 {
     double a[P] = {0}, zero[P] = {0}, right[P];
@@ -145,13 +145,13 @@ static void print_bounds(const problem *self, const double *limit)
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         printf(", \"error_%g\": %.6g", factors[i], iterate(self, limit, factors[i] * self->bound, STEPS));
     printf(", \"error_printed\": %.6g", iterate(self, limit, 0.99 * self->printed_bound, STEPS));
-    /* The same problem with the kernel K/10: K_ZZ^-1 A is a tenth of it, A a hundredth, the printed step 100 times as
-       long. */
+    /* The same problem with kernel K/10: K_ZZ^-1 A is a tenth, A a hundredth, so the printed step is 100 times as long.
+       For the original problem that is 10 times the printed step. */
     printf(", \"error_printed_tenth\": %.6g", iterate(self, limit, 0.99 * self->printed_bound * 10, STEPS));
     printf(", \"limit_error\": %.6g", iterate(self, limit, 0.95 * self->bound, LIMIT_STEPS));
 }
 
-/* Mean and variance of the limit over draws of the noise, beside the formulas. */
+/* Print mean and variance of the limit over draws of the noise, with the values of the formulas. */
 static void print_noise(const problem *self, const double *truth, uint64_t *state)
 {
     const double sigma = 0.1;
@@ -177,11 +177,11 @@ static void print_noise(const problem *self, const double *truth, uint64_t *stat
            sum / (sigma * sigma), variance, traces[0] - traces[1], N - traces[1]);
 }
 
-/* Mean and variance of the step of random batches at a = 0, beside the formulas. */
+/* Print mean and variance of the step over random batches at a = 0, with the values of the formulas. */
 static void print_batches(const problem *self, const double *y, uint64_t *state)
 {
     double h[P] = {0}, mean[P] = {0}, zero[P] = {0}, spread = 0, sum = 0;
-    double v[N * P]; /* row i: what row i adds to K_ZX (I - Q) (K_XZ 0 - y) when the preconditioner acts on functions */
+    double v[N * P]; /* row i: term of sample i in K_ZX (I - Q) (K_XZ 0 - y); the preconditioner acts on functions */
     for (int i = 0; i < N; i++)
         for (int j = 0; j < P; j++) v[i * P + j] = -self->G[i * P + j] * y[i], h[j] += v[i * P + j];
     for (int i = 0; i < N; i++)

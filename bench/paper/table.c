@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trains on MNIST-like data (four IDX files in a folder) with p centers, random or chosen by a method, and reports test accuracy, epochs, seconds, bytes. One
- * line of text, or of JSON, for each run. Without options it is one cell of the paper's table with everything at its default; options
- * override what they name. Pixels are bytes, so a bandwidth b in units of pixels/255 is 255 b here: the same kernel.
+ * Trains on MNIST-like data (four IDX files in a folder) with p centers, random or chosen by a method. Reports test
+ * accuracy, epochs, seconds and bytes, in one line of text or JSON per run. Without options it runs one cell of the
+ * paper's table with all defaults; each option overrides one of them. Pixels are bytes, so a bandwidth b in units of
+ * pixels/255 is 255 b here, which gives the same kernel.
  */
 #include "../bench.h"
 #include "idx.h"
@@ -17,7 +18,7 @@ typedef struct settings {
     int seeds, first_seed, ranks, threads;
     bool json, verbose, floats;
     mercer_train_options train;
-    mercer_center_options centers; /* method NULL: p random rows by the benchmark itself, as in its earlier results */
+    mercer_center_options centers; /* method NULL: p random rows drawn by the benchmark, as in its earlier results */
 } settings;
 
 static int usage(FILE *to)
@@ -39,7 +40,7 @@ static mercer_switch to_switch(const char *text)
     return strcmp(text, "on") == 0 ? MERCER_ON : strcmp(text, "off") == 0 ? MERCER_OFF : MERCER_AUTO;
 }
 
-/* One option with a value; false if unknown. */
+/* Set one option to a value; return false if the option is unknown. */
 static bool set_option(settings *s, const char *name, const char *value)
 {
     mercer_train_options *t = &s->train;
@@ -129,7 +130,8 @@ static void log_line(void *user, mercer_log_level level, const char *message)
     fprintf(stderr, "  %s\n", message);
 }
 
-/* p rows of the data, a random choice for the seed: partial Fisher-Yates with the benchmarks' generator. */
+/* Copy p random rows of the data to centers: a partial Fisher-Yates shuffle with the benchmarks' generator and the
+   seed. */
 static void draw_centers(const idx_data *data, int64_t p, int seed, uint8_t *centers)
 {
     int64_t *ids = malloc((size_t)data->n * sizeof *ids);
@@ -143,7 +145,7 @@ static void draw_centers(const idx_data *data, int64_t p, int seed, uint8_t *cen
     free(ids);
 }
 
-/* Bytes as they are, or as floats pixels/255. */
+/* Return a matrix of the bytes unchanged, or converted to floats pixels/255. */
 static mercer_matrix points(const settings *s, const uint8_t *bytes, int64_t rows, int64_t d)
 {
     if (!s->floats) return mercer_matrix_view((void *)bytes, rows, d, MERCER_U8);
@@ -159,7 +161,7 @@ static mercer_matrix one_hot(const idx_data *data)
     return mercer_matrix_view(values, data->n, 10, MERCER_F32);
 }
 
-/* A number as JSON, which knows no NaN. */
+/* Format a number as JSON, which has no NaN. */
 static const char *json_number(double value, char text[32])
 {
     if (!isfinite(value)) return "null";
@@ -201,7 +203,7 @@ static void print_run(const settings *s, int seed, const mercer_report *r, const
     fflush(stdout);
 }
 
-/* Share of right labels among the test rows. */
+/* Compute the share of correct labels among the test rows. */
 static mercer_status test_model(mercer_model *model, const idx_data *data, const mercer_matrix *X, double *accuracy)
 {
     int32_t *labels = malloc((size_t)data->n * sizeof *labels);
@@ -219,7 +221,7 @@ typedef struct experiment {
     mercer_matrix X, test, Y; /* training points, test points, one-hot test labels */
 } experiment;
 
-/* A kernel on pixels/255, for points as they are stored. */
+/* Parse a kernel given in units of pixels/255, scaled to the points as they are stored. */
 static mercer_status parse_kernel(const settings *s, mercer_context *context, mercer_kernel *kernel)
 {
     char spec[64];
@@ -243,7 +245,7 @@ static mercer_status choose_centers(const settings *s, const experiment *e, cons
 static mercer_status train(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
                            mercer_report *report)
 {
-    static mercer_plan plan; /* the model goes, its report stays */
+    static mercer_plan plan; /* copy of the plan: the report is used after the model is freed */
     mercer_kernel kernel;
     mercer_model *model = NULL;
     mercer_trainer *trainer = NULL;
@@ -254,7 +256,7 @@ static mercer_status train(const settings *s, const experiment *e, const mercer_
     options.classification = MERCER_ON;
     options.progress = show_progress;
     options.progress_user = (void *)s;
-    if (s->verbose) { /* watched, not used: without patience nothing is chosen by it */
+    if (s->verbose) { /* only for display: without `patience` the validation data do not affect training */
         options.validation_X = &e->test;
         options.validation_Y = &e->Y;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file larger than what a process should hold: writes n synthetic digits (n x 784 bytes) as NPY files, then reads one pass
- * through them as training does, in shuffled blocks with a thread that reads ahead, and drops the batches.
+ * Streams a file that is larger than the memory a process should use. Writes n synthetic digits (n x 784 bytes) as NPY
+ * files, then reads one pass as training does, in shuffled blocks with a read-ahead thread, and discards the batches.
  *
  *     scale_stream [--rows N] [--folder DIR] [--keep]        default: 5,000,000 rows (3.9 GB) in the working folder
  *
- * Prints samples a second of writing and of reading, and the largest memory the process ever had (pages of the file that
- * were in it at that time included). --keep leaves scale-x.npy and scale-y.npy behind, and uses them if they are there.
+ * Prints samples per second of writing and of reading, and the peak resident memory of the process, which includes
+ * mapped pages of the file. --keep does not delete scale-x.npy and scale-y.npy, and reuses them if they exist.
  */
 #define _DEFAULT_SOURCE /* getrusage */
 
@@ -55,7 +55,7 @@ static void write_digits(mercer_context *context, int64_t rows, const char *x, c
     mercer_dataset_free(digits);
 }
 
-/* One pass; the sum of the row numbers tells whether all rows came. */
+/* Read one pass; the sum of the row numbers shows whether all rows were delivered. */
 static void read_pass(mercer_context *context, const char *x, const char *y)
 {
     mercer_dataset_options options = {.struct_size = sizeof options, .x = x, .y = y};

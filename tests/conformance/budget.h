@@ -1,54 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The error a backend is allowed, derived from the arithmetic it promises; nothing here is fitted to results.
+ * The allowed error of a backend, derived from the arithmetic it promises; nothing here is fitted to results.
  *
- * Let u = 2^-24 (float) or 2^-53 (double) and g(k) = k u / (1 - k u). Terms of second order are covered by raising k by one or two.
+ * Let u = 2^-24 (float) or 2^-53 (double) and g(k) = k u / (1 - k u). Terms of second order are covered by raising k by
+ * one or two.
  *
- * Distances. Both rows lose an origin o first: a = x - o, b = z - o, each coordinate rounded once. Of several origins that a backend may
- * choose, the larger error is allowed. Terms of zeros may be left out of any chain: they add none. Norms and inner products are single
- * chains of d fused multiply-adds, and r^2 = (|a|^2 + |b|^2) - 2 a.b. With S = |a|^2 + |b|^2 >= 2 |a||b|:
+ * Distances. An origin o is subtracted from both rows first: a = x - o, b = z - o, each coordinate rounded once. If a
+ * backend may choose between origins, the larger error is allowed. Zero terms may be left out of any chain: they add no
+ * error. Norms and inner products are single chains of d fused multiply-adds, and r^2 = (|a|^2 + |b|^2) - 2 a.b.
+ * With S = |a|^2 + |b|^2 >= 2 |a||b|:
  *     coordinates   move a - b by at most u (|a| + |b|) in length:    2 r u (|a| + |b|)
  *     norms         g(d) S         product  2 g(d) |a||b| <= g(d) S         sum  u S        last step  u r^2
  *     e2 = 2 g(d + 2) S + u S + u r^2 + 2 r u (|a| + |b|),    error of r:  e2 / (r + sqrt(max(0, r^2 - e2)))
- * Pairs with computed r^2 <= near S (2^-10 float, 2^-20 double) are evaluated from their coordinates in double and rounded once: r is off
- * by u r. A pair counts as such only if it is one for every admissible rounding: r^2 + e2 <= near S (1 - g(d + 2)).
- * Two matrices of bytes have exact integer distances, rounded once: u r. A search for nearest rows does not round them. It may name another
- * row than the reference only if the two distances are within their errors of each other.
+ * Pairs with computed r^2 <= near S (2^-10 float, 2^-20 double) are evaluated from their coordinates in double and
+ * rounded once: r is off by u r. A pair counts as such only if it is one for every admissible rounding:
+ * r^2 + e2 <= near S (1 - g(d + 2)).
+ * Two matrices of bytes have exact integer distances, rounded once: u r. A search for nearest rows does not round
+ * them. It may return another row than the reference only if the two distances differ by no more than their errors.
  *
- * Sums of |differences|^p. No origin is subtracted: each term is a difference that is rounded once, added to the sum so far.
- *     p = 1         d roundings of a term at most (the first sum is exact), subnormal differences and sums are exact:  e = g(d) s
- *                   bytes: whole numbers below 2^24, exact in float too
- *     other p       in double whatever the type of s: |t|^p = exp(l), l = p log |t|. With u = 2^-53, t is off by u, log by 1.6 ulp = 3.2 u of
- *                   itself, the product by u, exp by 1.2 ulp = 2.4 u:  a term by u (p + 4.2 |l| + 2.4), the sum by g(d) s; then one
- *                   rounding to the type of s. Terms that underflow lose at most the smallest double each. pow of the reference: 2 u.
+ * Sums of |differences|^p. No origin is subtracted: each term is a difference that is rounded once, added to the sum so
+ * far.
+ *     p = 1         at most d roundings of a term (the first sum is exact), subnormal differences and sums are exact:
+ *                   e = g(d) s. Bytes: integers below 2^24, exact in float, too
+ *     other p       in double for any type of s: |t|^p = exp(l), l = p log |t|. With u = 2^-53, t is off by u, log by
+ *                   1.6 ulp = 3.2 u of itself, the product by u, exp by 1.2 ulp = 2.4 u:  a term by
+ *                   u (p + 4.2 |l| + 2.4), the sum by g(d) s; then one rounding to the type of s. Terms that underflow
+ *                   lose at most the smallest double each. pow of the reference: 2 u.
  *     p = 1/2, 3/2  a square root and a product, u each, in place of 4.2 |l| + 2.4, here and in the reference
  * A user's function gets s^(1/p).
  *
- * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
- * evaluation adds  K u (steps + 2 y)  with y = -log K-like argument of exp, which carries a rounded constant and a rounded product:
- *     laplace, gaussian 3 (exp within one and a half ulp)   matern32 + 2   matern52 + 5   cauchy, and all done in double, 3
- * exppower, in the arithmetic of the points: y = (r/b)^g = exp(p) has p = g/2 log(r^2/b^2) off by u (2 + 4.8 |p|): two roundings of its
- * argument, 2.8 u of log (unit/test_exppower.c), a constant and a product. With 3 u of exp, y is off by u y (5 + 4.8 |log y|). exppower-l1
- * is alike with p = g log(s/b), g <= 1. lpq has vectors of double, with p = q/p' log(s b^-p'), q <= p': its definition has four roundings
- * in the argument of its last power, and exp in double is off by 2.4 u: 6.4 instead of 5. For rational-quadratic, which has vectors of
- * double, too, y = alpha log1p(t) is off by 7.2 u y: three roundings of t, 3.2 ulp of log1p, a product.
+ * Functions of the distance fall monotonically, so an error e of r changes them by at most
+ * max(K(r - e) - K(r), K(r) - K(r + e)). Their own evaluation adds  K u (steps + 2 y)  where y, about -log K, is the
+ * argument of exp, with a rounded constant and a rounded product. Steps:
+ *     laplace, gaussian 3 (exp within one and a half ulp)   matern32 + 2   matern52 + 5
+ *     cauchy, and all that are computed in double, 3
+ * exppower, in the arithmetic of the points: y = (r/b)^g = exp(p) has p = g/2 log(r^2/b^2) off by u (2 + 4.8 |p|): two
+ * roundings of its argument, 2.8 u of log (unit/test_exppower.c), a constant and a product. With 3 u of exp, y is off
+ * by u y (5 + 4.8 |log y|). exppower-l1 is analogous with p = g log(s/b), g <= 1. lpq is computed in vectors of double,
+ * with p = q/p' log(s b^-p'), q <= p': its definition has four roundings in the argument of its last power, and exp in
+ * double is off by 2.4 u: 6.4 instead of 5. For rational-quadratic, also computed in vectors of double, y = alpha
+ * log1p(t) is off by 7.2 u y: three roundings of t, 3.2 ulp of log1p, a product.
  * Where exp is subnormal it is off by up to 1.5 steps of the smallest float, which matern's polynomial then multiplies.
  *
  * Inner products: e_t = g(d) sum |x_k z_k|; bytes u |t|.
  *     linear        e_t + u |t|
- *     polynomial    base = s t + o is off by e = s e_t + u (|s t| + |o| + |base|), the power by (|base| + e)^k (1 + g(k)) - |base|^k
- *     ntk, nngp     layer by layer, see angular_error. Pairs with t^2 > (1 - near) |x|^2 |z|^2 are evaluated from coordinates in double.
+ *     polynomial    base = s t + o is off by e = s e_t + u (|s t| + |o| + |base|),
+ *                   the power by (|base| + e)^k (1 + g(k)) - |base|^k
+ *     ntk, nngp     layer by layer, see angular_error. Pairs with t^2 > (1 - near) |x|^2 |z|^2 are evaluated from
+ *                   coordinates in double.
  *
  * Products. y = sum_j w_j K_j: one chain over 240 centers at most in the arithmetic of K, chains added in double:
- *     sum |w_j| E_j  +  (g(240) + tiles 2^-53) sum |w_j| (|K_j| + E_j)  +  one rounding to the output (and one more when added to Y)
- * The kept block is rounded to the type of W and multiplied by any order of summation over m rows: g(max(240, m)) of that type instead.
+ *     sum |w_j| E_j  +  (g(240) + tiles 2^-53) sum |w_j| (|K_j| + E_j)  +  one rounding to the output
+ * (and one more when added to Y).
+ * The saved block of K is rounded to the type of W and summed over m rows in any order: g(max(240, m)) of that type
+ * instead.
  *
- * Sums over pairs for a feature, of v t, t = |x - z|^n, n 1 or 2: v is a product in double, rounded; t has 1 rounding (n = 2: 3 with that of
- * the difference), or t less |z|^n, whose terms and difference have 4 of (|x - z|^n + |z|^n); a sum of 32 rows of v, 31; a chain of 256
- * FMAs and two sums, 258. All in all at most g(296) sum |v| (|x - z|^n + |z|^n) in the type of the points, and sums in double.
+ * Sums over pairs for a feature, of v t, t = |x - z|^n, n = 1 or 2: v is a product in double, rounded. t has 1 rounding
+ * (n = 2: 3 with that of the difference); computed as t - |z|^n, its terms and difference have 4 of (|x - z|^n +
+ * |z|^n). A sum of 32 rows of v has 31; a chain of 256 FMAs and two sums have 258. The total is at most g(296) sum |v|
+ * (|x - z|^n + |z|^n) in the type of the points, and sums in double.
  *
- * The reference has errors of the same form with u = 2^-53; they are added. Each step of a chain may underflow: by at most the smallest
- * number of its type.
+ * The reference has errors of the same form with u = 2^-53; they are added. Each step of a chain may underflow: by at
+ * most the smallest number of its type.
  */
 #ifndef MRC_TESTS_BUDGET_H
 #define MRC_TESTS_BUDGET_H
@@ -58,17 +71,17 @@
 
 #include <math.h>
 
-/* How values are computed. */
+/* Arithmetic of kernel values. */
 typedef struct arithmetic {
-    double unit; /* u */
+    double unit; /* unit roundoff u */
     double near;
-    bool bytes; /* exact integer distances and products */
+    bool bytes; /* true: distances and products are exact integers */
 } arithmetic;
 
 static const arithmetic in_float = {0x1p-24, 0x1p-10, false};
 static const arithmetic in_double = {0x1p-53, 0x1p-20, false};
 
-/* The smallest positive number of the type with that unit. */
+/* Return the smallest positive number of the type with that unit roundoff. */
 static inline double smallest_of(double unit)
 {
     return unit < 0x1p-24 ? 0x1p-1074 : 0x1p-149;
@@ -81,7 +94,8 @@ static inline double gamma_k(double k, double unit)
     return k * unit / (1 - k * unit);
 }
 
-/* What a pair of rows looks like: plain sums in double (their own rounding is far below u; for double it is added by the caller). */
+/* Sums over the coordinates of a pair of rows, in double. Their own rounding is far below u; for double the caller adds
+   it. */
 typedef struct pair_sums {
     double sqdist;     /* |x - z|^2 */
     double sum, logs;  /* s = sum |x_k - z_k|^p in the kernel's norm, and sum |x_k - z_k|^p |log |x_k - z_k|^p| */
@@ -90,7 +104,7 @@ typedef struct pair_sums {
     double xx, zz;
 } pair_sums;
 
-/* Powers that are computed without a logarithm. */
+/* Return whether powers with this exponent are computed without a logarithm. */
 static inline bool by_roots(double norm)
 {
     return norm == 0.5 || norm == 1 || norm == 1.5 || norm == 2;
@@ -114,7 +128,7 @@ static inline pair_sums pair_sums_of(double norm, int64_t d, const double *x, co
     return s;
 }
 
-/* e2 of the formula above; 0 for pairs that are evaluated from their coordinates, and for bytes. */
+/* Return e2 of the formula above; 0 for pairs that are evaluated from their coordinates, and for bytes. */
 static inline double products_error(const pair_sums *s, double d, const arithmetic *how)
 {
     double u = how->unit, r = sqrt(s->sqdist), all = s->a2 + s->b2;
@@ -130,14 +144,14 @@ static inline double distance_error(const pair_sums *s, double d, const arithmet
     return e2 > 0 ? e2 / (r + sqrt(fmax(0, s->sqdist - e2))) + exact : exact;
 }
 
-/* The same of the squared distance as nearest_rows tells it: integers are not rounded there. */
+/* Return the allowed error of the squared distance that nearest_rows returns: integers are not rounded there. */
 static inline double sqdistance_error(const pair_sums *s, double d, const arithmetic *how)
 {
     if (how->bytes) return 0;
     return products_error(s, d, how) + (how->unit + 2 * gamma_k(d + 4, 0x1p-53)) * s->sqdist + smallest_of(how->unit);
 }
 
-/* Error of s as a sum of |differences|^p, p not 2. */
+/* Return the allowed error of s as a sum of |differences|^p, p not 2. */
 static inline double sum_error(double norm, const pair_sums *s, double d, const arithmetic *how)
 {
     double wide = 0x1p-53, reference = (gamma_k(d, wide) + (norm + 2) * wide) * s->sum;
@@ -147,13 +161,13 @@ static inline double sum_error(double norm, const pair_sums *s, double d, const 
     return reference + terms + how->unit * (s->sum + terms) + smallest_of(how->unit);
 }
 
-/* The same for nearest_rows. */
+/* Return the allowed error of s as nearest_rows returns it, for any p. */
 static inline double search_error(double norm, const pair_sums *s, double d, const arithmetic *how)
 {
     return norm == 2 ? sqdistance_error(s, d, how) : sum_error(norm, s, d, how);
 }
 
-/* K(r) by the scalar formula; callbacks through their function. */
+/* Return K(r) by the scalar formula; a callback kernel calls its function. */
 static inline double value_at_distance(const mercer_kernel *kernel, double r)
 {
     if (!mrc_kernel_is_callback(kernel)) return mrc_kernel_of_distance(kernel, r * r);
@@ -164,7 +178,7 @@ static inline double value_at_distance(const mercer_kernel *kernel, double r)
 
 static inline double map_error(const mercer_kernel *k, double r, double value, double u)
 {
-    double v = r / k->bandwidth, y = FALLS_TO(value), steps = 3, factor = 1, roundings = 2; /* of a callback */
+    double v = r / k->bandwidth, y = FALLS_TO(value), steps = 3, factor = 1, roundings = 2; /* values for a callback */
     switch (k->id) {
 #define ROUNDINGS(ID, wanted, slope, y_of_v, number, factor_of_y, of_y) \
     case MRC_KERNEL_##ID: y = y_of_v, steps = number, factor = factor_of_y, roundings = of_y; break;
@@ -196,7 +210,7 @@ static inline double differences_value_error(const mercer_kernel *kernel, const 
     return fmax(nearer, farther) + map_error(kernel, r, value, how->unit) + 2 * map_error(kernel, r, value, 0x1p-53);
 }
 
-/* The largest change of acos for a change of its argument by e: it is monotone, so both ends are looked at. */
+/* Return the largest change of acos if its argument changes by at most e: acos is monotone, so two ends suffice. */
 static inline double acos_change(double c, double e)
 {
     double here = acos(fmax(-1, fmin(1, c)));
@@ -204,10 +218,11 @@ static inline double acos_change(double c, double e)
 }
 
 /*
- * Follows the layers of kernels/formulas.h with bounds e_s, e_t on the errors of S and T. c = S / n is off by e_s / n and by the relative
- * error of n; k0 = 1 - acos(c) / pi by the change of acos; k1' = k0 <= 1, so k1 is off by the error of c, and by the rounding of 1 - c^2
- * under the root. With c = 1 - h (a multiple of u) that rounding is at most min(h^2, u / 2), so the root is off by at most
- * min(h^2, u / 2) / sqrt(2 h) <= u^(3/4), and by u / (2 sqrt(1 - c^2)).
+ * Return the allowed error of ntk and nngp. It follows the layers of kernels/formulas.h with bounds e_s, e_t on the
+ * errors of S and T. c = S / n is off by e_s / n and by the relative error of n; k0 = 1 - acos(c) / pi by the change of
+ * acos; k1' = k0 <= 1, so k1 is off by the error of c, and by the rounding of 1 - c^2 under the root. With c = 1 - h (a
+ * multiple of u) that rounding is at most min(h^2, u / 2), so the root is off by at most min(h^2, u / 2) / sqrt(2 h) <=
+ * u^(3/4), and by u / (2 sqrt(1 - c^2)).
  */
 static inline double angular_error(const mercer_kernel *kernel, const pair_sums *sums, double e_dot, double norm_error,
                                    double u)
@@ -260,11 +275,12 @@ static inline double inner_value_error(const mercer_kernel *kernel, const pair_s
         INNER_KERNELS(ALLOWED)
         default: break;
     }
-    /* The callback of cases.h: K = t / (1 + |x||z|), and |t| <= |x||z|, so an error of the norms counts at most in full. */
+    /* The callback of cases.h: K = t / (1 + |x||z|), and |t| <= |x||z|, so an error of the norms counts at most in
+       full. */
     return (e_dot + e_reference) / (1 + sqrt(s->xx * s->zz)) + norm_error + gamma_k(d + 8, 0x1p-53) + 8 * unit;
 }
 
-/* |computed - reference| <= this, for one kernel value before it is rounded to the output. */
+/* Return the bound of |computed - reference| for one kernel value, before it is rounded to the output type. */
 static inline double value_error(const mercer_kernel *kernel, int64_t d, const double *x, const double *z,
                                  const double *origin, const arithmetic *how)
 {

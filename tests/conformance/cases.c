@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of conformance, and the operands of one case. Data are offset from 0, with coincident, near, parallel and zero rows. */
+/* Case lists of conformance, and the operands of a case. Data are offset from 0, with coincident, near, parallel and
+   zero rows. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -21,7 +22,8 @@ const types all_types[] = {
 };
 const int all_types_count = sizeof all_types / sizeof *all_types;
 
-/* Empty in each size; around the micro-tiles (4, 6, 12, 16, 32), the tile of 240 centers, the chunk of 960, the block of 512 rows. */
+/* Each size is 0 once. Others are near the sizes of micro-tiles (4, 6, 12, 16, 32), the tile of 240 centers, the chunk
+   of 960, the block of 512 rows. */
 const shape all_shapes[] = {
     {0, 3, 2, 1},      {3, 0, 2, 2},     {3, 2, 0, 2},     {2, 3, 1, 0},     {1, 1, 1, 1},     {1, 2, 3, 1},
     {2, 1, 7, 3},      {3, 7, 13, 2},    {7, 13, 2, 1},    {13, 31, 5, 7},   {15, 11, 31, 5},  {16, 12, 32, 6},
@@ -32,7 +34,8 @@ const shape all_shapes[] = {
 };
 const int all_shapes_count = sizeof all_shapes / sizeof *all_shapes;
 
-/* The last shapes are tables: categories of many and of few levels, which products look up, or not, because a row does not fit. */
+/* Levels per category of the last shapes, which are tables. Products look categories up, except in the last table,
+   where some rows do not fit that scheme. */
 static const int64_t table_levels[] = {30, 6, 5, 6};
 enum { TABLES = sizeof table_levels / sizeof *table_levels, ODD_TABLE = TABLES - 1 };
 
@@ -101,13 +104,14 @@ void case_types_name(const types *t, char text[32])
 
 /* ---- Operands ------------------------------------------------------------------------------------------------ */
 
-/* Whether column k of such a table is a number: one before each category. */
+/* Return whether column k is a number: in a table, one number precedes each category. */
 static bool is_number(const problem *p, int64_t k)
 {
     return p->levels == 0 || k % (p->levels + 1) == 0;
 }
 
-/* Categories: one level of each row, 1, 1.5 or 2, or none, beside the numbers that are there. */
+/* Overwrite the category columns: in each row, at most one level of a category is 1, 1.5 or 2. Numbers stay as they
+   are. */
 static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
 {
     for (int64_t i = 0; i < x->rows; i++)
@@ -119,7 +123,7 @@ static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
         }
 }
 
-/* Rows that random data never give: equal, almost equal, (anti)parallel to a row of X, and zero. */
+/* Set rows that random data never contain: equal, almost equal, (anti)parallel to a row of X, and zero. */
 static void place_special_rows(const problem *p)
 {
     const mercer_matrix *x = &p->x, *z = &p->z;
@@ -176,7 +180,7 @@ static void fill_operands(problem *p, int index)
         place_levels(&p->z, p->levels, (mrc_rng){SEED, stream + 6});
     }
     place_special_rows(p);
-    if (index % 4 == 3) { /* a given origin instead of the mean */
+    if (index % 4 == 3) { /* pass an origin instead of using the mean */
         p->origin = calloc((size_t)s->d + 1, sizeof *p->origin);
         for (int64_t k = 0; k < s->d; k++)
             p->origin[k] = is_number(p, k) ? mean + mrc_random_normal((mrc_rng){SEED, stream + 4}, (uint64_t)k) : 0;
@@ -208,7 +212,8 @@ double *case_column_origin(const mercer_matrix *a)
     return origin;
 }
 
-/* What is allowed with the origin that is given, or with either of those that backends choose amid `rows`. */
+/* Return the allowed error with the problem's origin; if it has none, the larger one for the two origins that backends
+   choose. */
 static double error_of(const problem *p, const double *x, const double *z, const double *mean, const double *flags,
                        const arithmetic *how)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conformance: every backend of the registry on every instruction set of this machine, every kernel, element types and shapes, against
- * the scalar double reference. Prints, for each kernel and types, the largest share of the allowed error that each target used.
+ * Conformance: compares every backend of the registry, on every instruction set of this machine, with the scalar double
+ * reference, for every kernel, element types and shapes. Prints, per kernel and types, the largest share of the allowed
+ * error that each target used.
  *
  *   conformance [--list] [--filter TEXT] [--backend NAME] [--verbose]      exit status 0 if nothing failed
  *
- * A backend whose device is not there is left out, unless it was asked for.
+ * A backend whose device is missing is skipped, unless --backend names it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -34,7 +35,7 @@ typedef struct tally {
     int passed, failed, unsupported, warned;
 } tally;
 
-/* One line of the table: a kernel with element types, on all targets. */
+/* One line of the output table: a kernel with element types, on all targets. */
 typedef struct line {
     const char *kernel_name;
     char types_name[32];
@@ -47,7 +48,7 @@ typedef struct line {
 
 /* ---- Guard pages --------------------------------------------------------------------------------------------- */
 
-static char running[256]; /* what to blame when a guard page is touched */
+static char running[256]; /* case to report when a guard page is accessed */
 
 static void on_guard_page(int signal_number)
 {
@@ -59,10 +60,10 @@ static void on_guard_page(int signal_number)
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
-/* The backend at that level; false if there is no more to test of it. */
+/* Create the backend for an instruction set; return false if its device is missing or it has no code for the set. */
 static bool open_target(target *t, const mrc_backend_ops *ops, int isa, const settings *chosen)
 {
-    /* One and two threads in turn: the comparison of bits then covers both ways to cut the work. */
+    /* Alternate one and two threads, so that the bitwise comparison covers both partitions of the work. */
     *t = (target){.backend_name = ops->name, .context = {.threads = 1 + isa % 2, .isa = (mrc_isa)isa}};
     snprintf(t->name, sizeof t->name, "%s/%s", ops->name, mrc_isa_name((mrc_isa)isa));
     mercer_status status = mrc_backend_create(&t->backend, &t->context, ops->name);
@@ -131,7 +132,7 @@ static void run_shape(line *self, const target *targets, int count, int index, b
         if (v.share > 1 || (chosen->verbose && v.share > 0))
             printf("%s %s %s on %s: %.0f%% %s\n", v.share > 1 ? "FAIL" : "    ", self->kernel_name, self->types_name,
                    targets[i].name, 100 * v.share, v.text);
-        /* Instruction sets of one backend do the same operations in the same order: the same bits. */
+        /* All instruction sets of a backend do the same operations in the same order: results are bitwise identical. */
         if (first < 0 || strcmp(targets[i].backend_name, targets[first].backend_name) != 0)
             first = i, first_bits = bits;
         else if (bits != first_bits && !self->bits_differ[i]) {
@@ -171,8 +172,8 @@ static void print_line(const line *self, int count, tally *sum)
 static void run_line(line *self, const target *targets, int count, const settings *chosen, tally *sum)
 {
     for (int i = 0; i < count; i++) self->unsupported[i] = !supports(&targets[i], &self->types);
-    static int lines; /* so that other lines have other shapes, where not all are run */
-    /* A power of every difference takes many times as long as a product, in the reference too. */
+    static int lines; /* when only some shapes are run, each line starts with a different one */
+    /* A power of every difference takes many times as long as a product, also in the reference. */
     bool powers = mrc_kernel_argument(&self->kernel) == MRC_ON_DIFFERENCES;
     int stride = getenv("MERCER_TEST_LONG") ? 1 : SANITIZED ? 12 : powers ? 7 : 4;
     for (int index = lines++ % stride; index < all_shapes_count; index += stride) {
@@ -233,7 +234,7 @@ int main(int argc, char **argv)
 {
     static target targets[MAX_TARGETS];
     settings chosen = read_arguments(argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a guard page ends the program: lines before it are not lost */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* flush each line, because an access to a guard page ends the program */
     signal(SIGSEGV, on_guard_page);
     signal(SIGBUS, on_guard_page);
     tally sum = {0};

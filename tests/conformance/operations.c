@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs every fused operation of a backend on one problem and compares each element's error with what is allowed. */
+/* Runs every fused operation of a backend on one problem and compares the error of each element with its bound. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -8,7 +8,7 @@
 #include "support/data.h"
 #include "support/guard.h"
 
-#define LARGEST_FINITE_SHARE 1e9 /* stands for "not finite" or "must be exact and is not" */
+#define LARGEST_FINITE_SHARE 1e9 /* used for "not finite" and for "must be exact but is not" */
 
 static double output_unit(mercer_dtype dtype)
 {
@@ -41,7 +41,7 @@ static void fail(verdict *v, const problem *p, const char *what, const char *why
     describe(v, LARGEST_FINITE_SHARE, p, what, why);
 }
 
-/* Status and what must not have been touched; false if there is nothing to compare. */
+/* Check the status, the inputs and the padding of the output; return false if there is no result to compare. */
 static bool returned(verdict *v, const target *t, const problem *p, const char *what, mercer_status status,
                      const guarded *out)
 {
@@ -65,7 +65,7 @@ static void hash(uint64_t *bits, const mercer_matrix *a)
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
-/* Kernel values K, computed in the arithmetic of the problem. */
+/* Compare kernel values K, computed in the arithmetic of the problem, with the reference. */
 static void compare_values(verdict *v, const problem *p, const char *what, const mercer_matrix *k)
 {
     const shape *s = &p->shape;
@@ -82,9 +82,9 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
 {
     const shape *s = &p->shape;
     guarded k = guarded_matrix(s->m, s->p, s->p + 3, p->types.out, p->at_end);
-    /* Only X, Z and K count here: W's type is not an operand. */
+    /* Only X, Z and K determine the arithmetic: W is not an operand. */
     bool narrow = mrc_value_dtype(&p->x, &p->z, &k.matrix, NULL) == MERCER_F32;
-    if (narrow && p->unit < 0x1p-24) { /* allowed errors were computed for double: this one has none to compare with */
+    if (narrow && p->unit < 0x1p-24) { /* the allowed errors are for double arithmetic and do not apply */
         guarded_free(&k);
         return;
     }
@@ -96,7 +96,8 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
     guarded_free(&k);
 }
 
-/* Sums of all pairs, and kernel values of them. Sums have the type of the output: it must be that of the arithmetic. */
+/* Check the sums of all pairs and their kernel values. Sums have the output's type, which must be that of the
+   arithmetic. */
 static void check_sums(verdict *v, const target *t, const problem *p, uint64_t *bits)
 {
     const shape *s = &p->shape;
@@ -114,18 +115,18 @@ static void check_sums(verdict *v, const target *t, const problem *p, uint64_t *
     guarded_free(&sums), guarded_free(&k);
 }
 
-/* How a product is summed: the longest chain, and the unit and smallest number of its arithmetic. */
+/* Summation of a product: length of the longest chain, and unit roundoff of its arithmetic. */
 typedef struct summing {
     double chain, unit;
 } summing;
 
-/* out = old + the product whose sums are given, over that many terms. */
+/* Compare out = old + the product whose sums are given; depth: number of terms. */
 static void compare_product(verdict *v, const problem *p, const char *what, const product_sums *sums, int64_t depth,
                             const mercer_matrix *out, const mercer_matrix *old, summing how)
 {
-    double in_sum = gamma_k(how.chain, how.unit) + how.unit; /* how.unit: values are stored before they are used */
+    double in_sum = gamma_k(how.chain, how.unit) + how.unit; /* + how.unit: values are rounded when stored */
     double in_double_sum =
-        gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* tiles; the reference's own sum */
+        gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* sums over tiles, and the reference's own sum */
     for (int64_t i = 0; i < out->rows; i++) {
         for (int64_t j = 0; j < out->cols; j++) {
             int64_t at = i * out->cols + j;
@@ -158,8 +159,8 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
 }
 
 /*
- * F = K W leaving K in room for that many columns, then H = K' G. W, F, G and H have one type, and K is kept in it: what was kept is
- * summed in that type over all m rows in any order.
+ * Check F = K W, saving up to room_columns columns of K in a buffer, then H = K' G. W, F, G and H have one type, in
+ * which K is saved, too: the saved part is summed in that type over all m rows in any order.
  */
 static void check_pair(verdict *v, const target *t, const problem *p, int64_t room_columns)
 {
@@ -185,7 +186,7 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t ro
     guarded_free(&f), guarded_free(&h), guarded_free(&room);
 }
 
-/* The sums of row i of X for feature k and output l, as compare_product takes them. */
+/* Compute the sums for row i of X, feature k and output l, in the form that compare_product expects. */
 static void sum_signs(const problem *p, int64_t i, int64_t k, int64_t l, double *wanted, double *allowed, double *size)
 {
     double x = mrc_load(&p->x, i, k);
@@ -199,10 +200,10 @@ static void sum_signs(const problem *p, int64_t i, int64_t k, int64_t l, double 
     }
 }
 
-/* Sums with the signs of differences: a product with weights, rounded, then a chain of 240; signs are exact. */
+/* Check sums with the signs of differences: a rounded product with weights, then a chain of 240; signs are exact. */
 static void check_signs(verdict *v, const target *t, const problem *p, uint64_t *bits)
 {
-    enum { MOST_TERMS = 1 << 17 }; /* they are summed again for each target */
+    enum { MOST_TERMS = 1 << 17 }; /* limit of the work, because the reference sums are recomputed for each target */
     const shape *s = &p->shape;
     int64_t columns = s->c * s->d;
     if (s->m * s->p * columns > MOST_TERMS) return;
@@ -221,7 +222,7 @@ static void check_signs(verdict *v, const target *t, const problem *p, uint64_t 
     guarded_free(&y);
 }
 
-/* Feature k of all pairs: the sum, and the sizes of what it may be computed from. */
+/* Compute the sum over all pairs for feature k, and the sum of the magnitudes that it can be computed from. */
 static void sum_feature(const problem *p, const mercer_matrix *a, const mercer_matrix *b, int64_t k, double *wanted,
                         double *size)
 {
@@ -234,7 +235,7 @@ static void sum_feature(const problem *p, const mercer_matrix *a, const mercer_m
         }
 }
 
-/* Sums over pairs for each feature, in norm 1 and 2, of weights that are a product: budget.h. */
+/* Check the sums over pairs for each feature, in norms 1 and 2, with weights that are products: see budget.h. */
 static void check_features(verdict *v, const target *t, const problem *p, uint64_t *bits)
 {
     const shape *s = &p->shape;
@@ -273,7 +274,7 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
         for (int64_t i = 0; i < s->m; i++) {
             mrc_load_row_f64(&p->x, i, row);
             if (!mrc_kernel_reference(&p->kernel, s->d, row, row, &wanted)) abort();
-            double e = value_error(&p->kernel, s->d, row, row, row, &how); /* whatever the origin, x - x is 0 */
+            double e = value_error(&p->kernel, s->d, row, row, row, &how); /* any origin works, because x - x = 0 */
             double rounding = how.unit + output_unit(p->types.out);
             compare(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted,
                     e + rounding * (fabs(wanted) + e));
@@ -283,8 +284,8 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
     guarded_free(&diagonal);
 }
 
-/* What is allowed of the sum of |differences|^p between row i of X and row j of Z, in the kernel's norm, with any of the origins that
-   backends choose; *sum: what it is. */
+/* Return the allowed error of the sum of |differences|^p between row i of X and row j of Z in the kernel's norm: the
+   largest over the origins that backends may choose. *sum: the reference value. */
 static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *const origins[2], const arithmetic *how,
                           double *sum)
 {
@@ -301,7 +302,8 @@ static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *
     return error;
 }
 
-/* Of the nearest rows that t found, each is the nearest up to what is allowed, the first of equals, and as far as it says. */
+/* Check that each row found is the nearest up to the allowed error and the first of equals, and that its distance is
+   right. */
 static void compare_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how,
                             const int32_t *nearest, const double *distances)
 {
@@ -328,8 +330,8 @@ static void compare_nearest(verdict *v, const problem *p, const char *what, cons
 static void check_nearest(verdict *v, const target *t, const problem *p, bool wide, uint64_t *bits)
 {
     const shape *s = &p->shape;
-    if (s->p == 0) return;                                               /* nothing is nearest */
-    guarded nearest = guarded_matrix(s->m, 1, 1, MERCER_F32, p->at_end); /* as wide as int32_t */
+    if (s->p == 0) return;                                               /* there is no nearest row */
+    guarded nearest = guarded_matrix(s->m, 1, 1, MERCER_F32, p->at_end); /* elements as wide as int32_t */
     guarded distances = guarded_matrix(s->m, 1, 1, MERCER_F64, p->at_end);
     mrc_search search = {
         .x = &p->x, .z = &p->z, .origin = p->origin, .wide = wide, .norm = mrc_kernel_norm(&p->kernel)};
@@ -354,16 +356,16 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     check_matmul(&v, t, p, false, bits);
     check_matmul(&v, t, p, true, NULL);
     const int64_t rooms[] = {0, (p->shape.p + 1) / 2, p->shape.p + 1};
-    int64_t which = (p->shape.m + p->shape.p + p->shape.d) % 3; /* large problems take one of them */
+    int64_t which = (p->shape.m + p->shape.p + p->shape.d) % 3; /* large problems use only one buffer size */
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
     if (all_rooms && mrc_kernel_is_stationary(&p->kernel) && !mrc_kernel_is_callback(&p->kernel))
         check_sums(&v, t, p, bits);
     if (p->kernel.id == MRC_KERNEL_LAPLACE_L1 || p->kernel.id == MRC_KERNEL_EXPPOWER_L1) check_signs(&v, t, p, bits);
-    /* Once for each norm and set of points: only the norm of the kernel takes part. */
+    /* Run once for each norm and set of points: the search depends on the kernel only through its norm. */
     if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1 ||
-        (p->kernel.id == MRC_KERNEL_LPQ && all_rooms)) { /* powers are slow to check */
+        (p->kernel.id == MRC_KERNEL_LPQ && all_rooms)) { /* general powers are slow to check */
         check_nearest(&v, t, p, false, bits);
         check_nearest(&v, t, p, true, bits);
     }

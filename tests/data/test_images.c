@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Training on real images (MNIST, Fashion-MNIST) from the folder that MERCER_DATA names; skipped without it. Few centers
- * and a third of the images, so that it takes seconds: the whole table is bench/paper/table.c.
+ * Tests training on real images (MNIST, Fashion-MNIST) in the folder MERCER_DATA; skipped if that is not set. It uses
+ * few centers and a third of the images, so that it takes seconds; bench/paper/table.c makes the whole table.
  *
- * With the same centers the direct solution is the optimum, so the iterative solvers are compared with it: the standard deviation of an
- * accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and two models this close disagree on far fewer images.
+ * For the same centers the direct solution is the optimum, so the iterative solvers are compared with it. The standard
+ * deviation of an accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and two models this close
+ * disagree on far fewer images.
  */
 #include "../../bench/paper/idx.h"
 #include "support/check.h"
@@ -29,12 +30,12 @@ static bool load(images *self, const char *name)
     if (idx_load(&self->train, folder, "train") || idx_load(&self->test, folder, "t10k")) return false;
     self->X = mercer_matrix_view(self->train.pixels, N, self->train.d, MERCER_U8);
     self->T = mercer_matrix_view(self->test.pixels, self->test.n, self->test.d, MERCER_U8);
-    self->Z = self->X; /* the order of the files is random: the first rows are a random choice */
+    self->Z = self->X; /* the images are in random order, so the first rows are a random sample */
     self->Z.rows = P;
     return true;
 }
 
-/* Test accuracy in percent of a training with these options. */
+/* Train with these options; return the test accuracy in percent. */
 static double accuracy(images *self, const char *solver, const char *projector, int ranks)
 {
     mercer_kernel kernel;
@@ -67,7 +68,8 @@ static double accuracy(images *self, const char *solver, const char *projector, 
     return percent;
 }
 
-/* least: the paper's accuracy with 100 centers, which 300 must beat. all: more solvers, projectors and ranks. */
+/* Check one dataset. least: the paper's accuracy with 100 centers, which 300 centers must exceed. all: also test more
+   solvers, projectors and ranks. */
 static void check_data(const char *name, double least, bool all)
 {
     images self = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A module for LD_PRELOAD: call number MERCER_FAULT_AT (from 0) of the kind MERCER_FAULT_KIND on a file below the folder
- * MERCER_FAULT_FOLDER fails with the errno MERCER_FAULT_ERROR; if that is -1, a file is mapped and then cut. How many calls of each kind there were is counted in the
- * file MERCER_FAULT_COUNTS, which is mapped, so that it is right however the program ends.
+ * Module for LD_PRELOAD. Call number MERCER_FAULT_AT (from 0) of kind MERCER_FAULT_KIND on a file below the folder
+ * MERCER_FAULT_FOLDER fails with errno MERCER_FAULT_ERROR. If that is -1, mmap succeeds and the file is then truncated.
+ * The number of calls of each kind is counted in the file MERCER_FAULT_COUNTS. That file is mapped, so that the counts
+ * are complete however the program ends.
  */
 #define _GNU_SOURCE
 
@@ -25,7 +26,7 @@ static struct {
     const char *folder;
     int kind, error;
     int64_t at;
-    int64_t *counts; /* (KINDS) */
+    int64_t *counts; /* (KINDS) number of calls, in the mapped file */
     char inside[MOST_OPEN];
     int ready;
 } fault;
@@ -133,7 +134,7 @@ ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
     return is_watched(descriptor) && fails(WRITE) ? -1 : next(descriptor, data, bytes, offset);
 }
 
-/* What stdio writes does not come by here; that it could not be written is told when it is flushed. */
+/* stdio does not call the write() above. Failures to write through stdio are therefore injected when it flushes. */
 int fflush(FILE *file)
 {
     int (*next)(FILE *) = (int (*)(FILE *))real("fflush");
@@ -152,7 +153,7 @@ int rename(const char *from, const char *to)
     return is_inside(to) && fails(RENAME) ? -1 : next(from, to);
 }
 
-/* What another program may do to a file at any moment. */
+/* Truncate the file, as another program could at any moment. */
 static void cut(int descriptor)
 {
     char link[64], path[4096] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a call succeeds: for every public call with a context the status is
- * MERCER_ERROR_MEMORY, no output is touched, nothing leaks, and the same context then does the same call.
+ * Makes the n-th allocation fail, n = 1, 2, ... until a call succeeds. Each public call with a context must return
+ * MERCER_ERROR_MEMORY, write no output, leak nothing, and then succeed in the same context.
  */
 #include "support/check.h"
 
@@ -76,7 +76,7 @@ static size_t out_bytes(const fixture *f)
     return (size_t)(f->out.rows * f->out.ld * mrc_dtype_size(f->out.dtype));
 }
 
-/* A context in which no call has run yet, so that its scratch must still be allocated. */
+/* Open a new context, whose scratch memory has yet to be allocated. */
 static void open_context(fixture *f)
 {
     f->counter = (test_allocator){0};
@@ -91,7 +91,7 @@ static void close_context(fixture *f)
     assert_int_equal(f->counter.misused, 0);
 }
 
-/* One failing allocation, then the same call again; true when the call made fewer than n allocations. */
+/* Run a call with allocation n failing, then repeat it; return true if the call made fewer than n allocations. */
 static bool fail_one(fixture *f, const char *what, call run, int n, bool and_all_later)
 {
     open_context(f);
@@ -106,7 +106,7 @@ static bool fail_one(fixture *f, const char *what, call run, int n, bool and_all
         for (size_t i = 0; i < out_bytes(f); i++)
             assert_that(((unsigned char *)f->out.data)[i] == 0x3c, "%s, allocation %d: byte %d was written", what, n,
                         (int)i);
-        /* Scratch may stay for reuse, but it may not grow beyond what a success leaves. */
+        /* The context may keep scratch memory for reuse, but not more than after a successful call. */
         int64_t kept = f->context->bytes_now;
         f->counter.fail_at = 0;
         assert_succeeds(f->context, run(f));
@@ -225,7 +225,7 @@ static void test_context_create(void **state)
     }
 }
 
-/* A context whose scratch has grown and then cannot grow further keeps working for what fits. */
+/* Check that a context whose scratch memory cannot grow further still serves calls that fit in it. */
 static void test_growth_fails(void **state)
 {
     (void)state;

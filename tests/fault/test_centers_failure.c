@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until the call succeeds: choosing centers by every method, nearest rows and the
- * median distance end with MERCER_ERROR_MEMORY, touch no output, leak nothing, and then work in the same context.
+ * Makes the n-th allocation fail, n = 1, 2, ... until the call succeeds. Choosing centers by every method, nearest rows
+ * and the median distance must return MERCER_ERROR_MEMORY, write no output, leak nothing, and then succeed in the same
+ * context.
  */
 #include "support/check.h"
 
@@ -17,7 +18,7 @@ typedef struct fixture {
     mercer_context *context;
     mercer_kernel kernel;
     mercer_center_options options;
-    mercer_matrix X, Z, out; /* out: (N, D) f64, room for every result */
+    mercer_matrix X, Z, out; /* out: (N, D) f64, large enough for every result */
     mercer_dataset *digits;
     int32_t labels[N];
 } fixture;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Call number n of every kind of system call fails, n = 0, 1, ... as often as there are such calls, for all that reads
- * and writes files: with EIO, ENOSPC, EINTR, and by doing half of its work. A failure has a status and a message that
- * names the file; a file that was there stays, or is the new one whole; no temporary file and no descriptor is left,
- * nothing leaks; and the same call then succeeds. The same for allocation number n. The last lines of the output count
- * what was tried.
+ * Makes call number n of each kind of system call fail, n = 0, 1, ... up to the number of such calls, in all operations
+ * that read or write files: with EIO, ENOSPC, EINTR, and by transferring only half of the bytes. A failure must have a
+ * status and a message that names the file. An existing file must stay unchanged or be replaced completely. No
+ * temporary file, descriptor or memory may leak, and the same operation must then succeed. Does the same for allocation
+ * number n. The last lines of the output count the injected failures.
  */
 #include "support/datasets.h"
 
@@ -28,11 +28,11 @@ typedef struct fixture {
 typedef struct action {
     const char *name;
     mercer_status (*run)(fixture *self);
-    const char *writes[2]; /* files that it replaces */
-    const char *says;      /* stands in every message: the file's name, or another word; NULL: that of writes[0] */
+    const char *writes[2]; /* names of the files that the action replaces */
+    const char *says;      /* text that each message must contain: a file name or a word; NULL: writes[0] */
 } action;
 
-/* ---- What is tried ------------------------------------------------------------------------------------------- */
+/* ---- Actions under test -------------------------------------------------------------------------------------- */
 
 static mercer_status save_model(fixture *self)
 {
@@ -60,7 +60,7 @@ static mercer_status read_header(fixture *self)
     return mercer_model_file_header(context, text, sizeof text, NULL, in_folder("stored"));
 }
 
-/* A training that keeps its state; one that goes on from it; with centers in shards, as of ranks. */
+/* Train with checkpoints, or resume from one; shards: number of shards that the centers are split into. */
 static mercer_status train(fixture *self, bool resume, const char *checkpoint, int shards)
 {
     mercer_comm *comm = NULL;
@@ -186,7 +186,7 @@ static mercer_status read_libsvm(fixture *self)
     return read_data(in_folder("in.svm"), NULL, MERCER_AUTO, 0);
 }
 
-/* A table with all that a column may be: target, weight, name of a row, group; it is more than it may take in memory. */
+/* Read a table with a column of each role (target, weight, row id, group) through a temporary file. */
 static mercer_status read_roles(fixture *self)
 {
     (void)self;
@@ -210,7 +210,7 @@ static mercer_status read_cifar(fixture *self)
     return status;
 }
 
-/* Computed samples: what tells them apart, what they are at best, their targets, and their files. */
+/* Use synthetic samples: fingerprint, least error, target moments, preprocessing, and writing to files. */
 static mercer_status write_computed(fixture *self)
 {
     (void)self;
@@ -229,7 +229,7 @@ static mercer_status write_computed(fixture *self)
     return status;
 }
 
-/* More than a buffer of text: a write may fail while rows are put, too. */
+/* Write more text than the buffer holds, so that a write can also fail in the middle of the rows. */
 static mercer_status write_long(fixture *self)
 {
     (void)self;
@@ -294,7 +294,7 @@ static const action actions[] = {
     {"read texts of columns", read_texts, {NULL}, "words.csv"},
 };
 
-/* ---- What must hold ------------------------------------------------------------------------------------------ */
+/* ---- Checks -------------------------------------------------------------------------------------------------- */
 
 static int64_t swept, refused, survived;
 
@@ -313,8 +313,8 @@ static void put_old(const action *act)
     for (int i = 0; i < 2 && act->writes[i]; i++) write_bytes(in_folder(act->writes[i]), old.data, old.count);
 }
 
-/* A kind of call whose failure is nobody's business: a hint, a lock that helps others, a name that is looked at once
-   more, a temporary file that cannot be removed. */
+/* Return whether an action may succeed although a call of this kind failed: a hint, an advisory lock, a repeated check
+   of a name, the removal of a temporary file. */
 static bool may_be_ignored(call_kind kind)
 {
     return kind == CALL_unlink || kind == CALL_stat || kind == CALL_fstat || kind == CALL_lstat ||
@@ -322,13 +322,14 @@ static bool may_be_ignored(call_kind kind)
            kind == CALL_close || kind == CALL_open;
 }
 
-/* A checkpoint that cannot be written is a warning: training goes on without. */
+/* Return whether the action writes checkpoints. A failure to write one is only a warning, and training continues. */
 static bool keeps(const action *act)
 {
     return act->run == write_checkpoint || act->run == write_shards;
 }
 
-/* A checkpoint tells how long the training took: it is new if it can be read, with all its checksums. */
+/* Return whether the file loads with all its checksums. Checkpoints cannot be compared byte by byte, because they store
+   the training time. */
 static bool is_model(const char *path)
 {
     mercer_model *loaded = NULL;
@@ -337,7 +338,7 @@ static bool is_model(const char *path)
     return fine;
 }
 
-/* What holds whatever failed. */
+/* Check the conditions that hold after any failure. */
 static void check_files(const action *act, const file_bytes *made, mercer_status status, const char *what)
 {
     for (int i = 0; i < 2 && act->writes[i]; i++) {
@@ -393,7 +394,7 @@ static void remove_remains(void)
 
 static int64_t starved;
 
-/* Every allocation fails once. */
+/* Make every allocation fail once. */
 static void sweep_memory(fixture *self, const action *act, const file_bytes *made)
 {
     for (int64_t n = 1;; n++) {
@@ -428,7 +429,7 @@ static void sweep(fixture *self, const action *act)
     static const int errors[] = {EIO, ENOSPC, EINTR, HALF};
     file_bytes made[2] = {{NULL, 0}, {NULL, 0}};
     int64_t calls[CALL_COUNT];
-    assert_succeeds(context, act->run(self)); /* once, for what stays allocated */
+    assert_succeeds(context, act->run(self)); /* warm-up: allocates the scratch memory that the context keeps */
     fault_begin(CALL_open, -1, EIO);
     assert_succeeds(context, act->run(self));
     memcpy(calls, fault.calls, sizeof calls);
@@ -461,7 +462,7 @@ static void test_every_call(void **state)
     char text[ROWS * 64] = "a,b,c\n", *end = text + strlen(text);
     mercer_kernel kernel;
     fixture self = {0};
-    setenv("TMPDIR", folder, 1); /* where temporary files that cannot be removed are seen, and go with the folder */
+    setenv("TMPDIR", folder, 1); /* leftover temporary files are counted there and removed with the folder */
     for (int i = 0; i < ROWS * WIDTH; i++) values[i] = (float)((i * 37) % 101) / 10;
     for (int i = 0; i < ROWS; i++) {
         targets[i] = values[WIDTH * i];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, held-out rows, every
- * way to choose centers, calibration on a validation set and by cross-validation, intervals, weights of classes,
- * transforms of targets; searches: of everything, of a metric for a given kernel, with a budget, and from a checkpoint.
- * The status is MEMORY, there is no model, nothing leaks, and the last fit gives the model of an undisturbed one.
+ * Makes the n-th allocation fail, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, held-out rows,
+ * every method of choosing centers, calibration on a validation set and by cross-validation, intervals, class weights,
+ * target transforms. Hyperparameter searches: over everything, over a metric for a given kernel, with a budget, and
+ * resumed from a checkpoint. The status must be MERCER_ERROR_MEMORY, there must be no model, nothing may leak, and the
+ * last fit must give the same model as a fit without failures.
  */
 #include "support/check.h"
 
@@ -22,8 +23,8 @@ typedef struct fit_case {
     int64_t centers;
     double fraction;
     bool merged, calibrated;
-    const char *class_weight, *transform;                        /* NULL: none; of values */
-    enum { NONE, SEARCHED, FEATURES, BUDGETED, RESUMED } search; /* RESUMED: from a search that was stopped */
+    const char *class_weight, *transform; /* class weights; transform of regression targets; NULL: none */
+    enum { NONE, SEARCHED, FEATURES, BUDGETED, RESUMED } search; /* RESUMED: from the checkpoint of a stopped search */
 } fit_case;
 
 static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, NULL, NULL, NONE},
@@ -68,7 +69,7 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, bool 
     options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
     options.tune = of->search ? MERCER_AUTO : MERCER_OFF;
     if (of->search == FEATURES) options.learn_features = MERCER_ON, options.kernel = "gaussian";
-    if (of->search == BUDGETED) options.budget = 1e6; /* never used up */
+    if (of->search == BUDGETED) options.budget = 1e6; /* large enough never to be exhausted */
     if (of->search == RESUMED && stopped)
         train.checkpoint = in_folder("c"), options.progress = stop_in_search;
     else if (of->search == RESUMED)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a call succeeds, for everything that makes, stores, loads and applies a
- * model; and the same for the allocations of the JSON library, which do not come from the context. The status says
- * memory, nothing is half done, nothing leaks, and the same call then succeeds.
+ * Makes the n-th allocation fail, n = 1, 2, ... until a call succeeds, for all calls that create, save, load and apply
+ * a model. Does the same for the allocations of the JSON library, which do not use the context's allocator. The status
+ * must be MERCER_ERROR_MEMORY, no change may be partial, nothing may leak, and the same call must then succeed.
  */
 #include "support/check.h"
 
@@ -46,14 +46,14 @@ static mercer_status call_targets(fixture *self)
 static mercer_status call_moments(fixture *self)
 {
     double mean[C], deviation[C];
-    mercer_matrix y = make_samples(MERCER_F64); /* any numbers */
+    mercer_matrix y = make_samples(MERCER_F64); /* targets: the values do not matter */
     y.cols = C;
     mercer_status status = mercer_target_moments(self->context, mean, deviation, &y, NULL);
     free(y.data);
     return status;
 }
 
-/* An F in double of a model in float. */
+/* Predict in double with a model in float. */
 static mercer_status call_predict_wide(fixture *self)
 {
     mercer_matrix f = data_matrix(M, C, 0, MERCER_F64);
@@ -146,7 +146,7 @@ static const struct {
 
 enum { SETTERS = 6 };
 
-/* ---- The JSON library's memory ------------------------------------------------------------------------------- */
+/* ---- Memory of the JSON library ------------------------------------------------------------------------------ */
 
 static struct {
     int64_t requests, fail_at, live;
@@ -173,11 +173,11 @@ static void open_fixture(fixture *self)
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.allocator = test_allocator_table(&self->counter);
     assert_succeeds(NULL, mercer_context_create(&self->context, &options));
-    context = self->context; /* of the helpers */
+    context = self->context; /* global that the helpers use */
     self->model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32);
     assert_succeeds(context, mercer_preprocess_fit_matrix(&self->preprocess, context, "standardise", &self->x));
     free(rich_file(in_folder("stored")).data);
-    for (int i = 0; i < SETTERS; i++) assert_succeeds(context, calls[i].run(self)); /* all that a model can have */
+    for (int i = 0; i < SETTERS; i++) assert_succeeds(context, calls[i].run(self)); /* set every optional part */
 }
 
 static void close_fixture(fixture *self)
@@ -201,7 +201,7 @@ static void check_saved(fixture *self)
     mercer_model_free(saved);
 }
 
-/* True when the call made fewer than n allocations. */
+/* Run call c with allocation n failing; return true if the call made fewer than n allocations. */
 static bool fail_one(int c, int n, bool json)
 {
     fixture self;
@@ -232,7 +232,7 @@ static bool fail_one(int c, int n, bool json)
         free(kept.data);
         assert_succeeds(self.context, calls[c].run(&self));
     }
-    if (calls[c].run == call_save) check_saved(&self); /* with or without a failure on the way */
+    if (calls[c].run == call_save) check_saved(&self); /* whether or not an allocation failed before */
     close_fixture(&self);
     return !failed;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The power fails at any moment of saving a model and of a training that writes checkpoints. The calls are recorded;
- * after each of them the disk may hold any of these:
+ * Simulates a power failure at every point of saving a model and of a training that writes checkpoints. The system
+ * calls are recorded. After each of them, the disk may hold any of these states:
  *
- *   of a file's bytes    what was there at its last fsync, and of the writes since then all, none, all but one, or one
- *                        alone; a file has its new length or its old one
- *   of a folder's names  what was there at its last fsync, and of what happened since then any part
+ *   bytes of a file      the state at its last fsync, plus all, none, all but one, or only one of the writes since
+ *                        then; the file has its new length or its old one
+ *   names in a folder    the state at its last fsync, plus any subset of the changes since then
  *
- * In every one of these states the file has its old bytes or its new ones. The same replay with fsync left out of the
- * record finds states in which it has neither: the test can see what it looks for.
+ * In each of these states the file must have its old bytes or its new ones. As a check of the test itself, the same
+ * replay without the fsync events must find states in which the file has neither.
  */
 #include "support/datasets.h"
 
@@ -22,22 +22,22 @@ typedef enum event_kind { CREATED, WRITTEN, CUT, SYNCED, RENAMED, REMOVED, FOLDE
 
 typedef struct event {
     event_kind kind;
-    int file;                /* number of it */
-    char name[NAME_MAX + 1]; /* CREATED, REMOVED, RENAMED: of it; */
-    char to[NAME_MAX + 1];   /* RENAMED: its new one */
-    unsigned char *data;     /* WRITTEN */
-    int64_t offset, bytes;   /* WRITTEN, CUT */
+    int file;                /* number of the file */
+    char name[NAME_MAX + 1]; /* CREATED, REMOVED, RENAMED: file name */
+    char to[NAME_MAX + 1];   /* RENAMED: new file name */
+    unsigned char *data;     /* WRITTEN: copy of the data */
+    int64_t offset, bytes;   /* WRITTEN: position and size of the data; CUT: bytes is the new file size */
 } event;
 
 static event events[MOST_EVENTS];
 static int event_count, file_count;
 static mrc_system real;
-static int file_of[MOST_OPEN];   /* number of the file that a descriptor writes; -1: none, -2: the folder */
-static int64_t place[MOST_OPEN]; /* where the next write goes */
+static int file_of[MOST_OPEN];   /* (descriptors) number of the open file; -1: none, -2: the folder */
+static int64_t place[MOST_OPEN]; /* (descriptors) offset of the next write */
 static struct {
     char name[NAME_MAX + 1];
     int file;
-} names[MOST_FILES]; /* as they are while recording */
+} names[MOST_FILES]; /* directory entries during replay */
 
 static bool is_inside(const char *path)
 {
@@ -158,8 +158,8 @@ static void put(contents *to, const event *at)
     if (to->bytes < at->offset + at->bytes) to->bytes = at->offset + at->bytes;
 }
 
-/* The bytes of a file after events 0 .. end - 1, of which those behind its last fsync may be lost. variant 0: all of
-   them are; 1: none; 2 + 2 i: the i-th is; 3 + 2 i: all others are. *variants: how many there are. */
+/* Compute the bytes of a file after events 0 .. end - 1, where writes after its last fsync may be lost. variant 0: all
+   of them are lost; 1: none; 2 + 2 i: only the i-th; 3 + 2 i: all but the i-th. *variants: number of variants. */
 static void replay_file(contents *out, int file, int end, bool sync, int variant, int *variants)
 {
     int synced = 0, late = 0;
@@ -179,8 +179,8 @@ static void replay_file(contents *out, int file, int end, bool sync, int variant
     *variants = 2 + 2 * late;
 }
 
-/* The file that has a name after events 0 .. end - 1; bit k of `kept`: the k-th event since the folder was synced is on
-   disk. -1: the old file. *late: how many there are. */
+/* Return the number of the file with that name after events 0 .. end - 1, or -1: the old file. Bit k of `kept`: the
+   k-th change since the last fsync of the folder is on disk. *late: number of these changes. */
 static int replay_names(const char *wanted, int end, bool sync, unsigned kept, int *late)
 {
     int count = 0, synced = 0;
@@ -191,7 +191,7 @@ static int replay_names(const char *wanted, int end, bool sync, unsigned kept, i
         const event *at = &events[i];
         if (at->kind != CREATED && at->kind != RENAMED && at->kind != REMOVED) continue;
         if (i >= synced && !(kept >> (*late)++ & 1)) {
-            /* A name that was never made may be given another one all the same: the file is there without it. */
+            /* Create the file even if its name is lost: a later rename can be on disk without the creation. */
             if (at->kind != CREATED) continue;
         }
         int found = -1;
@@ -216,14 +216,14 @@ static int replay_names(const char *wanted, int end, bool sync, unsigned kept, i
 
 typedef struct replay {
     const char *name;
-    bool sync;      /* fsync counts */
-    int64_t states; /* looked at */
-    int64_t torn;   /* states in which the file is neither the old one nor one that was ever complete */
-    int64_t old;    /* states in which it is the old one */
-    int64_t stale;  /* of states after the last call: those in which it is not the newest */
+    bool sync;      /* true: honor fsync; false: ignore it */
+    int64_t states; /* number of states checked */
+    int64_t torn;   /* number of states in which the file is neither the old one nor a complete new one */
+    int64_t old;    /* number of states in which it is the old one */
+    int64_t stale;  /* number of states after the last call in which it is not the newest */
 } replay;
 
-/* The bytes of every file that ever got the name, complete. */
+/* Return whether the contents equal those of a complete file that was renamed to `name`; *which: that event. */
 static bool was_complete(const char *name, const contents *found, int *which)
 {
     static contents whole;
@@ -247,7 +247,7 @@ static void run_replay(replay *self)
     for (int end = 0; end <= event_count; end++) {
         replay_names(self->name, end, self->sync, 0, &late);
         assert_that(late <= MOST_NAMES || (late < 32 && !self->sync), "%d names are not on disk", late);
-        int bits = late < MOST_NAMES ? late : MOST_NAMES, shift = late - bits; /* the last ones in all ways */
+        int bits = late < MOST_NAMES ? late : MOST_NAMES, shift = late - bits; /* all subsets of the last */
         for (unsigned kept = 0; kept < 1u << bits; kept++) {
             unsigned mask = kept << shift | ((1u << shift) - 1);
             int file = replay_names(self->name, end, self->sync, mask, &late);
@@ -285,12 +285,12 @@ static void check_replays(const char *name)
            (long long)careless.torn, (long long)careless.states);
     assert_true(honest.states > 20 && honest.old > 0);
     assert_int_equal(honest.torn, 0);
-    assert_int_equal(honest.stale, 0); /* what was reported as written is there */
+    assert_int_equal(honest.stale, 0); /* data reported as written must be on disk */
     assert_true(careless.torn > 0);
     forget_events();
 }
 
-/* ---- What is written ----------------------------------------------------------------------------------------- */
+/* ---- Recorded operations ------------------------------------------------------------------------------------- */
 
 enum { ROWS = 30, WIDTH = 2 };
 static float values[ROWS * WIDTH], targets[ROWS];
@@ -334,7 +334,7 @@ static void test_checkpoints(void **state)
     options.epochs = 2;
     options.batch = 10;
     options.checkpoint = path;
-    options.checkpoint_seconds = 1e-9; /* after every step */
+    options.checkpoint_seconds = 1e-9; /* write one after every step */
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &x, &y, NULL, 3));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     begin_recording();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a whole training succeeds: models, sources, communicators, trainers,
- * every solver and projector, streaming, prediction. The status says memory, the weights are untouched, nothing leaks,
- * and the same context then does the same call with the same result.
+ * Makes the n-th allocation fail, n = 1, 2, ... until a whole training succeeds: models, sources, communicators,
+ * trainers, every solver and projector, streaming, prediction. The status must be MERCER_ERROR_MEMORY, the weights
+ * unchanged, and nothing may leak. Repeating the call in the same context must then give the same result.
  */
 #include "support/training.h"
 
@@ -106,7 +106,7 @@ static void close_chain(chain *self)
     assert_int_equal(self->counter.misused, 0);
 }
 
-/* A failed stage: what it says, what it left. */
+/* Check a failed stage: its status and message, and that it changed no output. */
 static void check_failure(chain *self, int at, mercer_status status, int n)
 {
     const char *message = mercer_last_error(self->context);
@@ -124,7 +124,7 @@ static void check_failure(chain *self, int at, mercer_status status, int n)
     for (int64_t i = 0; at == 5 && i < N * C; i++) assert_true(((double *)self->f.data)[i] == 0);
 }
 
-/* The whole chain with one failing allocation; true if it was never reached. */
+/* Run the whole chain with allocation n failing; return true if there were fewer allocations. */
 static bool run_chain(chain *self, int n, const double *expected)
 {
     bool clean = true;
@@ -151,7 +151,7 @@ static bool run_chain(chain *self, int n, const double *expected)
     }
     mercer_matrix weights = mercer_model_weights(self->model);
     for (int64_t i = 0; i < P * C; i++) assert_true(isfinite(((double *)weights.data)[i]));
-    /* Whatever failed on the way, in the end it is the same model. */
+    /* Whichever allocation failed, the final model must be the same. */
     if (expected && !self->streaming)
         assert_that(memcmp(expected, weights.data, P * C * sizeof(double)) == 0, "%s %s, allocation %d: other weights",
                     self->solver, self->projector, n);

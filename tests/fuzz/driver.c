@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzz target without libFuzzer: DRIVER CORPUS COUNT [FIRST]. Every file of the folder first, then COUNT changed
- * ones, numbers FIRST (0 if not given) and up. Change k of a corpus is always the same, so a failure repeats; with
- * FUZZ_TRACE set, the number is printed before each, and the last one printed is the one that failed.
+ * Runs a fuzz target without libFuzzer: DRIVER CORPUS COUNT [FIRST]. Runs each file of the folder CORPUS, then COUNT
+ * mutations with numbers from FIRST (default 0). Mutation k of a corpus is deterministic, so a failure can be repeated.
+ * With FUZZ_TRACE set, each number is printed before its run; the last one printed is the one that failed.
  */
 #define _GNU_SOURCE
 
@@ -56,9 +56,9 @@ static void load_seeds(const char *folder)
     }
 }
 
-/* ---- Changes ------------------------------------------------------------------------------------------------- */
+/* ---- Mutations ----------------------------------------------------------------------------------------------- */
 
-/* Random numbers of one change. */
+/* Random numbers of one mutation. */
 typedef struct dice {
     mrc_rng rng;
     uint64_t thrown;
@@ -69,7 +69,7 @@ static size_t throw_below(dice *self, size_t sides)
     return sides ? (size_t)(mrc_random_uniform(self->rng, self->thrown++) * (double)sides) : 0;
 }
 
-/* Bytes that files are sensitive to. */
+/* Byte strings with a meaning in the file formats. */
 static const struct {
     const char *bytes;
     size_t size;
@@ -107,7 +107,7 @@ static const struct {
 static size_t insert(uint8_t *data, size_t size, size_t at, const void *bytes, size_t count)
 {
     if (size + count > MOST_BYTES) return size;
-    uint8_t copy[MOST_BYTES]; /* the bytes may lie in data itself */
+    uint8_t copy[MOST_BYTES]; /* `bytes` may point into `data` */
     memcpy(copy, bytes, count);
     memmove(data + at + count, data + at, size - at);
     memcpy(data + at, copy, count);
@@ -141,7 +141,7 @@ static size_t change(uint8_t *data, size_t size, dice *random)
     }
 }
 
-/* A buffer of exactly that size, so that a sanitizer sees a read behind its end. */
+/* Run the target on a copy in a buffer of exactly that size, so that a sanitizer detects reads past its end. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *exact = malloc(size ? size : 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the targets of the readers share: a context, and the fuzzer's bytes as an input file. */
+/* Shared by the fuzz targets of the readers: a context, and the fuzzer's bytes as an input file. */
 #ifndef MRC_TESTS_FUZZ_H
 #define MRC_TESTS_FUZZ_H
 
@@ -39,7 +39,7 @@ static inline mercer_dataset *fuzz_dataset(void)
     return memory;
 }
 
-/* A refusal has a message of one line that names the file. */
+/* Check an error: its message must be one line, and name the file unless it is about an argument or memory. */
 static inline void fuzz_refused(mercer_status status)
 {
     const char *message = mercer_last_error(fuzz_context());
@@ -47,7 +47,7 @@ static inline void fuzz_refused(mercer_status status)
     if (status != MERCER_ERROR_ARGUMENT && status != MERCER_ERROR_MEMORY && !strstr(message, "input")) abort();
 }
 
-/* Every sample and target can be touched, and is what a dataset promises. */
+/* Read every sample, label and name of a dataset and check that they are valid. */
 static inline void fuzz_touch(const mercer_dataset *dataset)
 {
     for (int64_t i = 0; i < dataset->x.rows; i++)
@@ -60,7 +60,7 @@ static inline void fuzz_touch(const mercer_dataset *dataset)
     if (dataset->y.data && mrc_check_finite(fuzz_context(), "y", &dataset->y, NULL) != MERCER_OK) abort();
 }
 
-/* All rows, and all but the first and the last, as samples and as real numbers; texts as texts. */
+/* Read all rows, and all but the first and the last, as samples and as real numbers; read text elements as text. */
 static inline void fuzz_array(const mrc_array *array, const mrc_input *input)
 {
     for (int i = 0; i < 4; i++) {

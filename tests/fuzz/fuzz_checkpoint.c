@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as a file of a run's folder. As a checkpoint they are loaded as they are and with their checksums put right;
- * a training that takes them goes on to a finite model. As a configuration of the folder they are read by the program.
+ * Fuzz target: any bytes as a file of a run folder. They are loaded as a checkpoint, unchanged and with corrected
+ * checksums; a training that accepts them must reach a finite model. The program also reads them as the folder's
+ * configuration.
  */
 #define _GNU_SOURCE /* memfd_create */
 
@@ -12,7 +13,7 @@
 
 enum { N = 12, P = 6, D = 2, MOST_BYTES = 1 << 16 };
 
-/* The training that the seeds are checkpoints of: tests/fuzz/corpus/checkpoint/seed (FUZZ_SEED=path writes one). */
+/* Run the training whose checkpoint is the seed tests/fuzz/corpus/checkpoint/seed (FUZZ_SEED=path writes it). */
 static void train(const uint8_t *data, size_t size)
 {
     mercer_context *context = fuzz_context();
@@ -44,7 +45,7 @@ static void train(const uint8_t *data, size_t size)
     mercer_model_free(model);
 }
 
-/* Files are named by their folder: a link leads to the one in memory. */
+/* Read the bytes as the configuration of a run folder, in which a symbolic link leads to the in-memory file. */
 static void read_folder(const uint8_t *data, size_t size)
 {
     const char *base = getenv("TMPDIR");

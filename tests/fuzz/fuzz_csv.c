@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2) return 0;
     unsigned choice = data[0];
     mrc_input input = fuzz_input(data + 1, size - 1, &budget);
-    budget.spill = size & 1; /* every other text goes through a temporary file */
+    budget.spill = size & 1; /* texts of odd size go through a temporary file */
     bool alone = choice >= 0xc0;
     mercer_dataset_options options = {.target = targets[choice & 3],
                                       .task = tasks[choice >> 2 & 3],

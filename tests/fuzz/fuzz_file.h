@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fuzzer's bytes as a file that has a name, and checksums of a tensor file put right. */
+/* Presents the fuzzer's bytes as a named file, and corrects the checksums of a tensor file. */
 #ifndef MRC_TESTS_FUZZ_FILE_H
 #define MRC_TESTS_FUZZ_FILE_H
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* The name of a file in memory that holds the bytes; always the same one. */
+/* Write the bytes to an in-memory file and return its path. Each call overwrites the same file. */
 static inline const char *fuzz_file(const void *data, size_t size)
 {
     static int file = -1;
@@ -28,7 +28,7 @@ static inline const char *fuzz_file(const void *data, size_t size)
     return path;
 }
 
-/* Puts 16 digits behind the first "key":" of the header. */
+/* Overwrite the 16 digits after the first "key":" of the header with `sum`, if there are any. */
 static inline void fuzz_put_digits(char *header, size_t length, const char *key, uint64_t sum)
 {
     char word[2 * MRC_TENSOR_DIGITS + 96], digits[MRC_TENSOR_DIGITS + 1];
@@ -40,7 +40,7 @@ static inline void fuzz_put_digits(char *header, size_t length, const char *key,
     memcpy(found + chars, digits, MRC_TENSOR_DIGITS);
 }
 
-/* Checksums that fit the bytes: otherwise every change would be noticed before the code behind them sees it. */
+/* Correct all checksums in the bytes. Otherwise they would reject every mutation before the later code is reached. */
 static inline void fuzz_put_right(uint8_t *data, size_t size)
 {
     uint64_t length, sum;

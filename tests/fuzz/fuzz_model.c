@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as a model file. They are loaded twice: as they are, and with their checksums put right, since
- * otherwise every change of the fuzzer's would be noticed before the code behind the checksums sees it. A model that
- * loads must predict.
+ * Fuzz target: any bytes as a model file. They are loaded twice: unchanged, and with corrected checksums. Otherwise the
+ * checksums would reject every mutation before the later code is reached. A model that loads must predict.
  */
 #define _GNU_SOURCE /* memfd_create */
 
@@ -27,7 +26,7 @@ static void load(const uint8_t *data, size_t size)
     if (d <= MOST_COLUMNS && c <= MOST_COLUMNS) {
         mercer_matrix in = mrc_view(x, 1, d, MERCER_F64), out = mrc_view(f, 1, c, MERCER_F64);
         status = mercer_model_predict(model, &out, &in);
-        /* Weights or units may be so large that predictions overflow, which is refused. */
+        /* Weights or units can be so large that predictions overflow, which is an error. */
         if (status != MERCER_OK && status != MERCER_ERROR_DATA && status != MERCER_ERROR_NUMERIC) abort();
     }
     mercer_model_free(model);

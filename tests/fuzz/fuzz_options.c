@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as the arguments of a command, one a line; a first line that is a JSON object is its configuration. Values
- * that are taken can be printed as a configuration, which is taken again and is the same.
+ * Fuzz target: any bytes as the arguments of a command, one per line; a first line that is a JSON object is its
+ * configuration. Accepted values must survive being printed as a configuration and read back.
  */
 #define _GNU_SOURCE /* memfd_create */
 
@@ -9,7 +9,7 @@
 
 enum { MOST_ARGUMENTS = 64 };
 
-/* What --print-config would say, read once more. */
+/* Check that the output of --print-config, when read back, gives the same values. */
 static void print_and_read(const cli_values *v)
 {
     json_t *first = cli_config_object(v);
@@ -34,7 +34,7 @@ static int take(cli_values *v, char *text, size_t size)
     }
     while (text < end && count < MOST_ARGUMENTS) {
         char *line = memchr(text, '\n', (size_t)(end - text)), *stop = line ? line : end;
-        *stop = '\0'; /* there is room for one more */
+        *stop = '\0'; /* the buffer has one extra byte */
         arguments[count++] = text;
         text = stop + 1;
     }

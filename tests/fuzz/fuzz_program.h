@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the targets of the program share: its tables are made once, and what it says goes nowhere. */
+/* Shared by the fuzz targets of the program: initializes its option tables once and captures its output. */
 #ifndef MRC_TESTS_FUZZ_PROGRAM_H
 #define MRC_TESTS_FUZZ_PROGRAM_H
 
@@ -8,9 +8,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static FILE *fuzz_stderr, *fuzz_stdout; /* the real ones, while the program's lead elsewhere */
+static FILE *fuzz_stderr, *fuzz_stdout; /* the real streams while output is captured */
 
-/* Until fuzz_loud: stderr leads into a text that must be lines without control characters, stdout into *page. */
+/* Capture stderr in *said and stdout in *page until fuzz_loud. */
 static inline void fuzz_quiet(char **said, size_t *said_size, char **page, size_t *page_size)
 {
     static int ready;
@@ -21,7 +21,8 @@ static inline void fuzz_quiet(char **said, size_t *said_size, char **page, size_
     if (stderr == NULL || stdout == NULL) abort();
 }
 
-/* `code` is the exit code of what was called: a refusal is exactly one line, success may warn. */
+/* Restore the streams and check the captured stderr: it must be lines without control characters. code: exit code of
+   the call; an error must have exactly one line, success may have warnings. */
 static inline void fuzz_loud(int code, char **said, const size_t *said_size, char **page)
 {
     int lines = 0;

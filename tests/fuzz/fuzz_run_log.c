@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any bytes as the log of a run, and the page that is made of it: nothing on it may run or come from elsewhere. */
+/* Fuzz target: any bytes as a run log, and the HTML page made from it, which must not run code or load external
+   content. */
 #define _GNU_SOURCE /* memfd_create */
 
 #include "fuzz/fuzz_program.h"

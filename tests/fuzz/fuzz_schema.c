@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any text as a schema, and some cells made features by it. */
+/* Fuzz target: any text as a schema, which then converts some cells to features. */
 #include "fuzz/fuzz.h"
 
 #include "data/schema/schema.h"
@@ -8,7 +8,7 @@
 
 enum { ROWS = 3, MOST_COLUMNS = 64, MOST_FEATURES = 4096 };
 
-/* Features are written for any cells, whatever their schema. */
+/* Encode cells, some of them missing: no feature may be NaN, and features that are not values must be 0 or 1. */
 static void encode(const mrc_schema *schema)
 {
     float *cells = malloc(sizeof(float) * ROWS * MOST_COLUMNS),

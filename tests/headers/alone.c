@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A public header (HEADER) needs nothing before it and may be included twice. Compiled as C99, C11 and C++17. */
+/* Checks that a public header (HEADER) needs no other include and can be included twice, in C99, C11 and C++17. */
 #include HEADER
 
 #include HEADER
@@ -8,7 +8,7 @@
 #error "mercer.h defines the version"
 #endif
 
-/* Uses the two functions that never change, so that their declarations are seen to work in each language. */
+/* Call the two functions whose signatures never change, to check that their declarations work in each language. */
 const char *test_header_alone(void);
 const char *test_header_alone(void)
 {

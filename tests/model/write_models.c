@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * write_models FOLDER: writes model files of every type and preprocessing into the folder, and cases.json with samples
- * and what Mercer predicts of them in double, for readers that know nothing of Mercer.
+ * and Mercer's predictions for them in double. Tests of independent readers of the format use them.
  */
 #include "mercer/advanced.h"
 
@@ -33,7 +33,7 @@ static const model_case cases[] = {
     {"lpq:p=1.5,q=1.25,bandwidth=3", NULL, MERCER_F64, 0, 1},
 };
 
-/* Tests of other programs: a failure ends this one, with the reason. */
+/* Exit with the error message if a call failed. */
 static void need(mercer_context *context, mercer_status status)
 {
     if (status == MERCER_OK) return;

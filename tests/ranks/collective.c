@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collectives over real ranks: started by mpirun, on any number of them. Sums must have the bits of the same sum over
- * the same shards in one process, and cost the bytes that the cost model says. So must projections that no training on a
- * processor makes: those with kept inverses of blocks, which only devices keep.
+ * Tests the collectives over any number of real ranks, started by mpirun. Sums must be bitwise identical to sums over
+ * the same shards in one process, and send the number of bytes that the cost model predicts. Projections must be
+ * bitwise identical, too. They store the inverses of blocks, which a training does only on devices.
  *
- * usage: collective MOST_SHARDS [LINK | leave FILE]. LINK: auto, host or nccl; the memory of sums then passes for a GPU's, and goes by the
- * link that is found (fake_link.c). The answer says which way was taken.
+ * usage: collective MOST_SHARDS [LINK | leave FILE]. LINK: auto, host or nccl; the operands of sums are then presented
+ * as GPU memory and sent through the link that is found (fake_link.c). The output names the route taken.
  */
 #define _DEFAULT_SOURCE /* nanosleep, access */
 
@@ -34,7 +34,8 @@ static void check(int good, const char *what, int a, int b)
     failures++;
 }
 
-/* Contributions of shards first .. first + count - 1: values of very different sizes, so that the order of additions shows. */
+/* Create the parts of shards first .. first + count - 1. Magnitudes differ widely, so that a wrong order of additions
+   changes the sum. */
 static mercer_matrix *make_parts(int first, int count, int64_t elements, mercer_dtype dtype)
 {
     mercer_matrix *parts = calloc((size_t)count + 1, sizeof *parts);
@@ -55,7 +56,7 @@ static void free_parts(mercer_matrix *parts, int count)
     free(parts);
 }
 
-/* ---- Host memory that passes for a GPU's ---- */
+/* ---- Host memory presented as GPU memory ---- */
 
 static mercer_status pretend_alloc(struct mrc_backend *self, void **out, int64_t bytes, const char *what)
 {
@@ -92,7 +93,7 @@ static mercer_status pretend_sync(struct mrc_backend *self)
     return MERCER_OK;
 }
 
-static const mrc_worker *pretender; /* NULL: nothing is pretended */
+static const mrc_worker *pretender; /* worker that presents host memory as GPU memory; NULL: not used */
 
 static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
 {
@@ -109,7 +110,7 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
     check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum alone", shards, (int)elements);
     size_t bytes = (size_t)(elements * mrc_dtype_size(dtype));
     check(memcmp(parts[0].data, all[0].data, bytes) == 0, "other bits than one process", shards, (int)elements);
-    /* One node a rank where its shards are a subtree: then two thirds or so of two buffers, as the documents say. */
+    /* If the shards of each rank form a subtree, it sends one node: 2 (ranks - 1) / ranks buffers, as documented. */
     if (comm->ranks > 1 && shards % comm->ranks == 0 && (local & (local - 1)) == 0 && elements >= 5000) {
         double sent = (double)(comm->bytes_sent - before), share = (comm->ranks - 1.0) / comm->ranks;
         double wanted = 2 * (double)bytes * share;
@@ -162,7 +163,8 @@ static void test_others(void)
 
 enum { P = 61, D = 3, C = 2 };
 
-/* theta of one projection, this rank's rows, and the bytes that the projector holds. */
+/* Return this rank's rows of theta of one projection; the caller frees its data. *held: bytes of the centers and
+   projector. */
 static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
 {
     static double z[P * D], h[P * C];
@@ -195,19 +197,20 @@ static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
     return theta;
 }
 
-/* As in one process, and with less memory. */
+/* Check that a projection equals that of one process bit by bit, and that it needs less memory per rank. */
 static void test_projection(const char *kind)
 {
     mrc_comm *alone;
     int64_t first, rows, held, held_alone;
     check(mrc_comm_create_virtual(&alone, context, 8) == MERCER_OK, "virtual", 8, 0);
     comm->shards = 8;
-    free(project(alone, kind, &held).data); /* workspaces that stay are made */
+    free(project(alone, kind, &held).data); /* warm-up: allocates workspaces that the context keeps */
     mercer_matrix all = project(alone, kind, &held_alone), theta = project(comm, kind, &held);
     mrc_comm_rows(comm, P, comm->rank, &first, &rows);
     check(rows == theta.rows && memcmp(theta.data, mrc_row(&all, first), (size_t)(rows * C) * sizeof(double)) == 0,
           kind, (int)first, (int)rows);
-    /* What is the same on all ranks: a block, small matrices; of ep2 the sample's eigenvectors; of exact everything. */
+    /* Each rank also stores replicated data: one block and small matrices; ep2: eigenvectors of the sample; exact:
+       everything. */
     double least = strcmp(kind, "ep2") == 0 ? 0.8 : 0.66;
     if (comm->ranks > 1 && strcmp(kind, "exact") != 0)
         check((double)held < least * (double)held_alone, "memory of a projector", (int)held, (int)held_alone);
@@ -217,7 +220,7 @@ static void test_projection(const char *kind)
     free(all.data);
 }
 
-/* ---- Leaving ------------------------------------------------------------------------------------------------------- */
+/* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
 static void speak_slowly(void *user, int code, const char *text)
 {
@@ -229,7 +232,8 @@ static void speak_slowly(void *user, int code, const char *text)
     if (file) fclose(file);
 }
 
-/* Rank 1 leaves, the others lose it; who hears that rank 0 has left, too, knows that it has spoken: `path` is there. */
+/* Rank 1 leaves and the others must notice. A rank that sees rank 0 leave must find the file `path`: rank 0 writes it
+   before it leaves. */
 static int test_leaving(char *path)
 {
     int mine = 0, any;
@@ -275,7 +279,7 @@ int main(int count, char **arguments)
     static const char *const kinds[] = {"bgs", "pcg", "ep2", "exact"};
     for (int i = 0; i < 4 && comm->ranks <= 8 && !pretender && !comm->broken; i++) test_projection(kinds[i]);
     int failed = failures != 0;
-    if (comm->broken) _Exit(1); /* MPI would wait at the end for ranks that are gone */
+    if (comm->broken) _Exit(1); /* MPI_Finalize would wait for ranks that have left */
     mercer_comm_free(comm);
     mercer_context_free(context);
     return failed;

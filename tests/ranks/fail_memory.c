@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A module for LD_PRELOAD: allocation number MERCER_FAULT_AT (from 0) of the program in rank MERCER_FAULT_RANK fails.
- * Allocations of MPI do not count. How many there were is written to the file MERCER_FAULT_COUNTS.RANK at the end.
+ * Module for LD_PRELOAD: allocation number MERCER_FAULT_AT (from 0) of the program in rank MERCER_FAULT_RANK fails.
+ * Allocations of MPI do not count. The number of allocations is written to the file MERCER_FAULT_COUNTS.RANK at exit.
  */
 #define _GNU_SOURCE
 
@@ -33,7 +33,7 @@ __attribute__((destructor)) static void tell(void)
     fclose(file);
 }
 
-/* What the library allocates with, unless it is told otherwise. */
+/* Replaces the function that the library's default allocator calls. */
 int posix_memalign(void **out, size_t alignment, size_t bytes)
 {
     int (*next)(void **, size_t, size_t) = (int (*)(void **, size_t, size_t))dlsym(RTLD_NEXT, "posix_memalign");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link (comm/module.h) for machines without GPUs: "device" memory is the host's, and goes by MPI. So the logic around
- * links can be tested on any number of ranks. MERCER_FAKE_LINK makes it misbehave: "same" (all ranks have one GPU), "open N"
- * (rank N cannot begin to join), "join N" (its joining fails later), "start N" (its sixth exchange fails), "stop N" (it stops
- * there).
+ * A link (comm/module.h) for machines without GPUs: "device" memory is host memory, sent by MPI. It tests the logic
+ * around links on any number of ranks. MERCER_FAKE_LINK injects faults: "same" (all ranks report the same GPU),
+ * "open N" (rank N cannot begin to join), "join N" (rank N fails later while joining), "start N" (the sixth exchange of
+ * rank N fails), "stop N" (rank N stops at that exchange).
  */
 #define _GNU_SOURCE
 

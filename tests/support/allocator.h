@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An allocator that counts what is alive, can fail the n-th request, and marks memory so that stale reads show, and what
-   was written behind its end. */
+/* An allocator that counts live blocks and can fail the n-th request. It fills memory with a mark, which shows reads of
+   uninitialized memory and writes past the end. */
 #ifndef MRC_TESTS_ALLOCATOR_H
 #define MRC_TESTS_ALLOCATOR_H
 
@@ -11,18 +11,18 @@
 #include <string.h>
 
 typedef struct test_allocator {
-    int64_t requests; /* so far, failed ones included */
-    int64_t fail_at;  /* the request (from 1) that fails; 0: none */
-    bool fail_after;  /* and every later one */
-    int64_t live;     /* blocks not released */
-    int64_t misused;  /* requests with an alignment that is no power of two, releases of NULL, writes behind the end */
+    int64_t requests; /* number of requests so far, failed ones included */
+    int64_t fail_at;  /* number (from 1) of the request that fails; 0: none */
+    bool fail_after;  /* true: all later requests fail, too */
+    int64_t live;     /* number of blocks not released */
+    int64_t misused; /* count of alignments that are not a power of two, releases of NULL, bytes written past the end */
     mercer_allocator table;
 } test_allocator;
 
-/* In front of a block: what was allocated, and how many bytes were asked for. */
+/* Header in front of a block: its allocation, and the end of the requested bytes. */
 typedef struct test_block {
     unsigned char *base, *end;
-    size_t tail; /* bytes behind the end that stay as they are */
+    size_t tail; /* number of bytes after the end, which must keep the mark */
 } test_block;
 
 enum { TEST_BLOCK_BYTES = 64, TEST_MARK = 0xa5 };
@@ -35,10 +35,10 @@ static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
     if (self->fail_at && (self->requests == self->fail_at || (self->fail_after && self->requests > self->fail_at)))
         return NULL;
     size_t unit = alignment < TEST_BLOCK_BYTES ? TEST_BLOCK_BYTES : alignment;
-    size_t room = (bytes + unit) / unit * unit; /* at least a byte more */
+    size_t room = (bytes + unit) / unit * unit; /* at least one byte more than requested, for the mark */
     unsigned char *base = room > bytes ? aligned_alloc(unit, unit + room) : NULL;
     if (!base) return NULL;
-    memset(base + unit, TEST_MARK, room); /* neither zero nor a number: use of uncleared memory shows */
+    memset(base + unit, TEST_MARK, room); /* shows the use of uninitialized memory: neither zero nor a number */
     ((test_block *)(void *)(base + unit))[-1] = (test_block){base, base + unit + bytes, room - bytes};
     self->live++;
     return base + unit;

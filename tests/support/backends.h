@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs a test on every backend in the registry, and on every instruction set of this machine where that matters. */
+/* Runs a test on every backend of the registry, on each instruction set that changes its code. */
 #ifndef MRC_TESTS_BACKENDS_H
 #define MRC_TESTS_BACKENDS_H
 
@@ -10,7 +10,8 @@
 
 typedef void (*backend_test)(mrc_backend *backend);
 
-/* On every level up to the best where that is other code. A backend whose device is not there is left out. */
+/* Run the test on each instruction set, up to the machine's best, for which a backend has separate code. Skip a backend
+   whose device is missing. */
 static inline void for_each_backend(backend_test test)
 {
     for (int b = 0; mrc_backend_registry[b]; b++) {
@@ -34,7 +35,7 @@ static inline void for_each_backend(backend_test test)
     }
 }
 
-/* Rows are ld apart; what lies between them belongs to somebody else. */
+/* Value of the padding bytes between rows, which start ld elements apart. An operation must not change them. */
 enum { SENTINEL_BYTE = 0x6b };
 
 static inline void set_sentinels(const mercer_matrix *matrix)

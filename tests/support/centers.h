@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data with a known structure for tests of centers, and calls that choose them. */
+/* Data with a known structure for tests of centers, and calls that choose centers. */
 #ifndef MRC_TESTS_CENTERS_H
 #define MRC_TESTS_CENTERS_H
 
@@ -25,7 +25,7 @@ static inline mercer_center_options center_options(const char *method, uint64_t 
     return options;
 }
 
-/* n rows around k points far from each other; row i belongs to point i % k. Values are good for bytes too. */
+/* Create n rows around k points far from each other; row i belongs to point i % k. All values also fit in bytes. */
 static inline mercer_matrix cluster_rows(int64_t n, int64_t d, int64_t k, mercer_dtype dtype, double deviation)
 {
     mercer_matrix X = data_matrix(n, d, d + 1, dtype);
@@ -47,7 +47,7 @@ static inline double sqdist_rows(const mercer_matrix *a, int64_t i, const mercer
     return sum;
 }
 
-/* Mean squared distance to the nearest row of Z, by plain loops. */
+/* Return the mean squared distance to the nearest row of Z, by plain loops. */
 static inline double plain_error(const mercer_matrix *X, const mercer_matrix *Z)
 {
     double sum = 0;
@@ -59,7 +59,7 @@ static inline double plain_error(const mercer_matrix *X, const mercer_matrix *Z)
     return sum / (double)X->rows;
 }
 
-/* The row of X that equals row j of Z, or -1. */
+/* Return the index of the row of X that equals row j of Z, or -1. */
 static inline int64_t find_row(const mercer_matrix *X, const mercer_matrix *Z, int64_t j)
 {
     for (int64_t i = 0; i < X->rows; i++)
@@ -67,7 +67,7 @@ static inline int64_t find_row(const mercer_matrix *X, const mercer_matrix *Z, i
     return -1;
 }
 
-/* Every row of Z is a row of X, and no two are the same. */
+/* Check that every row of Z is a row of X and that no two rows of Z are equal. */
 static inline void assert_different_rows(const mercer_matrix *X, const mercer_matrix *Z)
 {
     for (int64_t j = 0; j < Z->rows; j++) {

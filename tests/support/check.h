@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every test program includes first: cmocka with its prerequisites, and checks of status and message. */
+/* The first include of every test program: cmocka, its prerequisites, status and message checks. */
 #ifndef MRC_TESTS_CHECK_H
 #define MRC_TESTS_CHECK_H
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* setenv, mmap: the build asks for plain C11 */
+#define _GNU_SOURCE /* for setenv and mmap: the build selects strict C11 */
 #endif
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "core/context.h"
 #include "support/sanitized.h"
 
-/* The call succeeded; otherwise the library's message is part of the failure. */
+/* Check that the call succeeds; a failure shows the library's message. */
 #define assert_succeeds(context, call) check_succeeds((context), (call), #call, __FILE__, __LINE__)
 
 static inline void check_succeeds(const mercer_context *context, mercer_status status, const char *what,
@@ -31,7 +31,7 @@ static inline void check_succeeds(const mercer_context *context, mercer_status s
     _fail(file, line);
 }
 
-/* The call failed with that status and a message that contains `part`. */
+/* Check that the call fails with that status and a message that contains `part`. */
 #define assert_fails(context, call, status, part) \
     check_fails((context), (call), (status), (part), #call, __FILE__, __LINE__)
 
@@ -45,7 +45,7 @@ static inline void check_fails(const mercer_context *context, mercer_status got,
     _fail(file, line);
 }
 
-/* A condition on numbers, with the numbers in the failure: printf-style. */
+/* Check a condition; a failure prints the printf-style message. */
 #define assert_that(condition, ...)          \
     do {                                     \
         if (!(condition)) {                  \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context of two threads whose memory is counted: cmocka_run_group_tests(tests, set_up, tear_down) fails on a leak. */
+/* A context with two threads and a counting allocator. With cmocka_run_group_tests(tests, set_up, tear_down), a leak is
+   a failure. */
 #ifndef MRC_TESTS_COUNTED_H
 #define MRC_TESTS_COUNTED_H
 

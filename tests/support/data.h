@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Element (i, j) = value rounded to the dtype; u8 is clamped to 0 .. 255. */
+/* Set element (i, j) to value, rounded to the dtype; u8 is clamped to 0 .. 255. */
 static inline void data_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
 {
     void *row = mrc_row(matrix, i);
@@ -22,7 +22,7 @@ static inline void data_store(const mercer_matrix *matrix, int64_t i, int64_t j,
     }
 }
 
-/* Zeroed memory of its own, leading dimension ld (0: cols). Release with free(matrix.data). */
+/* Allocate a zeroed matrix with leading dimension ld (0: cols). Release with free(matrix.data). */
 static inline mercer_matrix data_matrix(int64_t rows, int64_t cols, int64_t ld, mercer_dtype dtype)
 {
     mercer_matrix matrix = mrc_view(NULL, rows, cols, dtype);
@@ -32,7 +32,7 @@ static inline mercer_matrix data_matrix(int64_t rows, int64_t cols, int64_t ld, 
     return matrix;
 }
 
-/* The elements as (rows, cols) doubles, for loops too long for mrc_load. Release with free. */
+/* Return the elements as (rows, cols) doubles, for loops in which mrc_load would be too slow. Release with free. */
 static inline double *data_values(const mercer_matrix *matrix)
 {
     double *values = calloc((size_t)(matrix->rows * matrix->cols) + 1, sizeof *values);
@@ -41,7 +41,7 @@ static inline double *data_values(const mercer_matrix *matrix)
     return values;
 }
 
-/* Independent normal elements; element (i, j) depends on (rng, i, j) alone. */
+/* Fill with independent normal numbers; element (i, j) depends only on (rng, i, j). */
 static inline void data_fill_normal(const mercer_matrix *matrix, mrc_rng rng, double mean, double deviation)
 {
     for (int64_t i = 0; i < matrix->rows; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets made of texts and bytes that stand in a test; what is not released shows at the end. */
+/* Datasets from texts and bytes in the test's source; memory leaks are found at the end. */
 #ifndef MRC_TESTS_DATASETS_H
 #define MRC_TESTS_DATASETS_H
 
@@ -34,7 +34,7 @@ static inline int close_datasets(void **state)
     return allocator.live != 0 || allocator.misused != 0;
 }
 
-/* A file of the test's folder with that text or those bytes; its path. */
+/* Write a text or bytes to a file in the test's folder; return its path. */
 static inline const char *text_file(const char *name, const char *text)
 {
     const char *path = in_folder(name);
@@ -59,7 +59,7 @@ static inline const char *gzip_file(const char *name, const void *data, size_t c
     return path;
 }
 
-/* An NPY file of the folder: version, header text, data. */
+/* Write an NPY file to the folder from version, header text and data; return its path. */
 static inline const char *npy_file(const char *name, int version, const char *header, const void *data, size_t count)
 {
     static unsigned char all[1 << 17] = "\x93NUMPY";
@@ -72,7 +72,7 @@ static inline const char *npy_file(const char *name, int version, const char *he
     return byte_file(name, all, begin + length + count);
 }
 
-/* The same with a header as numpy writes it, so that the data begin at a multiple of 64. */
+/* Write an NPY file with a header like numpy's, padded so that the data begin at a multiple of 64. */
 static inline const char *plain_file(const char *name, const char *descr, bool fortran, const char *shape,
                                      const void *data, size_t count)
 {
@@ -111,7 +111,7 @@ static inline void keep_last_warning(void *user, mercer_log_level level, const c
     snprintf(user, WARNING_CHARS, "%s", message);
 }
 
-/* Opening succeeds, and the last warning of it contains `says`; NULL: there is none. */
+/* Check that opening succeeds and that its last warning contains `says`; NULL: there must be no warning. */
 static inline void assert_warning(const mercer_dataset_options *options, const char *says)
 {
     char warned[WARNING_CHARS] = "";
@@ -129,13 +129,13 @@ static inline void assert_warning(const mercer_dataset_options *options, const c
     mercer_context_free(listening);
 }
 
-/* Opening fails with that status and a message that contains `part`, and leaves nothing behind. */
+/* Check that opening fails with that status and a message that contains `part`, and that it leaks no memory. */
 #define assert_refused(options, status, part) check_refused((options), (status), (part), __FILE__, __LINE__)
 
 static inline void check_refused(const mercer_dataset_options *options, mercer_status status, const char *part,
                                  const char *file, int line)
 {
-    mercer_dataset *dataset = (mercer_dataset *)&allocator; /* not NULL: the failure must set it */
+    mercer_dataset *dataset = (mercer_dataset *)&allocator; /* not NULL: a failure must set it to NULL */
     int64_t live = allocator.live;
     mercer_status got = mercer_dataset_open(&dataset, context, options);
     check_fails(context, got, status, part, "mercer_dataset_open", file, line);
@@ -153,7 +153,7 @@ static inline mercer_dataset_info about(const mercer_dataset *dataset)
     return info;
 }
 
-/* The samples are these numbers, row by row. */
+/* Check that the samples are these numbers, row by row. */
 static inline void assert_samples(const mercer_dataset *dataset, int64_t rows, int64_t cols, const double *expected)
 {
     mercer_matrix x = mercer_dataset_samples(dataset);
@@ -165,7 +165,7 @@ static inline void assert_samples(const mercer_dataset *dataset, int64_t rows, i
                         (long long)j, mrc_load(&x, i, j), expected[i * cols + j]);
 }
 
-/* Classes with these names, separated by spaces, and these class numbers. */
+/* Check the class names (separated by spaces) and the class number of each row. */
 static inline void assert_classes(const mercer_dataset *dataset, const char *names, const int32_t *labels)
 {
     mercer_dataset_info info = about(dataset);
@@ -179,7 +179,7 @@ static inline void assert_classes(const mercer_dataset *dataset, const char *nam
     for (int64_t i = 0; i < info.rows; i++) assert_int_equal(mercer_dataset_labels(dataset)[i], labels[i]);
 }
 
-/* The names of the features, with bars between them. */
+/* Check the feature names, separated by bars. */
 static inline void assert_feature_names(const mercer_dataset *data, const char *names)
 {
     char joined[2048] = "";
@@ -191,7 +191,7 @@ static inline void assert_feature_names(const mercer_dataset *data, const char *
     assert_string_equal(joined, names);
 }
 
-/* Targets of regression, read in double. */
+/* Check the regression targets, compared in double. */
 static inline void assert_values(const mercer_dataset *dataset, int64_t cols, const double *expected)
 {
     mercer_dataset_info info = about(dataset);

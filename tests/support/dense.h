@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small dense linear algebra in plain C, sums in long double: what tests of training take as the truth. */
+/* Small dense linear algebra in plain C with long double sums, the reference for training tests. */
 #ifndef MRC_TESTS_DENSE_H
 #define MRC_TESTS_DENSE_H
 
@@ -36,7 +36,7 @@ static inline dense dense_of(const mercer_matrix *matrix)
     return out;
 }
 
-/* K(A, B) by the scalar reference. */
+/* Return K(A, B) by the scalar reference. */
 static inline dense dense_kernel(const mercer_kernel *kernel, const mercer_matrix *a, const mercer_matrix *b)
 {
     dense out = dense_new(a->rows, b->rows), x = dense_of(a), z = dense_of(b);
@@ -47,7 +47,7 @@ static inline dense dense_kernel(const mercer_kernel *kernel, const mercer_matri
     return out;
 }
 
-/* op(A) op(B) */
+/* Return op(A) op(B). */
 static inline dense dense_times(bool ta, bool tb, dense a, dense b)
 {
     int64_t inner = ta ? a.rows : a.cols;
@@ -83,7 +83,7 @@ static inline double dense_norm(dense a)
     return (double)sqrtl(sum);
 }
 
-/* |A - B|_F */
+/* Return |A - B|_F. */
 static inline double dense_distance(dense a, dense b)
 {
     long double sum = 0;
@@ -92,7 +92,7 @@ static inline double dense_distance(dense a, dense b)
     return (double)sqrtl(sum);
 }
 
-/* The lower Cholesky factor of a positive definite matrix. */
+/* Return the lower Cholesky factor of a positive definite matrix. */
 static inline dense dense_factor(dense a)
 {
     dense l = dense_new(a.rows, a.rows);
@@ -119,7 +119,7 @@ static inline void dense_triangular(dense l, bool transpose, dense b)
     }
 }
 
-/* A^-1 B for positive definite A, refined until rounding stops it. */
+/* Return A^-1 B for positive definite A, refined iteratively until rounding stops progress. */
 static inline dense dense_solve(dense a, dense b)
 {
     dense l = dense_factor(a), x = dense_copy(b);
@@ -135,7 +135,8 @@ static inline dense dense_solve(dense a, dense b)
     return x;
 }
 
-/* Eigenvalues of a symmetric matrix in descending order, and its eigenvectors as columns, by Jacobi's rotations. */
+/* Compute the eigenvalues of a symmetric matrix in descending order, and its eigenvectors as columns, by Jacobi
+   rotations. */
 static inline void dense_eigen(dense matrix, double *values, dense vectors)
 {
     int64_t n = matrix.rows;
@@ -180,7 +181,7 @@ typedef struct spectrum {
     double top, bottom;
 } spectrum;
 
-/* Extreme eigenvalues of M^-1 A, both symmetric, M positive definite (no data: M = I). */
+/* Return the extreme eigenvalues of M^-1 A, both symmetric, M positive definite (no data: M = I). */
 static inline spectrum dense_spectrum(dense a, dense m)
 {
     int64_t n = a.rows;
@@ -203,7 +204,7 @@ static inline spectrum dense_spectrum(dense a, dense m)
     return out;
 }
 
-/* The top eigenvalue of a positive semi-definite matrix by power iteration: from below. */
+/* Return a lower bound of the top eigenvalue of a positive semi-definite matrix, by power iteration. */
 static inline double dense_top(dense a)
 {
     dense v = dense_new(a.rows, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of the exact solvers: a small problem, an exact solver at work on it, and its solution in long double. */
+/* A small problem, the setup of an exact solver for it, and its solution in long double. */
 #ifndef MRC_TESTS_EXACT_SOLVERS_H
 #define MRC_TESTS_EXACT_SOLVERS_H
 
@@ -80,7 +80,7 @@ static inline void add_weights(problem *data)
     for (int64_t i = 0; i < data->x.rows; i++) data->weights[i] = (double)(i % 4);
 }
 
-/* ---- An exact solver at work ----------------------------------------------------------------------------------------- */
+/* ---- Setup of an exact solver ------------------------------------------------------------------------------------ */
 
 typedef struct bench {
     test_allocator counter;
@@ -92,7 +92,7 @@ typedef struct bench {
     mrc_sample_stream stream;
     mercer_source source;
     sequence samples;
-    mercer_matrix alpha; /* the caller's, not through the allocator */
+    mercer_matrix alpha; /* from malloc, not from the counting allocator */
     mrc_exact_solver exact;
 } bench;
 
@@ -105,7 +105,7 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
         (mercer_context){.threads = 2, .isa = mrc_isa_best(), .allocator = *test_allocator_table(&self->counter)};
     mercer_context *context = &self->context;
     assert_succeeds(context, mrc_backend_create(&self->backend, context, "cpu"));
-    context->backend = self->backend; /* which looks at what a source delivers */
+    context->backend = self->backend; /* needed to check the batches of a source */
     assert_succeeds(context, ranks > 1 ? mrc_comm_create_virtual(&self->comm, context, ranks)
                                        : mrc_comm_create_virtual(&self->comm, context, 1));
     assert_succeeds(context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z,
@@ -144,7 +144,7 @@ static inline void close_bench(bench *self)
     assert_that(self->counter.live == 0, "%lld blocks leak", (long long)self->counter.live);
 }
 
-/* alpha by one of them: a new matrix. */
+/* Return alpha as computed by one exact solver, in a new matrix that the caller frees. */
 static inline mercer_matrix exact_times(const problem *data, solver_call call, int ranks)
 {
     bench self;
@@ -160,7 +160,7 @@ static inline mercer_matrix exact_times(const problem *data, solver_call call, i
 
 typedef struct reference {
     int64_t p, c;
-    long double *a;  /* (p, p) the factor of A */
+    long double *a;  /* (p, p) Cholesky factor of A */
     mercer_matrix k; /* (n, p) f64 */
     mercer_matrix alpha;
     double condition;
@@ -208,7 +208,7 @@ static inline double weight_of(const problem *data, int64_t i)
     return data->weights ? data->weights[i] : 1;
 }
 
-/* A into self->a; returns |A|_F^2. */
+/* Write A to self->a; return |A|_F^2. */
 static inline long double form_normal(const problem *data, reference *self)
 {
     mercer_matrix kz = kernel_matrix(data, &data->z);
@@ -258,7 +258,7 @@ static inline void free_reference(reference *self)
     free(self->a), free(self->k.data), free(self->alpha.data);
 }
 
-/* |A - B|_F / |B|_F over the columns of both. */
+/* Return |A - B|_F / |B|_F. */
 static inline double difference(const mercer_matrix *a, const mercer_matrix *b)
 {
     double error = 0, size = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of system calls with one in it that fails: the n-th of a kind, with an error, or by doing half its work. */
+/* Fault injection for system calls. The n-th call of a kind fails or transfers only half. */
 #ifndef MRC_TESTS_FAILING_FILES_H
 #define MRC_TESTS_FAILING_FILES_H
 
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* It never settles on a layout of this. */
+/* clang-format has no stable layout for this list: each run changes it. */
 /* clang-format off */
 #define CALL_KINDS(X) \
     X(open) X(close) X(pread) X(write) X(pwrite) X(ftruncate) X(fsync) X(rename) X(unlink) X(stat) X(lstat) X(fstat) \
@@ -23,15 +23,15 @@
 typedef enum call_kind { CALL_KINDS(CALL_ENUM) CALL_COUNT } call_kind;
 static const char *const call_names[] = {CALL_KINDS(CALL_NAME)};
 
-enum { HALF = -1 }; /* in place of an errno: a call that does half of what it was asked for */
+enum { HALF = -1 }; /* used in place of an errno: the call transfers only half of the bytes */
 
 static struct {
     mrc_system real;
     call_kind kind;
-    int64_t at;                        /* which call of that kind fails, from 0; -1: none */
+    int64_t at;                        /* index of the failing call of that kind, from 0; -1: none */
     int error;                         /* errno, or HALF */
-    _Atomic bool failed;               /* it has happened */
-    _Atomic int64_t calls[CALL_COUNT]; /* ranks that are threads call it, too */
+    _Atomic bool failed;               /* the call has failed */
+    _Atomic int64_t calls[CALL_COUNT]; /* calls so far per kind; atomic because rank threads make calls too */
 } fault;
 
 static inline bool fails_now(call_kind kind)
@@ -49,7 +49,7 @@ static inline int fault_open(const char *path, int flags, mode_t mode)
 static inline int fault_close(int descriptor)
 {
     bool now = fails_now(CALL_close);
-    int done = fault.real.close(descriptor); /* it is closed even so */
+    int done = fault.real.close(descriptor); /* a failing close() closes the descriptor, too */
     if (now) errno = fault.error;
     return now ? -1 : done;
 }
@@ -130,7 +130,7 @@ static inline void *fault_opendir(const char *path)
     return fails_now(CALL_opendir) ? NULL : fault.real.opendir(path);
 }
 
-/* Call number `at` (from 0; -1: none) of a kind fails from now on. */
+/* Replace the system calls: from now on, call number `at` of a kind (from 0; -1: none) fails. Resets the counts. */
 static inline void fault_begin(call_kind kind, int64_t at, int error)
 {
     memset(&fault, 0, sizeof fault);
@@ -146,7 +146,7 @@ static inline void fault_end(void)
     mrc_sys = fault.real;
 }
 
-/* Descriptors that are open. */
+/* Return the number of open descriptors, plus a constant. */
 static inline int open_descriptors(void)
 {
     int count = 0;

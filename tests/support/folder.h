@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A folder of its own for a test program, and whole files read, written and counted. */
+/* A temporary folder for a test program, and helpers that read, write and count files. */
 #ifndef MRC_TESTS_FOLDER_H
 #define MRC_TESTS_FOLDER_H
 
@@ -21,7 +21,7 @@ static inline void folder_open(void)
     assert_non_null(mkdtemp(folder));
 }
 
-/* The path of a file in the folder; valid until eight more have been asked for. */
+/* Return the path of a file in the folder. It stays valid for eight calls. */
 static inline const char *in_folder(const char *name)
 {
     static char paths[8][FOLDER_CHARS + 128];
@@ -31,7 +31,7 @@ static inline const char *in_folder(const char *name)
     return path;
 }
 
-/* Files in it, those with a dot in front too. */
+/* Return the number of files in the folder, hidden files included. */
 static inline int folder_count(void)
 {
     int count = 0;
@@ -59,7 +59,7 @@ static inline void folder_close(void)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* A file's bytes in memory of its own, to be freed. */
+/* Contents of a file; the owner frees `data`. */
 typedef struct file_bytes {
     unsigned char *data;
     size_t count;

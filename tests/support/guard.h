@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Matrices between guard pages: a read or write one byte outside of the page the data touch ends the program at the culprit. The data
- * either end exactly where the guard begins or begin exactly where the other one ends. Gaps between rows hold 0xff (NaN in every
- * float type), which must neither be used nor changed.
+ * Matrices between guard pages. A read or write outside the data's own pages ends the program at the faulting
+ * instruction. The data either end exactly at the upper guard page or begin exactly after the lower one. The padding
+ * between rows holds 0xff (NaN in every float type) and must be neither read nor changed.
  */
 #ifndef MRC_TESTS_GUARD_H
 #define MRC_TESTS_GUARD_H
@@ -19,10 +19,10 @@
 typedef struct guarded {
     mercer_matrix matrix;
     void *mapping;
-    size_t bytes; /* of the mapping */
+    size_t bytes; /* size of the mapping */
 } guarded;
 
-/* at_end: the last byte of the last row is the last byte before the guard. */
+/* Create a matrix filled with 0xff. at_end: its last byte is the last byte before the upper guard page. */
 static inline guarded guarded_matrix(int64_t rows, int64_t cols, int64_t ld, mercer_dtype dtype, bool at_end)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

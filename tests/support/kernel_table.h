@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel functions once more, for tests: each of MRC_KERNELS (kernels/formulas.h) has a row here, in one of two lists.
+ * Second definitions of the kernel functions, for tests. Each of MRC_KERNELS (kernels/formulas.h) has one row here, in
+ * one of two lists.
  *
  * Functions of a distance: X(ID, wanted, slope, y, steps, factor, roundings)
- *   wanted     the value, written differently and in long double, of s = sum |x_k - z_k|^p, r = s^(1/p), b, u = r / b and the kernel k
- *   slope      the largest |dK/dr|, times b; INFINITY: none
- *   y ...      what evaluation adds to the error of its argument, K e (steps + roundings y) + 1.5 factor * the smallest number of the
- *              type, e the unit roundoff and y = -log K or near it, of v = r / b and the value. Derived in conformance/budget.h.
+ *   wanted     expected value, written differently and in long double, from s = sum |x_k - z_k|^p, r = s^(1/p), b,
+ *              u = r / b and the kernel k
+ *   slope      largest |dK/dr|, times b; INFINITY: unbounded
+ *   y ...      error that evaluation adds to the error of the argument: K e (steps + roundings y) + 1.5 factor * the
+ *              smallest number of the type. e is the unit roundoff; y = -log K or near it, from v = r / b and the
+ *              value. Derived in conformance/budget.h.
  *
- * Functions of the inner product: X(ID, allowed), the whole error that is allowed, of what conformance/budget.h has there. Their values are
- * tested one by one in unit/test_kernel_values.c.
+ * Functions of the inner product: X(ID, allowed), the total allowed error, from the variables that conformance/budget.h
+ * has in scope. Their values are tested one by one in unit/test_kernel_values.c.
  */
 #ifndef MRC_TESTS_KERNEL_TABLE_H
 #define MRC_TESTS_KERNEL_TABLE_H
 
 #include "kernels/formulas.h"
 
-/* -log K of any function with values in (0, 1]. */
+/* -log K for any function with values in (0, 1]; 0 at the ends of that interval. */
 #define FALLS_TO(value) ((value) > 0 && (value) < 1 ? -log(value) : 0)
 
 /* clang-format off */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which backends of the registry tests run, and how often. */
+/* Which backends of the registry are tested, and on which instruction sets. */
 #ifndef MRC_TESTS_LEVELS_H
 #define MRC_TESTS_LEVELS_H
 
@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* Whether another instruction set than the lowest is other code: a backend tells what it was tuned to. */
+/* Return whether the context's instruction set must be tested: it is the lowest, or the backend has code for it. */
 static inline bool follows_level(const mrc_backend *backend)
 {
     const char *tuned_to = mrc_backend_capabilities(backend).isa;
     return backend->context->isa == MRC_ISA_SCALAR || strcmp(tuned_to, mrc_isa_name(backend->context->isa)) == 0;
 }
 
-/* Whether a failure to make a backend only says that its device is not there. */
+/* Return whether a failure to create a backend only means that its device is missing. */
 static inline bool is_left_out(const mrc_backend_ops *ops, mercer_status status)
 {
     return status == MERCER_ERROR_UNSUPPORTED && ops->devices;

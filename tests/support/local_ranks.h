@@ -12,7 +12,7 @@
 
 enum { MOST = 8 };
 
-/* What a rank does; 0 if all was well. cmocka may be used by the main thread only: ranks count their failures. */
+/* Work of a rank. Returns the number of failures, because only the main thread may call cmocka. */
 typedef int (*duty)(mrc_comm *comm, mercer_context *context, void *user);
 
 typedef struct rank_thread {
@@ -43,7 +43,7 @@ static inline void make_ranks(rank_thread *all, int ranks, int shards, double de
     for (int r = 0; r < ranks; r++) all[r] = (rank_thread){.comm = comms[r], .context = contexts[r]};
 }
 
-/* Rank 0 is the thread that is here. */
+/* Run `work` on all ranks; rank 0 runs on the calling thread. */
 static inline void run_ranks(rank_thread *all, int ranks, duty work, void *user)
 {
     for (int r = 0; r < ranks; r++) all[r].work = work, all[r].user = user;
@@ -58,7 +58,7 @@ static inline void run_ranks(rank_thread *all, int ranks, duty work, void *user)
 static inline void free_ranks(rank_thread *all, int ranks, int first)
 {
     for (int i = 0; i < ranks; i++) {
-        int r = (first + i) % ranks; /* in any order, by one thread that has joined the others */
+        int r = (first + i) % ranks; /* any order must work once the rank threads are joined */
         mercer_comm_free(all[r].comm);
         mercer_context_free(all[r].context);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two datasets that must be the same in everything that can be asked of them, wherever their rows lie. */
+/* Checks that two datasets are equal in all public properties, wherever their rows are stored. */
 #ifndef MRC_TESTS_PARTS_H
 #define MRC_TESTS_PARTS_H
 
 #include "support/datasets.h"
 
-/* A pattern, or a path, that stays valid until sixteen more have been asked for, however many files are written. */
+/* Return the path of a file or pattern in the folder. It stays valid for sixteen calls; calls of in_folder do not
+   count. */
 static inline const char *all_of(const char *name)
 {
     static char paths[16][FOLDER_CHARS + 128];
@@ -39,7 +40,7 @@ static inline void assert_same_info(const mercer_dataset *one, const mercer_data
     assert_true(left == right);
 }
 
-/* Rows read in order, and written. */
+/* Compare all rows in order, as written to NPY files. */
 static inline void assert_same_rows(const mercer_dataset *one, const mercer_dataset *other)
 {
     bool targets = about(one).task != MERCER_TASK_UNLABELLED;
@@ -50,7 +51,7 @@ static inline void assert_same_rows(const mercer_dataset *one, const mercer_data
     if (targets) assert_same_bytes(in_folder("one.y"), in_folder("other.y"));
 }
 
-/* Two passes in random order, preprocessed with what was fitted to each. */
+/* Compare two passes in random order, each with a preprocessing fitted to its own dataset. */
 static inline void assert_same_stream(mercer_dataset *one, mercer_dataset *other, int64_t block, const char *spec)
 {
     mercer_dataset *data[2] = {one, other};
@@ -81,7 +82,7 @@ static inline void assert_same_stream(mercer_dataset *one, mercer_dataset *other
     for (int i = 0; i < 2; i++) mercer_source_free(&source[i]), mercer_preprocess_free(preprocess[i]);
 }
 
-/* Everything; both are released. */
+/* Compare info, rows and streams; free both datasets. */
 static inline void assert_same_data(mercer_dataset *one, mercer_dataset *other)
 {
     assert_same_info(one, other);

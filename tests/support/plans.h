@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans whose failure is the context's error, as assert_fails wants it. */
+/* Planner calls that store the reason of a failure as the context's error, for assert_fails. */
 #ifndef SUPPORT_PLANS_H
 #define SUPPORT_PLANS_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A projection K(Z,Z) theta = h to test with: the problem, and what can be said of every solution. What a projector
- * leaves in h is measured by K(Z,Z) from the scalar reference, in double.
+ * A projection problem K(Z,Z) theta = h, and the properties that every solution must have. The residual that a
+ * projector leaves in h is checked in double, with K(Z,Z) from the scalar reference.
  *
  * Tolerance of the running residual. A projection updates r at most N = passes (2 blocks + 1) times (ep2: twice a
  * batch), by products over p terms whose kernel values carry up to V = 256 unit roundoffs u (the distance of centers
- * that are not close loses a few digits to cancellation). With increments of theta no larger than the largest theta
- * seen,
+ * that are not close loses a few digits to cancellation). If no increment of theta is larger than the largest theta
+ * so far,
  *
  *     |r - (h - K theta)|_F  <=  N (p + V) u (|h|_F + |K|_F |theta|_F)  =: slack
  *
@@ -30,8 +30,8 @@ typedef struct problem {
     mrc_comm *comm;
     mercer_kernel kernel;
     mrc_centers centers;
-    mercer_matrix z, h0, h, theta; /* h0 is kept */
-    mercer_matrix k;               /* K(Z,Z) f64 by the reference */
+    mercer_matrix z, h0, h, theta; /* h0: original h, never overwritten */
+    mercer_matrix k;               /* K(Z,Z) in f64 by the reference */
     double origin[8];
 } problem;
 
@@ -74,7 +74,7 @@ static inline void open_problem(problem *self, const setting *s, test_allocator 
     self->theta = data_matrix(s->p, s->c, s->c + 3, s->real);
     data_fill_normal(&self->z, (mrc_rng){11, 1}, 0, 1);
     data_fill_normal(&self->h0, (mrc_rng){11, 2}, 0, 1);
-    /* Half noise, half what the kernel likes. */
+    /* To the noise in h0, add a smooth function of the centers, which the kernel represents well. */
     for (int64_t i = 0; i < s->p; i++)
         for (int64_t j = 0; j < s->c; j++)
             data_store(&self->h0, i, j, mrc_load(&self->h0, i, j) + sin(mrc_load(&self->z, i, 0) + (double)j));
@@ -105,7 +105,7 @@ static inline double unit_of(const problem *self)
     return self->centers.real == MERCER_F32 ? 0x1p-24 : 0x1p-53;
 }
 
-/* |r - (h - K theta)|_F */
+/* Return |r - (h - K theta)|_F. */
 static inline double bookkeeping_error(const problem *self)
 {
     double sum = 0;
@@ -125,21 +125,21 @@ static inline double slack_of(const problem *self, double updates)
            (norm_of(&self->h0) + norm_of(&self->k) * norm_of(&self->theta));
 }
 
-/* Updates of the residual in a projection; the batches of ep2 are not known here: at most one for each center. */
+/* Return an upper bound of the number of residual updates in a projection. ep2: at most one batch per center. */
 static inline double updates_of(const problem *self, int kind, const mrc_projector_options *options, double passes)
 {
     double p = (double)self->z.rows, blocks = ceil(p / fmin(p, (double)options->block));
     return 1 + passes * (kind == BGS ? 2 * blocks + 1 : kind == EP2 ? 2 * p : 1);
 }
 
-/* Projects h0 and checks what can be said of every projection. */
+/* Project h0 and check the properties that every projection must have. */
 static inline mrc_projection project(problem *self, int kind, mrc_projector *projector, const char *what)
 {
     mrc_projection report;
     for (int64_t i = 0; i < self->h.rows; i++)
         for (int64_t j = 0; j < self->h.cols; j++) {
             mrc_store(&self->h, i, j, mrc_load(&self->h0, i, j));
-            mrc_store(&self->theta, i, j, 77); /* must be cleared */
+            mrc_store(&self->theta, i, j, 77); /* garbage that the projector must clear */
         }
     set_sentinels(&self->h), set_sentinels(&self->theta);
     assert_succeeds(&self->context, mrc_project(projector, &self->h, &self->theta, &report));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether this is a build with a sanitizer, or for a processor that is emulated, in which everything takes up to ten times
-   as long: there grids of cases are thinned. They run whole elsewhere. */
+/* Whether this build has a sanitizer or is for an emulated processor. Such builds take up to ten times as long, so
+   tests run only part of their grids of cases. Other builds run all cases. */
 #ifndef MRC_TESTS_SANITIZED_H
 #define MRC_TESTS_SANITIZED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small models to store, and what it means that two of them are the same. */
+/* Small models to store, and the checks that two of them are equal. */
 #ifndef MRC_TESTS_STORED_MODELS_H
 #define MRC_TESTS_STORED_MODELS_H
 
@@ -22,7 +22,7 @@ static inline int close_files(void **state)
     return close_all(state);
 }
 
-/* Whole numbers 0 .. 255 as centers, so that every type can hold them. */
+/* Create a model whose centers are small nonnegative integers (0 .. 8), which every element type represents exactly. */
 static inline mercer_model *make_model(const char *spec, mercer_dtype centers, mercer_dtype weights)
 {
     mercer_model *model;
@@ -53,7 +53,7 @@ static inline mercer_model *load(const char *path)
     return model;
 }
 
-/* Saves, loads, and gives the loaded one; a second save has the same bytes. */
+/* Save and load a model and check that saving it again gives the same bytes. The caller frees the loaded model. */
 static inline mercer_model *save_and_load(mercer_model *model, const char *path)
 {
     assert_succeeds(context, mercer_model_save(model, path, NULL));
@@ -73,7 +73,7 @@ static inline void assert_same_predictions(mercer_model *a, mercer_model *b, mer
     free(x.data), free(fa.data), free(fb.data);
 }
 
-/* A file with everything in it: preprocessing, metric, units of the targets, labels, note. */
+/* Save a model with all optional parts (preprocessing, metric, target units, labels, note); return the file. */
 static inline file_bytes rich_file(const char *path)
 {
     static const char *const labels[C] = {"a", "b", "c"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor files written again with one part changed, under checksums that are right. */
+/* Rewrites tensor files with one part changed and all checksums valid. */
 #ifndef MRC_TESTS_TAMPERED_H
 #define MRC_TESTS_TAMPERED_H
 
@@ -12,10 +12,10 @@
 typedef enum damage { NONE, DROPPED, ROW_LESS, COLUMN_LESS, OTHER_TYPE, NOT_FINITE } damage;
 
 typedef struct tampering {
-    const char *name; /* of a tensor or a text */
+    const char *name; /* name of the tensor or metadata text to change */
     damage what;
-    const char *text;                                   /* in place of a text that is not dropped */
-    void (*set)(const mercer_matrix *value, double to); /* changes values of the tensor; NULL: none */
+    const char *text;                                   /* new value of a metadata text; NULL: unchanged */
+    void (*set)(const mercer_matrix *value, double to); /* changes the tensor's values; NULL: unchanged */
     double to;
 } tampering;
 
@@ -25,13 +25,13 @@ static inline void tamper_tensor(mrc_tensor *one, const tampering *with)
     if (with->what == ROW_LESS) value->rows--;
     if (with->what == COLUMN_LESS) value->cols--;
     if (with->what == OTHER_TYPE) one->stored = value->dtype == MERCER_F64 ? MERCER_F32 : MERCER_F64;
-    for (int64_t j = 0; with->what == OTHER_TYPE && j < value->cols; j++) /* NaN has no other type */
+    for (int64_t j = 0; with->what == OTHER_TYPE && j < value->cols; j++) /* store 0 for non-finite values */
         if (!isfinite(mrc_load(value, 0, j))) data_store(value, 0, j, 0);
     if (with->what == NOT_FINITE) data_store(value, value->rows - 1, value->cols - 1, (double)NAN);
     if (with->set) with->set(value, with->to);
 }
 
-/* The file `from` again as `to`. */
+/* Copy the tensor file `from` to `to` with the change `with`. */
 static inline void write_again(const char *from, const char *to, const tampering *with)
 {
     enum { MOST = 60 };

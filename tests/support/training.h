@@ -11,10 +11,10 @@
 
 static const double U = 0x1p-53;
 
-/* The context of the tests of a program: cmocka_run_group_tests(tests, open_all, close_all). */
+/* Context shared by all tests of a program; opened by cmocka_run_group_tests(tests, open_all, close_all). */
 static mercer_context *context;
 
-/* Kernel values carry up to so many unit roundoffs: distances of rows that are not close lose a few digits. */
+/* Error of a kernel value in unit roundoffs, at most: distances of rows that are not close lose a few digits. */
 static const double V = 256;
 
 typedef struct task {
@@ -22,7 +22,7 @@ typedef struct task {
     mercer_kernel kernel;
     mercer_matrix x, y, z; /* (n, d), (n, c), (p, d) */
     double *weights;       /* (n) or NULL */
-    uint64_t seed;         /* of the order of samples */
+    uint64_t seed;         /* seed of the sample order */
 } task;
 
 typedef struct sizes {
@@ -52,7 +52,7 @@ static inline int close_all(void **state)
     return 0;
 }
 
-/* Smooth targets with noise; samples and centers normal with deviation `spread`. p = 0: the centers are the samples. */
+/* Create noisy smooth targets; samples and centers are normal with deviation `spread`. p = 0: centers = samples. */
 static inline task task_open(mercer_context *with, const char *kernel, sizes of, double spread, mercer_dtype dtype)
 {
     task out = {.context = with, .seed = 7};
@@ -82,21 +82,21 @@ static inline mercer_train_options options_for(const char *solver)
     return options;
 }
 
-/* Whether a named solver has the samples as centers. */
+/* Return whether a named solver uses the samples as centers. */
 static inline bool needs_samples(const char *solver)
 {
     const mrc_solver *row = mrc_solver_find(solver);
     return row && row->traits & MRC_NEEDS_SAMPLES;
 }
 
-/* Whether a named solver projects, and so has a use for the options of projectors. */
+/* Return whether a named solver projects, so that the options of projectors apply to it. */
 static inline bool projects(const char *solver)
 {
     const mrc_solver *row = mrc_solver_find(solver);
     return row && row->traits & MRC_USES_PROJECTOR;
 }
 
-/* The report outlives its model; its plan lasts until the training after the next is kept. */
+/* Copy the report's plan, because the report outlives its model. Two copies exist: the next call but one reuses it. */
 static inline void keep_plan(mercer_report *report)
 {
     static mercer_plan kept[2];
@@ -106,7 +106,7 @@ static inline void keep_plan(mercer_report *report)
     report->plan = &kept[last];
 }
 
-/* The weights of a model of type `real` trained by `ranks` ranks. report may be NULL. */
+/* Return the weights of a model of type `real` trained by `ranks` ranks (0: no communicator). report may be NULL. */
 static inline dense train_as(const task *self, const mercer_train_options *options, int ranks, mercer_dtype real,
                              mercer_report *report)
 {
@@ -137,11 +137,11 @@ static inline dense train(const task *self, const mercer_train_options *options,
     return train_as(self, options, 0, MERCER_F64, report);
 }
 
-/* The matrices everything is computed from. */
+/* Kernel matrices and targets that all references are computed from. */
 typedef struct kernels {
     dense zz, xz, xx, y;
     spectrum of_zz;
-    double condition; /* of K(Z,Z) */
+    double condition; /* condition number of K(Z,Z) */
 } kernels;
 
 static inline kernels kernels_of(const task *self)
@@ -160,7 +160,7 @@ static inline void kernels_free(kernels *self)
     free(self->zz.a), free(self->xz.a), free(self->xx.a), free(self->y.a);
 }
 
-/* sqrt(tr A' K A): the norm in the RKHS of what weights A stand for. */
+/* Return sqrt(tr A' K A), the RKHS norm of the function with weights A. */
 static inline double rkhs_norm(dense k, dense a)
 {
     dense ka = dense_times(false, false, k, a), product = dense_times(true, false, a, ka);
@@ -179,12 +179,12 @@ static inline double rkhs_distance(dense k, dense a, dense b)
     return out;
 }
 
-/* (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y for weights W (n, n) (no data: I). *normal, if not NULL: the matrix. */
+/* Return (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y for weights W (n, n) (no data: I). *normal, if not NULL: matrix. */
 static inline dense least_squares(const kernels *k, dense w, double lambda, dense *normal)
 {
     dense wk = w.a ? dense_times(false, false, w, k->xz) : dense_copy(k->xz);
     dense a = dense_times(true, false, k->xz, wk), b = dense_times(true, false, wk, k->y);
-    for (int64_t i = 0; i < a.rows; i++) /* symmetric up to rounding: make it so */
+    for (int64_t i = 0; i < a.rows; i++) /* remove the asymmetry due to rounding */
         for (int64_t j = 0; j < i; j++) AT(a, i, j) = AT(a, j, i) = (AT(a, i, j) + AT(a, j, i)) / 2;
     dense_add(a, lambda, k->zz);
     dense out = dense_solve(a, b);
@@ -196,7 +196,7 @@ static inline dense least_squares(const kernels *k, dense w, double lambda, dens
     return out;
 }
 
-/* I - Q of all samples: Q = sum_i (1 - t/lambda_i) e_i e_i' over the top q eigenpairs of K(X,X)/n, t the next. */
+/* Return I - Q on all samples: Q = sum_i (1 - t/lambda_i) e_i e_i', top q eigenpairs of K(X,X)/n, t the next value. */
 static inline dense weights_of_preconditioner(const kernels *k, int64_t q)
 {
     int64_t n = k->xx.rows;
@@ -213,7 +213,7 @@ static inline dense weights_of_preconditioner(const kernels *k, int64_t q)
     return out;
 }
 
-/* What one step's rounding can do to the model: see test_identities.c. */
+/* Return the largest change of the model that the rounding of one step can cause: see test_identities.c. */
 static inline double one_step_error(const task *self, const kernels *k, dense star)
 {
     double count = (double)(self->x.rows + self->z.rows) + V;
