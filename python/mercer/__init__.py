@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mercer: large kernel models, f(x) = sum_j alpha_j K(x, z_j).
 
-Estimators in the manner of scikit-learn: :class:`KernelClassifier`, :class:`KernelRegressor` (they need scikit-learn).
-Below them, with NumPy alone: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`, :class:`Model`,
-:class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`, :func:`permutation_importance`, and
-:mod:`mercer.centers`.
+:class:`KernelClassifier` and :class:`KernelRegressor` are scikit-learn estimators and require scikit-learn. All other
+functions and classes require only NumPy: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`,
+:class:`Model`, :class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`, :func:`permutation_importance`,
+:mod:`mercer.centers` and others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The estimators import scikit-learn, which the rest does not need.
+    # Estimators are imported on first access, because only they require scikit-learn.
     if name not in ("KernelClassifier", "KernelRegressor"):
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mercer ...`` is ``mercer ...``: this process becomes the program."""
+"""Entry point of ``python -m mercer ...``, which runs the program ``mercer ...``."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from ._runtime import program
 
 
 def main() -> NoReturn:
-    """Replaces this process by the program, with its arguments."""
+    """Replace this process by the mercer program, with the same arguments."""
     os.execv(program(), [program(), *sys.argv[1:]])
 
 

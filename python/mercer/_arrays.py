@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays in and out: views of the caller's memory where its layout allows, one copy where it does not."""
+"""Conversion of arrays: views of the caller's memory if its layout allows, otherwise one copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ctypes as C
 from typing import Any
 
 import numpy as np
-from numpy import ma  # here and now: a process that forks while another thread imports it would wait for ever
+from numpy import ma  # not lazily: the child of a fork during the import by another thread would deadlock
 from numpy.typing import NDArray
 
 from . import _library as L
@@ -22,7 +22,7 @@ DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
 def unmasked(values: Any, name: str) -> Any:
-    """The values; those of a masked array if none of them is hidden."""
+    """Return the values; unwrap a masked array, which must not have masked values."""
     if not isinstance(values, ma.MaskedArray):
         return values
     if hidden := int(ma.count_masked(values)):
@@ -31,7 +31,7 @@ def unmasked(values: Any, name: str) -> Any:
 
 
 def take(values: Any, name: str) -> Array:
-    """Anything that is an array: NumPy, memory-maps, DLPack producers on the CPU, lists; a view where NumPy can."""
+    """Convert an array-like (memory map, DLPack producer on the CPU, list) to a NumPy array, a view if possible."""
     values = unmasked(values, name)
     if isinstance(values, np.ndarray):
         return values
@@ -50,13 +50,13 @@ def take(values: Any, name: str) -> Array:
 
 
 def real_type(array: Array, name: str) -> Type:
-    """The type among those of the library that holds the array's values."""
+    """Return the element type of the library that is used for the values of the array."""
     dtype = array.dtype.newbyteorder("=")
     if dtype in DTYPES:
         return dtype
     if dtype.kind in "biu":
         return F64 if dtype.itemsize > 2 else F32
-    if dtype.kind in "fO":  # long double, a half of another kind, Python's numbers
+    if dtype.kind in "fO":  # long double, float types of NumPy extensions, Python numbers
         return F64
     if dtype.kind == "c":
         raise ValueError(f"{name}: complex data not supported")
@@ -64,7 +64,7 @@ def real_type(array: Array, name: str) -> Type:
 
 
 def warn_merged(values: Array, name: str) -> None:
-    """Warns about different 64-bit integers that become equal in double precision: those beyond 2**53.
+    """Warn if distinct 64-bit integers become equal in double precision, which is possible beyond 2**53.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as found:
@@ -86,7 +86,7 @@ def warn_merged(values: Array, name: str) -> None:
 
 
 def points(values: Any, name: str, dtype: Type | None = None) -> Array:
-    """A 2-d array of samples whose rows are contiguous, in a type of the library (or in ``dtype``)."""
+    """Return samples as a 2-d array with contiguous rows, in ``dtype`` or else an element type of the library."""
     array = take(values, name)
     if array.ndim != 2:
         many = "s" if array.ndim != 1 else ""
@@ -94,17 +94,17 @@ def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     if dtype is None:
         dtype = real_type(array, name)
     elif array.dtype.kind not in "biufO":
-        real_type(array, name)
+        real_type(array, name)  # raises the error for the type
     if array.dtype.kind in "iu" and dtype.kind == "f":
         warn_columns(array, name)
     if array.dtype != dtype or not array.dtype.isnative:
-        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused for that
+        with np.errstate(over="ignore"):  # overflow gives infinity, which the library rejects
             array = array.astype(dtype)
     return rows_contiguous(array)
 
 
 def warn_columns(array: Array, name: str) -> None:
-    """Warns about columns of 64-bit integers that double does not tell apart."""
+    """Warn about columns in which distinct 64-bit integers become equal in double precision."""
     if array.ndim != 2 or array.dtype.itemsize < 8 or array.size == 0:
         return
     if int(array.max()) > 2**53 or int(array.min()) < -(2**53):
@@ -113,7 +113,7 @@ def warn_columns(array: Array, name: str) -> None:
 
 
 def rows_contiguous(array: Array) -> Array:
-    """The array itself if each of its rows lies in one piece, in order; else a copy."""
+    """Return the array if its rows are contiguous, aligned and do not overlap; otherwise a copy."""
     row, element = array.strides
     size = array.itemsize
     in_order = array.shape[1] <= 1 or element == size
@@ -123,7 +123,7 @@ def rows_contiguous(array: Array) -> Array:
 
 
 def columns(values: Any, name: str, dtype: Type) -> Array:
-    """Targets or weights of centers: 1-d becomes one column; f32 or f64.
+    """Return targets or weights of centers as a 2-d array of type ``dtype``; a 1-d array becomes one column.
 
     >>> columns([1, 2, 3], "y", F64).shape
     (3, 1)
@@ -133,7 +133,7 @@ def columns(values: Any, name: str, dtype: Type) -> Array:
 
 
 def view(array: Any) -> L.mercer_matrix:
-    """The library's view of a 2-d array that ``points`` made, here or on a GPU. The array must outlive it."""
+    """Return the library's view of an array from :func:`points`, or of a DeviceArray; the array must outlive it."""
     if not isinstance(array, np.ndarray):
         return array.view()
     rows, cols = array.shape
@@ -142,7 +142,7 @@ def view(array: Any) -> L.mercer_matrix:
 
 
 def result(out: Any, shape: tuple[int, ...]) -> Array:
-    """An array of the caller's that a result goes to, if it fits."""
+    """Return the caller's output array after checking that it can hold a result of this shape."""
     if not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
     if out.dtype not in (F32, F64):
@@ -153,7 +153,7 @@ def result(out: Any, shape: tuple[int, ...]) -> Array:
 
 
 def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
-    """An array that shows a matrix of the library's own; it keeps the owner alive."""
+    """Return an array that is a view of a matrix owned by the library; it keeps ``owner`` alive."""
     dtype = NUMPY[matrix.dtype]
     if matrix.rows == 0 or matrix.cols == 0 or not matrix.data:
         return np.zeros((matrix.rows, matrix.cols), dtype)
@@ -165,7 +165,7 @@ def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
 
 
 def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None:
-    """Sample weights as contiguous doubles, or None."""
+    """Return sample weights as contiguous doubles; None stays None."""
     if values is None:
         return None
     array = take(values, name)
@@ -180,7 +180,7 @@ def _one_each(array: Array, rows: int, name: str) -> Array:
 
 
 def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
-    """Numbers of classes, one for each row, as contiguous 32-bit integers."""
+    """Return class numbers, one per row, as contiguous 32-bit integers."""
     array = take(values, name)
     if array.dtype.kind not in "iub":
         raise TypeError(f"{name} has the type {array.dtype}; whole numbers are needed")
@@ -190,17 +190,17 @@ def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
 
 
 def doubles(array: Array | None) -> Any:
-    """A pointer to contiguous doubles; None is NULL."""
+    """Return a pointer to contiguous doubles; NULL for None."""
     return None if array is None else array.ctypes.data_as(C.POINTER(C.c_double))
 
 
 def integers(array: Array | None) -> Any:
-    """A pointer to contiguous 32-bit integers; None is NULL."""
+    """Return a pointer to contiguous 32-bit integers; NULL for None."""
     return None if array is None else array.ctypes.data_as(C.POINTER(C.c_int32))
 
 
 def weight_type(precision: str | None, dtype: Type) -> Type:
-    """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only.
+    """Return the type of weights and arithmetic for points of type ``dtype``; "auto": float64 only for float64 points.
 
     >>> weight_type("auto", np.dtype(np.uint8)), weight_type("auto", F64), weight_type("float32", F64)
     (dtype('float32'), dtype('float64'), dtype('float32'))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contexts: threads, backend and memory of calls into the library, and the lock that keeps two threads out of one.
+"""Contexts: threads, backend and memory of library calls, and a lock that allows one thread at a time.
 
-A process may end, or fork, while other threads are inside the library. At its end nothing is released that such a
-thread may still use, calls that would call back into an interpreter that is gone are stopped, and nobody begins a new
-one. A child has none of those threads: it gets fresh locks, and can use what they only read.
+A process may exit or fork while other threads are inside the library. At exit, objects that such a thread may still use
+are not released, calls that could call back into the finalized interpreter are stopped, and no new calls start. The
+child of a fork has none of these threads: it gets new locks, and can use all objects that the threads only read.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from . import _library as L
 
 
 class MercerWarning(UserWarning):
-    """An input was ignored, dropped, rounded, guessed or overridden."""
+    """Warning about an input that was ignored, dropped, rounded, guessed or overridden."""
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Raises warnings that are attributed to the first caller outside this package."""
+    """Issue warnings, attributed to the first caller outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
         frame, level = frame.f_back, level + 1
@@ -41,22 +41,22 @@ def warn(texts: Iterable[str]) -> None:
 
 
 class Context:
-    """What calls into the library run with.
+    """Environment of library calls: threads, backend and arithmetic.
 
-    A context may be used by one thread at a time; the lock sees to that. Everything that is made from a context
-    holds a reference to it.
+    A context is used by one thread at a time, which its lock ensures. All objects made from a context hold a
+    reference to it.
 
     Parameters
     ----------
     n_jobs : int or None
-        Threads; None: OMP_NUM_THREADS, or one for each processor this process may run on; negative: one for each.
-        Results do not depend on it.
+        Number of threads. None: OMP_NUM_THREADS if it is set, else one per processor that this process may use.
+        Negative: one per processor. Results do not depend on it.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
-        "auto": a GPU if there is one, else the CPU; "reference": plain loops in double, slow, to compare others with.
+        "auto": a GPU if there is one, else the CPU. "reference": slow scalar code in double precision, for comparisons.
     arithmetic : {"auto", "accurate", "fast"}
-        Of kernel products in float; "fast": a GPU may round points and kernel values to half precision; "auto":
-        accurate, but that the plan of a training may take fast where the samples do not justify more, and rows held
-        back confirm it.
+        Arithmetic of kernel products in float32. "fast": a GPU may round points and kernel values to half precision.
+        "auto": accurate, except that the plan of a training may choose fast if the samples do not justify higher
+        precision and held-out rows confirm it.
     """
 
     def __init__(self, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> None:
@@ -71,17 +71,17 @@ class Context:
             raise ValueError(f"device: {error}") from None
         info = L.mercer_context_info()
         L.check(L.lib.mercer_context_query(self.handle, info), self.handle)
-        self.stream: int | None = info.stream  # of a GPU
-        self._inside: str | None = None  # the function that is under way
-        self._handler: Any = None  # what Control-C usually does, while that waits for the call
-        self._torn = False  # a call that changes what it works on was under way in another thread at a fork
+        self.stream: int | None = info.stream  # CUDA stream; None on the CPU
+        self._inside: str | None = None  # name of the running library function
+        self._handler: Any = None  # original SIGINT handler during a call, which defers Control-C
+        self._torn = False  # in a forked child: another thread was modifying the objects of this context
         self.interrupted = False
         release_with(self, L.lib.mercer_context_free, self.handle)
         _contexts[id(self)] = weakref.ref(self)
         release_with(self, _contexts.pop, id(self), None)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status; raises its message, and its warnings as MercerWarning."""
+        """Call a library function that returns a status; raise its error, and issue its warnings as MercerWarning."""
         with self.lock:
             over = _ending is not None and _ending != threading.get_ident()
             if not over:
@@ -89,11 +89,11 @@ class Context:
                     self._call(name, *arguments)
                 finally:
                     self._warn()
-        while over:  # a daemon thread: it ends with the process
+        while over:  # at exit only daemon threads get here; they end with the process
             time.sleep(3600)
 
     def _call(self, name: str, *arguments: Any) -> None:
-        if self._inside:  # the lock lets its own thread pass; only a callback can come this way
+        if self._inside:  # the lock is reentrant, so this call comes from a callback of the running one
             raise RuntimeError("a callback of a call that is under way cannot use the same model or context")
         if self._torn:
             raise RuntimeError(
@@ -108,7 +108,7 @@ class Context:
             self._inside = None
 
     def _warn(self) -> None:
-        """Turns what the library recorded into Python warnings."""
+        """Issue the warnings that the library recorded as Python warnings."""
         texts, field = [], C.c_char_p()
         while text := L.lib.mercer_warning(self.handle, len(texts), field):
             texts.append(text.decode("utf-8", "replace"))
@@ -118,10 +118,10 @@ class Context:
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:
-        """Control-C sets ``interrupted`` while the library is at work; callbacks see it and stop the call.
+        """Make Control-C set ``interrupted`` during a library call; callbacks check it and stop the call.
 
-        An exception that began inside a callback, before the callback's own code, would be lost. What the signal
-        usually does, KeyboardInterrupt, happens when the call has ended.
+        An exception raised on entry to a callback, before its own code runs, would be lost. The original handler, which
+        usually raises KeyboardInterrupt, is therefore called after the library call.
         """
         usual = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or not callable(usual):
@@ -142,7 +142,7 @@ class Context:
                 usual(signal.SIGINT, None)
 
     def text(self, name: str, what: Any) -> str:
-        """A text of unknown length from a function (context, text, size, needed, what): its size first, then itself."""
+        """Return the text of a function (context, text, size, needed, what), which is called first for its size."""
         needed = C.c_size_t(0)
         with self.lock:
             getattr(L.lib, name)(self.handle, None, 0, needed, what)
@@ -151,20 +151,20 @@ class Context:
         return room.value.decode("utf-8", "replace")
 
     def info(self) -> dict[str, Any]:
-        """Backend, instruction set, threads, and the bytes held now and at most."""
+        """Return backend, instruction set, number of threads, and current and peak memory in bytes."""
         info = L.mercer_context_info()
         self.call("mercer_context_query", self.handle, info)
         return L.as_dict(info)
 
 
 class Failure:
-    """What a callback raised: kept while the library is at work, and raised when the call is over."""
+    """Exception of a callback: stored during the library call, and raised after it."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
 
     def guard(self, function: Callable[..., Any]) -> Callable[..., int]:
-        """The function for the library: 1 if it says something true, or fails."""
+        """Wrap a callback for the library: it returns 1 if the function returns a true value or raises, else 0."""
 
         def call(*arguments: Any) -> int:
             try:
@@ -184,13 +184,13 @@ class Failure:
 
 
 _watched: dict[int, Any] = {}
-_over: list[bool] = []  # not empty: the process ends
+_over: list[bool] = []  # not empty: the process is exiting
 
 
 def release_with(owner: Any, function: Any, *arguments: Any) -> None:
-    """Calls a function when ``owner`` is gone, but not at the end of the process: other threads may use it then.
+    """Call a function when ``owner`` is deleted, but not at exit, when other threads may still use its resources.
 
-    weakref.finalize does more at the end, and fails if other threads make such objects meanwhile.
+    weakref.finalize is not used, because its exit handler fails if other threads create finalizers at the same time.
     """
 
     def gone(reference: Any, watched: dict[int, Any] = _watched, over: list[bool] = _over) -> None:
@@ -202,11 +202,13 @@ def release_with(owner: Any, function: Any, *arguments: Any) -> None:
     _watched[id(reference)] = reference
 
 
-# A WeakSet cannot be gone through while other threads add to it; a list of a dict's values is made in one go.
+# Not a WeakSet: iterating over one fails if another thread adds to it, while copying the values of a dict is atomic.
 _contexts: dict[int, weakref.ref[Context]] = {}
-_ending: int | None = None  # the thread that ends the process, when it does
-_CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_centers"), 10.0  # functions; seconds
-_CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")  # what they work on
+_ending: int | None = None  # identifier of the thread that runs the exit handlers; None before exit
+# Functions that call back into Python, and the seconds that exit waits for a callback to stop them.
+_CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_centers"), 10.0
+# Functions that modify their object: after a fork in the middle of one, the child has an inconsistent copy of it.
+_CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")
 
 
 def _living() -> list[Context]:
@@ -215,7 +217,7 @@ def _living() -> list[Context]:
 
 def _after_fork_in_child() -> None:
     for context in _living():
-        if context.lock._is_owned():  # type: ignore[attr-defined]  # the thread that forked, in a callback, goes on
+        if context.lock._is_owned():  # type: ignore[attr-defined]  # the forking thread continues its call in the child
             continue
         context.lock = threading.RLock()
         if context._inside is not None:
@@ -235,7 +237,7 @@ def _at_exit() -> None:
     while time.monotonic() < end:
         busy = [context for context in _living() if (context._inside or "").startswith(_CALLS_BACK)]
         for context in busy:
-            context.interrupted = True  # their next callback stops them
+            context.interrupted = True  # the next callback of the call stops it
         if not busy:
             break
         time.sleep(0.001)
@@ -248,7 +250,7 @@ _local = threading.local()
 
 
 def shared_context(n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> Context:
-    """A context of this thread's for calls that leave nothing behind."""
+    """Return a cached context of this thread, for calls that create no lasting objects."""
     kept: dict[Any, Context] = _local.__dict__.setdefault("contexts", {})
     key = (os.getpid(), thread_count(n_jobs), device or "cpu", arithmetic or "auto")
     if key not in kept:
@@ -257,17 +259,17 @@ def shared_context(n_jobs: int | None = None, device: str | None = None, arithme
 
 
 def whole(value: Any, name: str, also: str = "") -> int:
-    """A value that must be an integer; ``also`` says what else it might have been."""
+    """Return a value that must be an integer; ``also`` names other valid values for the error message."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer{also}, not {value!r}")
     return int(value)
 
 
 def thread_count(n_jobs: Any) -> int:
-    """The threads that n_jobs stands for; 0: one for each processor.
+    """Return the number of threads for ``n_jobs``; 0: one per processor.
 
-    OMP_NUM_THREADS is how joblib and others tell the processes they start what each may use, so that all of them
-    together do not start more threads than there are processors.
+    joblib and similar packages set OMP_NUM_THREADS in their worker processes, so that all workers together do not start
+    more threads than there are processors.
     """
     if n_jobs is None:
         said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -278,7 +280,7 @@ def thread_count(n_jobs: Any) -> int:
 
 
 def byte_count(memory: int | float | str) -> int:
-    """Bytes from 8000000, "500MB", "8G" or "16GiB", as the program reads them.
+    """Return the number of bytes for 8000000, "500MB", "8G" or "16GiB", which are parsed as in the mercer program.
 
     >>> byte_count("16GiB"), byte_count("16G") == byte_count("16GiB"), byte_count("2.5MB")
     (17179869184, True, 2500000)
@@ -296,7 +298,7 @@ def byte_count(memory: int | float | str) -> int:
 
 
 def seed_from(random_state: Any) -> int:
-    """A seed from None (a fresh one), an integer, or a NumPy RandomState or Generator."""
+    """Return a seed from None (NumPy's global random state), an integer, or a NumPy RandomState or Generator."""
     if random_state is None:
         random_state = np.random.mtrand._rand
     if isinstance(random_state, np.random.RandomState):
@@ -314,7 +316,7 @@ _FIELDS = {"batch_size": "batch", "ridge": "lambda", "preset": "solver", "random
 
 
 def fill(struct: Any, options: dict[str, Any]) -> Any:
-    """Sets fields of a struct of options by their types; None is 0, which means: choose.
+    """Set the fields of an options struct, converted by their types; None leaves the default.
 
     >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
@@ -326,7 +328,7 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
         kind = kinds.get(field)
         if field == "effort":
             value = 0 if value is None else whole(value, name, " or None")
-        elif kind is C.c_int:  # a mercer_switch
+        elif kind is C.c_int:  # mercer_switch
             if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
                 raise ValueError(f"{name} is {value!r}; valid: True, False, None")
             value = _SWITCHES[value if value is None or isinstance(value, str) else bool(value)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of other libraries that lie on a GPU: taken and returned where they are.
+"""Arrays of other libraries on a GPU, which are used and returned without copies to the host.
 
-PyTorch, CuPy and JAX hand over addresses by DLPack, others by ``__cuda_array_interface__``. The context's stream waits
-for what their stream still has to do with them; a call of the library returns when its results are there.
+PyTorch, CuPy and JAX export arrays by DLPack, other libraries by ``__cuda_array_interface__``. The context's stream
+waits for the pending work on the exporter's stream; a library call returns when its results are complete.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from . import _library as L
 from ._arrays import DTYPES, F32, F64, Type, result
 from ._context import Context
 
-DLPACK_CUDA, DLPACK_CUDA_MANAGED = 2, 13
-LETTERS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
-DEFAULT_STREAM = 1
+DLPACK_CUDA, DLPACK_CUDA_MANAGED = 2, 13  # device types of dlpack.h
+LETTERS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # type codes of dlpack.h
+DEFAULT_STREAM = 1  # CUDA's default stream, for interfaces that do not name a stream
 
 
 class _Tensor(C.Structure):  # DLTensor of dlpack.h
@@ -35,7 +35,7 @@ _pointer_of.restype, _pointer_of.argtypes = C.c_void_p, [C.py_object, C.c_char_p
 
 
 def device_of(values: Any) -> int | None:
-    """The number of the GPU that an array lies on; None: it is no such array.
+    """Return the number of the GPU that an array is on; None for other values.
 
     >>> print(device_of(np.zeros(3)))
     None
@@ -45,18 +45,21 @@ def device_of(values: Any) -> int | None:
     if hasattr(type(values), "__dlpack_device__"):
         kind, number = values.__dlpack_device__()
         return int(number) if int(kind) in (DLPACK_CUDA, DLPACK_CUDA_MANAGED) else None
-    # The interface does not tell which; the library finds out by the address.
+    # __cuda_array_interface__ has no device number; the library determines the device from the address.
     return 0 if hasattr(type(values), "__cuda_array_interface__") else None
 
 
 def where(*arrays: Any) -> str | None:
-    """The device of the first array that lies on one, as a text for :class:`Context`."""
+    """Return the device of the first array that is on a GPU, as text for :class:`Context`; None without one."""
     found = [number for values in arrays if values is not None and (number := device_of(values)) is not None]
     return f"cuda:{found[0]}" if found else None
 
 
 class DeviceArray:
-    """A matrix on a GPU as the library sees it, and what keeps it there: rows are contiguous, of a known type."""
+    """Matrix on a GPU with contiguous rows and a supported type, and references that keep its memory alive.
+
+    ``waited`` states that an array of the same library has been synchronized with the context's stream already.
+    """
 
     def __init__(self, values: Any, name: str, context: Context, waited: bool = False) -> None:
         stream = context.stream
@@ -66,11 +69,11 @@ class DeviceArray:
         self.shape: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()  # in elements
         if hasattr(type(values), "__dlpack__"):
-            # Who waits for one array of a library has waited for all: its current stream is one.
+            # PyTorch and CuPy have one current stream, so synchronizing one array covers all; -1: no synchronization.
             self._read_tensor(values, name, -1 if waited and _library_of(values) in ("torch", "cupy") else stream)
         else:
             self._read_interface(values, name, context)
-        if len(self.shape) == 1:  # a column
+        if len(self.shape) == 1:  # a vector is a single column
             self.shape, self.strides = (self.shape[0], 1), (self.strides[0], 1)
         self._check(name)
 
@@ -80,7 +83,7 @@ class DeviceArray:
         except (BufferError, TypeError, RuntimeError, ValueError) as error:
             raise TypeError(f"{name}: {error}") from error
         tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
-        self._kept += (capsule,)  # which gives the memory back when it goes
+        self._kept += (capsule,)  # its destructor releases the memory
         dims = range(tensor.ndim)
         self.address = (tensor.data or 0) + tensor.byte_offset
         self.shape = tuple(tensor.shape[i] for i in dims)
@@ -117,18 +120,21 @@ class DeviceArray:
 
     @property
     def ndim(self) -> int:
-        """2."""
+        """Number of dimensions, always 2."""
         return len(self.shape)
 
     def view(self) -> L.mercer_matrix:
-        """The library's view; this object must outlive it."""
+        """Return the library's view of the matrix, which this object must outlive."""
         rows, cols = self.shape
         ld = max(cols, self.strides[0] if rows > 1 else cols, 1)
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
 
 
 def target(out: Any, shape: tuple[int, ...], context: Context, beside: Any = None) -> Any:
-    """What a result is written to, here or on a GPU, if it fits; ``beside`` an array that was taken before."""
+    """Return the matrix for a result, on the host or a GPU, after checking that ``out`` can hold it.
+
+    ``beside`` is an input array that has been synchronized already.
+    """
     if device_of(out) is None:
         return result(out, shape)
     there = DeviceArray(out, "out", context, type(out) is type(beside))
@@ -159,7 +165,7 @@ def _library_of(values: Any) -> str:
 
 
 def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A new array of the same library, on the same GPU."""
+    """Return a new array of the same array library, on the same GPU."""
     library, name = _library_of(values), np.dtype(dtype).name
     if library == "torch":
         torch = sys.modules["torch"]
@@ -167,7 +173,7 @@ def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if library == "cupy":
         with values.device:
             return sys.modules["cupy"].empty(shape, dtype=name)
-    if library in ("jax", "jaxlib"):  # nobody else has seen this array: it may be written
+    if library in ("jax", "jaxlib"):  # JAX arrays are immutable, but nothing else refers to this one yet
         import jax
 
         double = name == "float64" and not jax.config.jax_enable_x64
@@ -179,7 +185,7 @@ def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def like(values: Any, array: Any) -> Any:
-    """A NumPy array as one of the library of ``values``, on the same GPU; itself if ``values`` lies on none."""
+    """Copy a NumPy array to the array library and GPU of ``values``; unchanged if ``values`` is not on a GPU."""
     if device_of(values) is None:
         return array
     library = _library_of(values)
@@ -196,7 +202,7 @@ def like(values: Any, array: Any) -> Any:
 
 
 def to_host(values: Any) -> Any:
-    """An array of a GPU as a NumPy array; anything else as it is."""
+    """Copy an array from a GPU to a NumPy array; return other values unchanged."""
     if device_of(values) is None:
         return values
     if hasattr(values, "detach"):  # PyTorch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimators in the manner of scikit-learn."""
+"""scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -33,90 +33,103 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 DEFAULT_EFFORT, MOST_EFFORT = 3, 5
-PATIENCE = 5  # epochs without a better result before training stops early
-TYPES = [np.float64, np.float32, np.float16, np.uint8]
+PATIENCE = 5  # epochs without a better result after which training stops
+TYPES = [np.float64, np.float32, np.float16, np.uint8]  # used without conversion
 PRECISIONS = {"auto": 0, "float32": L.F32, "float64": L.F64}
-REAL: Any = numbers.Real  # numbers.Real itself has no order for mypy
-STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
+REAL: Any = numbers.Real  # mypy rejects comparisons with numbers.Real
+STREAM_SCORES, STREAM_ROWS = 2000, 200  # partial_fit: scores saved to find the temperature; rows scored per batch
 
 PARAMETERS = """Parameters
     ----------
     kernel : str or Kernel
-        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7"; "auto": searched, without a
-        search "laplace".
+        Kernel function by name ("laplace", "gaussian", "matern32", ...), optionally with parameters
+        ("exppower:gamma=0.7"). "auto": found by the search; "laplace" without a search.
     bandwidth : float or None
-        In units of preprocessed samples whose features have a mean weight of 1; None: searched, without a search
-        the median distance.
+        Bandwidth, in units of preprocessed samples whose features have a mean weight of 1. None: found by the search;
+        the median distance without a search.
     preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
+        Transform of the features before the kernel is applied. "auto": found by the search; without a search,
+        "scale" for uint8, "none" for float16 and "standardise" for other types.
     n_centers : int, "all" or None
-        Number of centers; None: by the effort (at effort 3, 6,000 after a search, otherwise 10,000), at most all samples.
+        Number of centers, at most the number of samples. None: set by the effort (at effort 3, 6,000 after a search,
+        otherwise 10,000).
     centers : array or None; (p, d) in the units of X
+        Centers to use; None: chosen from X by ``center_method``.
     center_method : {"random", "kmeans", "rpcholesky", "balanced"}
+        Method of choosing the centers; "balanced": equally many per class.
     solver : {"auto", "direct", "cg", "ep4", ...}
+        Algorithm of training. "auto": chosen by size, time and memory.
     epochs, batch_size, average
-        Passes, or steps of "cg"; samples in a step; whether later iterates are averaged.
+        Number of passes over the samples, or of steps for "cg"; samples per step; whether to average later iterates.
     ridge : float or None
-        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2; None: chosen by held-out error; 0: none.
+        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2. None: chosen by held-out error. 0: no ridge.
     target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
+        Transform of the targets, which predictions undo. "auto": "center" for classes, "standardise" for values.
     tol, early_stopping, validation_fraction
-        Stop when the loss has not fallen by the share ``tol``, or validation has not got better, for 5 epochs; the
-        share of samples held back for that. 0: nothing is held back, for calibration neither.
+        ``tol``: stop if the loss has not decreased by this share for 5 epochs. ``early_stopping``: stop if the
+        validation result has not improved for 5 epochs. ``validation_fraction``: share of the samples that are held out
+        for early stopping; 0: no samples are held out for calibration either.
     intervals : bool
-        Hold back a sample in ten, at most 2,000, for intervals or sets of classes, unless early_stopping holds back.
+        Hold out one sample in ten (in five with ``groups``), at most 2,000, for prediction intervals or sets of
+        classes. With ``early_stopping`` the validation samples are used instead.
     memory : int, str or None
-        Bytes that training may hold beside the data: 8000000000, "8G"; None: half of what is free.
+        Memory limit of training in bytes, not including the data: 8000000000, "8G". None: half of the free memory.
     device, arithmetic, n_jobs
         See :class:`Context`.
     precision : {"auto", "float32", "float64"}
+        Type of the weights and of training. "auto": float64 for float64 samples, otherwise float32.
     random_state : int, RandomState or None
+        Seed of all random choices. None: a seed from NumPy's global random state.
     verbose : int
-        1: a line of progress on stderr; 2: the plan as well.
+        1: show a progress line on stderr; 2: also print the plan.
     warm_start : bool
-        The next fit keeps centers and kernel and begins with the weights of the last. It warns if X or y has changed.
+        The next fit keeps centers and kernel and starts from the weights of the last fit. It warns if X or y has
+        changed.
     metric : array or None
-        Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
+        Metric of the kernel on preprocessed samples: weights (d,), or a symmetric matrix M (d, d).
     learn_features : bool
         True: search a metric for the given kernel ("auto": "laplace") and preprocessing.
     tune : {"auto", "on", "off"} or bool
-        Hyperparameter search: kernel, weights of the features, bandwidth and ridge, except for those that are given.
-        "auto": for tables, 50 samples or more of at most 1,024 numbers that are not bytes; otherwise, and with "off",
-        only the ridge is searched.
+        Hyperparameter search over kernel, feature weights, bandwidth and ridge, except those that are given.
+        "auto" searches for tables, that is, at least 50 distinct samples of at most 1,024 features that are not bytes
+        or half floats; "on" also for other samples. "off", and "auto" for other samples, search only the ridge.
     effort : int or None
-        Effort of search and training, 1 (quick) to 5 (thorough). It sets sizes and numbers of steps, never a time, so
-        that equal efforts give equal models.
+        Effort of search and training, 1 (quick) to 5 (thorough). It determines sizes and numbers of steps, not times,
+        so equal efforts give equal models.
     budget : float or None
-        Seconds of wall-clock time for the whole fit. The largest effort that is predicted to fit is used: up to
-        ``effort``, or up to 5 if effort is 3 (the default) or None. Search and training end at the deadline with the
-        best model so far.
+        Limit of the wall-clock time of the whole fit in seconds. The fit uses the largest effort whose predicted time
+        is within the limit: up to ``effort``, or up to 5 if effort is 3 (the default) or None. At the deadline, search
+        and training stop with the best model so far.
     **options
         Further options of training: ``projector, polish, step_factor, nystrom``, ..., as for :class:`Trainer`.
 
-    docs/python.md says more of each.
+    See docs/python.md for details.
 
     Attributes
     ----------
     model_ : Model
+        Trained model.
     history_, plan_, n_iter_
-        By epoch: train_loss, validation_loss, seconds, ...; what training did and why; epochs done.
+        train_loss, validation_loss, seconds, ... by epoch; what training did, and why; number of epochs.
     summary_ : dict
-        Report of the fit. ``summary_["search"]`` is that of the search: effort, held-out error over the variance of the
-        targets, r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and held-out rows,
-        errors by number of centers, steps; and ``skipped``: why there was no search, or None.
+        Report of the fit. ``summary_["search"]`` describes the search: effort, error (held-out squared error over the
+        variance of the targets), r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and
+        held-out rows, errors by number of centers, and steps; ``skipped`` is the reason for no search, or None.
     n_features_in_, feature_names_in_
-        Columns of X, and their names if it was a frame."""
+        Number of columns of X, and their names if X was a data frame."""
 
 CLASS_WEIGHT = """class_weight : None, "balanced" or dict
-        What samples of a class count: "balanced", so that all classes weigh the same in sum; or by class, 1 for others.
-        Weights of samples are multiplied by it, those held back for validation too.
+        Factors of the sample weights by class, also for validation samples. "balanced": all classes have the same total
+        weight. A dict has the factors by class; they are 1 for classes that it omits.
     calibrate_to : {"population", "weighted"}
-        With class_weight: probabilities of the data as they are, or as the weights make them.
+        Distribution that probabilities refer to if class_weight is set: the data without or with the class weights.
 """
 
 
-# The library's list of options of training; those that the constructor does not name are parameters as well.
+# Names of the library's training options; those that the constructor does not name are further parameters.
 TRAIN: list[str] = []
 while _option := L.lib.mercer_train_option(len(TRAIN)):
-    # a solver keeps its name: what is called a preset there is one of them
+    # Python uses the aliases (batch_size, ridge), but not "preset", the alias of solver in the program.
     _by_alias = _option.contents.alias and _option.contents.name != b"solver"
     TRAIN.append((_option.contents.alias if _by_alias else _option.contents.name).decode())
 FURTHER = [name for name in TRAIN if name not in ("solver", "epochs", "batch_size", "ridge", "average")]
@@ -124,19 +137,19 @@ FURTHER = [name for name in TRAIN if name not in ("solver", "epochs", "batch_siz
 
 @dataclass
 class Task:
-    """What is to be fitted."""
+    """Outputs and classes of a fit."""
 
     outputs: int
-    classes: Array | None = None  # sorted; of a classifier
-    flat: bool = True  # targets of a regressor were 1-d
-    class_weight: dict[int, float] | str | None = None  # by class number, or a word
+    classes: Array | None = None  # sorted classes; None for regression
+    flat: bool = True  # regression: y was 1-d
+    class_weight: dict[int, float] | str | None = None  # weights by class number, or a keyword
 
 
-COLUMNS = ("_table", "n_features_in_", "feature_names_in_")  # what a fit keeps of the columns of X
+COLUMNS = ("_table", "n_features_in_", "feature_names_in_")  # attributes that describe the columns of X
 
 
 class KernelEstimator(ShowMixin, BaseEstimator):
-    """The base of KernelClassifier and KernelRegressor."""
+    """Base class of KernelClassifier and KernelRegressor."""
 
     def __init__(
         self, kernel: str | Kernel = "auto", *, bandwidth: float | None = None, preprocess: str | None = "auto",
@@ -157,7 +170,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     # ---- Input ----
 
     def _validate_data(self, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
-        """X as the model sees it, and y if it is given, checked as scikit-learn does; what lies on a GPU stays there."""
+        """Return features from X, and y if it is given, after scikit-learn's checks; X on a GPU stays there."""
         if D.device_of(X) is not None:
             return self._validate_there(X, *y, reset=reset, **options)
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
@@ -174,7 +187,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             T.warn_plain(frame)
         elif reset and isinstance(X, np.ndarray) and X.dtype.kind in "iu":
             A.warn_columns(X, "X")
-        # Half floats and bytes stay what they are; all other types become double.
+        # float64, float32, float16 and uint8 stay unchanged; all other types become float64.
         finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
         found = V.validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)
         x = found[0] if y else found
@@ -185,7 +198,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return (x, found[1]) if y else x
 
     def _validate_there(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
-        """The same of an X on a GPU, whose values the library checks. Targets are few, and come here."""
+        """Validate X on a GPU, where the library checks its values; y is small and is copied to the host."""
         if len(X.shape) != 2:
             raise ValueError(f"X has {len(X.shape)} dimensions, a matrix of samples as rows is needed")
         V._check_n_features(self, X, reset=reset)
@@ -204,7 +217,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return X, checked
 
     def _encode(self, table: Any, schema: str | None, names: bool) -> Array:
-        """Features of a table with words, dates or gaps; keeps what it found, and the names of the columns."""
+        """Encode a table as features by ``schema``, or by a new one, which is saved; ``names``: save column names."""
         X, found, features = T.encode(shared_context(), table, schema)
         if names:
             V._check_feature_names(self, table, reset=True)
@@ -247,7 +260,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
     def _center_count(self) -> int:
-        """0: chosen; -1: all."""
+        """Return the number of centers; 0: chosen by the library, -1: all samples."""
         if self.n_centers is None or (isinstance(self.n_centers, str) and self.n_centers == "all"):
             return 0 if self.n_centers is None else -1
         if whole(self.n_centers, "n_centers", ", 'all' or None") < 1:
@@ -255,7 +268,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return int(self.n_centers)
 
     def _sizes(self) -> dict[str, Any]:
-        """Effort and budget. With a budget the default effort is no limit: the library then chooses up to 5."""
+        """Return effort and budget. With a budget, the default effort is not a limit: the library chooses up to 5."""
         effort, budget = self.effort, self.budget
         if effort is not None and not (_is_integer(effort) and 1 <= effort <= MOST_EFFORT):
             raise ValueError(f"effort is {effort!r}; it must be an integer from 1 to {MOST_EFFORT}, or None")
@@ -266,7 +279,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return {"effort": None if effort == DEFAULT_EFFORT else effort, "budget": float(budget)}
 
     def _search(self) -> dict[str, Any]:
-        """Options of the search."""
+        """Return the options of the hyperparameter search."""
         tune, learn = self.tune, self.learn_features
         if isinstance(tune, (bool, np.bool_)):
             tune = "on" if tune else "off"
@@ -280,20 +293,24 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         switches = {"auto": None, "on": True, "off": False}
         return {"tune": switches[tune], "learn_features": True if learn else None}
 
-    # ---- One fit ----
+    # ---- Fitting ----
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None, *,
         groups: Any = None, times: Any = None,
     ) -> Self:
-        """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
+        """Fit the model to X (n, d) and y: class labels (n,), numbers or texts; or values (n,) or (n, c).
 
-        A regressor fits values of type timedelta as numbers of days, and predicts days; it refuses dates and periods.
-        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress: in the phases "search",
-        "centers" and "calibration" with ``phase``, ``phase_share`` and the held-out ``error`` of the search, otherwise
-        that of training. A true result stops the fit with the model so far; before training there is none, and a
-        RuntimeError is raised. The held-out rows of a search are of other ``groups`` (n,) than its training rows, or
-        the latest of ``times`` (n,), numbers or dates. Returns the estimator itself.
+        A regressor fits targets of type timedelta as days, and predicts days; it rejects dates and periods. A sample of
+        weight 2 is equivalent to two equal samples. Returns the estimator itself.
+
+        Each of ``callbacks`` is called with a dict of the progress. In the phases "search", "centers", "members" and
+        "calibration" it has ``phase``, ``phase_share`` and ``error``, the held-out error in "search"; otherwise it
+        describes training, as for :class:`Trainer`. If a callback returns a true value, the fit stops with the model so
+        far, or raises a RuntimeError if there is none yet.
+
+        Rows of one of the ``groups`` (n,) are never split between training and held-out rows; with ``times`` (n,),
+        numbers or dates, the latest rows are held out.
         """
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
@@ -302,11 +319,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             task, X, y, weights = self._samples(X, y, sample_weight)
             if columns is not None:
                 _check_gaps(columns.get("_table"), self._table)
-            kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0  # samples that count nothing are gone
+            # The classifier drops samples of weight 0; their groups and times must be dropped, too.
+            kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0
             keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
             self._fit(task, X, y, weights, callbacks, keys)
         except Exception:
-            if columns is not None:  # those of the model that is still there
+            if columns is not None:  # the model of the last fit remains, so restore its columns
                 for name in COLUMNS:
                     self.__dict__.pop(name, None)
                 self.__dict__.update(columns)
@@ -316,20 +334,20 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _train_options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in TRAIN}
         if self.ridge is not None and self.ridge == 0:
-            options["ridge"] = -1.0  # none; to the library, 0 means: choose
+            options["ridge"] = -1.0  # no ridge; in the library, 0 is the default, a chosen ridge
         return options
 
     def _fitting(
         self, task: Task, X: Array, y: Array, weights: Array | None, seed: int, callbacks: Iterable[Callback] = (),
         *, model: Model | None = None, train: dict[str, Any], keys: dict[str, Any] | None = None, **options: Any,
     ) -> Fitting:
-        """A fit with the estimator's parameters, opened and prepared."""
+        """Open and prepare a fit with the estimator's parameters."""
         context = model.context if model is not None else Context(self.n_jobs, self.device, self.arithmetic)
         schema, columns = getattr(self, "_table", None) or (None, getattr(self, "feature_names_in_", None))
         targets: dict[str, Any] = {"Y": A.columns(y, "y", np.dtype(np.float64))}
         if task.classes is not None:
             names = [str(name) for name in task.classes]
-            # a file can hold them
+            # Class names must be distinct in a model, and printable in text files.
             usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
             weight = task.class_weight
@@ -349,7 +367,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             ])
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         metric, kernel = None, None if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
-        if model is None:  # which has its own
+        if model is None:  # a given model has its own hyperparameters and metric
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
         if given is None and self._center_count() > X.shape[0]:
@@ -409,7 +427,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             print(self.plan_["text"], end="")
 
     def _warn_unused(self) -> None:
-        """Warns about parameters that this fit had no use for."""
+        """Warn about parameters that had no effect in this fit."""
         kind = L.lib.mercer_solver_kind_of(self.plan_["solver"].encode())
         if self.tol is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
             warn([f"tol has no effect with solver {self.plan_['solver']}, which has no epochs"])
@@ -425,7 +443,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.n_iter_ = max(1, report["epochs"])
 
     def _adopt(self, model: Model, task: Task) -> None:
-        """All that predictions need, at once: a fit that fails leaves the estimator as it was."""
+        """Set all attributes that predictions need, only after success: a failed fit leaves the estimator unchanged."""
         self.model_, self._task = model, task
         if task.classes is not None:
             self.classes_ = task.classes
@@ -433,20 +451,20 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self._trainer: Trainer | None = None
         self._stream_type: str | None = None
         self._behind = False
-        self._stream: list[tuple[Array, Array]] = []  # latest scores and labels
+        self._stream: list[tuple[Array, Array]] = []  # scores and labels of the latest batches
 
-    # ---- Streams ----
+    # ---- Streams: partial_fit ----
 
     def _partial_fit(self, task: Task, X: Array, y: Array, sample_weight: Any) -> Self:
         self._check_parameters()
-        X = D.to_host(X)  # a batch is preprocessed here
+        X = D.to_host(X)  # batches are preprocessed on the host
         weights, first = self._weights(sample_weight, X), not hasattr(self, "model_")
         model, trainer = (None, None) if first else (self.model_, self._trainer)
         train = self._train_options()
         del train["epochs"]
         kind = L.lib.mercer_solver_kind_of(L.text(self.solver, "solver"))
         if self.solver == "auto" or kind in (L.SOLVER_DIRECT, L.SOLVER_STEPS, L.SOLVER_ON_SAMPLES):
-            train["solver"] = "ep4"  # a stream has no other samples than those of a batch
+            train["solver"] = "ep4"  # the others need all samples at once
         if model is None:
             self._seed = seed_from(self.random_state)
             model = self._fitting(task, X, y, weights, self._seed, train=train).model()
@@ -455,7 +473,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if trainer is None:
             own: dict[str, Any] = {"memory": self.memory, "random_state": getattr(self, "_seed", 0)}
             trainer = Trainer(model, classification=task.classes is not None, **train, **own)
-        # Batches must all be of one type: that of the first.
+        # All batches must have the element type of the first one.
         seen = model.preprocessed(X)
         stream_type = np.dtype(getattr(self, "_stream_type", None) or seen.dtype)
         trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classes is not None else y, weights)
@@ -469,7 +487,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return self
 
     def _sync(self) -> None:
-        """Brings the model up to date with the steps of partial_fit."""
+        """Write pending steps of partial_fit into the model."""
         if self._behind and self._trainer is not None:
             self._trainer.finish()
             self._behind = False
@@ -477,7 +495,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     # ---- Predictions ----
 
     def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
-        """A method of the model, up to date, for samples that are checked."""
+        """Call method ``what`` of the up-to-date model with samples, which are validated unless ``checked``."""
         V.check_is_fitted(self, "model_")
         if not checked:
             X = self._validate_data(X, reset=False)
@@ -491,11 +509,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def permutation_importance(
         self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None, sample_weight: Any = None
     ) -> Bunch:
-        """How much R2, or accuracy, falls when a column of X, a category as a whole, is permuted among the rows.
+        """Measure how much R2, or accuracy, drops when a column of X is permuted among the rows.
 
-        As scikit-learn's function of that name: ``importances_mean`` and ``importances_std`` (columns); beside them
-        ``standard_error`` of the means, ``names`` of the columns and ``score`` without permutation. Columns that the
-        fit left out are not among them.
+        All features of a category are permuted together. The result has ``importances_mean`` and ``importances_std``
+        (columns,), as in scikit-learn's function of the same name, and ``standard_error`` of the means, ``names`` of
+        the columns and ``score`` without permutation. Columns that the fit dropped are not included.
         """
         V.check_is_fitted(self, "model_")
         X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
@@ -511,10 +529,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             names=names, score=found["score"],
         )
 
-    _targets_allowed: dict[str, Any] = {}  # of validate_data
+    _targets_allowed: dict[str, Any] = {}  # options of validate_data for y
 
     def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
-        """Encoded samples with their targets."""
+        """Return a dataset of encoded samples with their targets."""
         Y = A.columns(np.asarray(y, dtype=np.float64), "y", np.dtype(np.float64))
         return Dataset._of_arrays(self.model_.context, A.points(X, "X"), Y=Y, sample_weight=weights)
 
@@ -522,7 +540,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if hasattr(self, "model_"):
             self._sync()
         state = dict(super().__getstate__())
-        state["_trainer"] = None  # the next partial_fit makes a new one and goes on with the weights
+        state["_trainer"] = None  # the next partial_fit creates a trainer that continues from the weights
         return state
 
 
@@ -531,7 +549,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _check_gaps(last: Any, now: Any) -> None:
-    """Refuses columns with missing values that had none in the last fit, whose model has no feature for them."""
+    """Reject columns with missing values that had none in the last fit, whose model has no feature for them."""
     known, gaps = (T.missing_columns(table[0] if table else None) for table in (last, now))
     if names := [name for name in gaps if name not in known]:
         raise ValueError(
@@ -541,7 +559,7 @@ def _check_gaps(last: Any, now: Any) -> None:
 
 
 def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
-    """Groups or times of samples, as numbers in the same order."""
+    """Return groups or times as numbers that sort in the same order; ``kept`` selects samples, None: all."""
     if values is None:
         return None
     found = np.asarray(values)
@@ -557,7 +575,7 @@ def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array
 
 
 def _sign(init: Any, names: dict[str, Any]) -> None:
-    """Adds parameters to the signature of the base, where scikit-learn finds those of an estimator."""
+    """Set the signature of a constructor, in which scikit-learn finds the parameters: the base's and ``names``."""
     base = inspect.signature(KernelEstimator.__init__)
     named = [p for p in base.parameters.values() if p.kind is not p.VAR_KEYWORD]
     named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in names.items()]
@@ -568,7 +586,7 @@ _sign(KernelEstimator.__init__, dict.fromkeys(FURTHER))
 
 
 class _Tolerance:
-    """A callback that stops when the loss no longer falls."""
+    """Callback that stops training when the loss no longer decreases."""
 
     def __init__(self, share: float, validation: bool) -> None:
         self.share, self.name = share, "validation_loss" if validation else "train_loss"
@@ -584,7 +602,7 @@ class _Tolerance:
 
 
 def params_doc(cls: type) -> type:
-    """Puts the parameters that estimators share into a docstring."""
+    """Insert the parameters that estimators share into the docstring of a class."""
     own = PARAMETERS.replace("    tol, early", f"    {CLASS_WEIGHT}    tol, early")
     cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS).replace("%CLASSIFIER%", own)
     return cls
@@ -592,9 +610,10 @@ def params_doc(cls: type) -> type:
 
 @params_doc
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    """Kernel ridge regression on chosen centers: minimises the sum of squared errors over f(x) = sum_j a_j K(x, z_j).
+    """Kernel ridge regression on selected centers.
 
-    Targets may have several columns; they share every kernel value.
+    The model f(x) = sum_j a_j K(x, z_j) minimizes the sum of squared errors plus the ridge term. Targets may have
+    several columns, which share all kernel values.
 
     %PARAMETERS%
 
@@ -612,22 +631,23 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers."""
+        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers."""
         return self._partial_fit(*self._samples(X, y, sample_weight, reset=not hasattr(self, "model_")))
 
     def predict(self, X: Any) -> Array:
-        """Values of shape (m,), or (m, c) if y had columns."""
+        """Predict values of shape (m,), or (m, c) if y was 2-d."""
         F = self._scores(X)
         return F[:, 0] if self._task.flat else F
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions; targets of type timedelta count in days, as in :meth:`fit`."""
+        """Return R2 of the predictions; targets of type timedelta are converted to days, as in :meth:`fit`."""
         return float(super().score(X, T.number_targets(y), sample_weight))
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
-        """Lower and upper ends, each shaped as :meth:`predict`: a share ``level`` of further targets lies between.
+        """Predict intervals that contain a share ``level`` of new targets.
 
-        Needs rows that :meth:`fit` held back: ``early_stopping`` or ``intervals=True``.
+        Returns the lower and upper ends, each of the shape of :meth:`predict`. Requires rows that :meth:`fit` held out,
+        with ``early_stopping`` or ``intervals=True``.
         """
         V.check_is_fitted(self, "model_")
         radius = D.like(X, self.model_.interval(level))
@@ -638,13 +658,15 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
 @params_doc
 class KernelClassifier(ClassifierMixin, KernelEstimator):
-    """Kernel least-squares classification on chosen centers: f is fitted to one-hot labels, the largest output wins.
+    """Kernel least-squares classification on selected centers.
+
+    f is fitted to one-hot labels, and the class with the largest output is predicted.
 
     %CLASSIFIER%
     classes_ : array
-        The classes, sorted.
+        Sorted classes.
     temperature_ : float
-        T of :meth:`predict_proba`.
+        Temperature T of :meth:`predict_proba`.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -664,7 +686,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         X, y = self._validate_data(X, y)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
-        if weights is not None and not weights.all():  # a class of which nothing counts is none
+        if weights is not None and not weights.all():  # drop samples of weight 0, which must not define classes
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, numbers = np.unique(y, return_inverse=True)
         if self._warm() and not np.array_equal(classes, self.classes_):
@@ -673,9 +695,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers.
+        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers.
 
-        The first call needs ``classes``, all that will occur, unless they are all in y.
+        The first call requires ``classes``, all classes of all batches, unless y contains them all.
         """
         first = not hasattr(self, "model_")
         X, y = self._validate_data(X, y, reset=first)
@@ -692,7 +714,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
 
     def _class_weight(self, classes: Array) -> dict[int, float] | str | None:
-        """Weights by the numbers of the classes, or a word."""
+        """Return the class weights by class number, or the given keyword."""
         given = self.class_weight
         if given is None or isinstance(given, str):
             return given
@@ -705,12 +727,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return {numbers[name]: float(weight) for name, weight in given.items()}
 
     def decision_function(self, X: Any) -> Array:
-        """The model's outputs (m, c); for two classes f_1 - f_0, of shape (m,): above 0 is the second class."""
+        """Return the outputs (m, c); for two classes f_1 - f_0 of shape (m,), positive for the second class."""
         F = self._scores(X)
         return F[:, 1] - F[:, 0] if F.shape[1] == 2 else F
 
     def predict(self, X: Any) -> Array:
-        """The class with the largest output for each row."""
+        """Predict the class with the largest output for each row."""
         if D.device_of(X) is not None:
             names = self.classes_[D.to_host(self._ready(X, "classify"))]
             return D.like(X, names) if names.dtype.kind in "biuf" else names
@@ -718,25 +740,25 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, of shape (m, c): softmax(f(x) / T).
+        """Predict class probabilities of shape (m, c): softmax(f(x) / T).
 
-        T, the attribute ``temperature_``, minimises the log loss on samples that the model was not trained on: those
-        that ``early_stopping`` holds back; up to 5,000 samples all of them, by 3-fold cross-validation; above, one in
-        twenty but at most 2,000, which are held back for that; in :meth:`partial_fit` the latest, scored before they
-        were trained on. With ``validation_fraction=0`` T is a constant, 1/4: the order of the probabilities is then
-        right, their size is not.
+        The temperature T, ``temperature_``, minimizes the log loss on samples that the model was not trained on: the
+        validation samples with ``early_stopping``; otherwise all samples by 3-fold cross-validation if there are up to
+        5,000, and with more, or with ``times``, held-out samples, one in 20 and at most 2,000; in :meth:`partial_fit`
+        the latest samples, scored before training on them. With ``validation_fraction=0`` T is 1/4: the order of the
+        classes is then right, but the probabilities are not calibrated.
         """
         return self._ready(X, "probabilities")
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities."""
+        """Predict the logarithms of the class probabilities."""
         P = self.predict_proba(X)
         return P.log() if hasattr(P, "log") else np.log(P)
 
     def predict_set(self, X: Any, level: float = 0.9) -> Array:
-        """Which classes (m, c) are in the set of each row, as booleans: it holds the right one with probability level.
+        """Predict sets of classes, as booleans (m, c), that contain the true class with probability ``level``.
 
-        Needs rows that :meth:`fit` held back: ``early_stopping``, ``intervals=True``, or more than 5,000 samples.
+        Requires rows that :meth:`fit` held out, with ``early_stopping``, ``intervals=True`` or more than 5,000 samples.
         """
         return self._ready(X, "class_sets", level)
 
@@ -749,7 +771,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return Dataset._of_arrays(self.model_.context, points, labels=numbers, classes=count, sample_weight=weights)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
-        """The temperature of a stream is that of its latest samples, scored before they were trained on."""
+        """Update the temperature from the latest samples of a stream, scored before training on them."""
         if not self.validation_fraction or len(self.classes_) < 2:
             return
         rows = slice(0, STREAM_ROWS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How good predictions are: the library's measures."""
+"""Metrics of predictions, permutation importance and partial dependence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._model import Dataset, Model, texts_of
 
 
 def _told(struct: Any) -> dict[str, Any]:
-    """The measures that apply."""
+    """Return the metrics of a struct that apply: those that are not NaN."""
     told = L.as_dict(struct)
     return {name: value for name, value in told.items() if not (isinstance(value, float) and math.isnan(value))}
 
@@ -46,10 +46,11 @@ def measure(
     F: Any, y: Any, *, classification: bool = False, sample_weight: Any = None, temperature: float = 1.0,
     each: bool = False,
 ) -> dict[str, Any]:
-    """Measures of predictions F (m, c) against y: values (m,) or (m, c), or class numbers (m,) if ``classification``.
+    """Compute metrics of predictions F (m, c) for targets y.
 
-    Of classes F are scores, and probabilities are softmax(F / temperature): give log p with temperature 1. What each
-    measure is stands in ``mercer/evaluation.h``; ``each`` adds those of each class or output.
+    y has values (m,) or (m, c), or class numbers (m,) if ``classification``. For classes, F has scores, and
+    probabilities are softmax(F / temperature); for known probabilities p, pass log p and temperature 1. The C header
+    ``mercer/evaluation.h`` defines the metrics. ``each`` adds the metrics of each class or output.
 
     >>> found = measure([[0.0, 1.0], [1.0, 0.0], [0.2, 0.4]], [1, 0, 0], classification=True)
     >>> round(found["accuracy"], 3), found["auc"]
@@ -75,10 +76,11 @@ def measure(
 
 
 def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each: bool = False) -> dict[str, Any]:
-    """Measures of a model on a dataset with its classes or values, sample weights counted.
+    """Compute metrics of a model on a dataset with targets, weighted by its sample weights.
 
-    Files of a dataset that was opened with another schema, other columns or other classes than the model's are opened
-    once more with the model's. ``interval`` is the level of the model's intervals, or sets of classes, whose coverage is wanted.
+    If the dataset was opened from files with a schema, columns or classes other than the model's, the files are opened
+    again with those of the model. ``interval`` is the level of the model's intervals, or sets of classes, whose
+    coverage is computed. ``each`` adds the metrics of each class or output.
     """
     handle = C.c_void_p()
     options = L.mercer_evaluation_options(interval=interval or 0.0)
@@ -91,10 +93,10 @@ def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each
 def permutation_importance(
     model: Model, data: Dataset, *, n_repeats: int = 5, random_state: int = 0
 ) -> dict[str, Any]:
-    """How much R2, or accuracy, falls when a column of the table is permuted among the rows.
+    """Measure how much the score (R2 or accuracy) drops when one column of the table is permuted among the rows.
 
-    A category is permuted as a whole. ``drops`` (columns) are means over ``n_repeats`` permutations,
-    ``standard_errors`` theirs; ``names`` those of the columns, ``score`` without permutation.
+    All features of a category are permuted together. The result has ``names`` of the columns, their ``drops`` as means
+    over ``n_repeats`` permutations, ``standard_errors`` of these means, and ``score``, the score without permutation.
     """
     handle, info = C.c_void_p(), L.mercer_importance_info()
     options = L.mercer_permutation_options(repeats=n_repeats, seed=random_state)
@@ -113,10 +115,11 @@ def permutation_importance(
 
 
 def partial_dependence(model: Model, data: Dataset, column: int, points: int = 20) -> tuple[Any, Any]:
-    """The mean prediction (k, c) of up to 512 rows when a column of the table has the same value in all of them.
+    """Compute the mean prediction of up to 512 rows after one column of the table is set to a value in all of them.
 
-    The first of the two arrays has the values: numbers, days since 2000-01-01 of dates, numbers of levels of
-    categories. ``column`` counts the columns of the table that the model uses, or its features.
+    Returns up to ``points`` values (k,) of the column and the mean predictions (k, c). Values are numbers, days since
+    2000-01-01 for dates, or indices of levels for categories. ``column`` is the index among the table columns that the
+    model uses; among its features, if it has no schema.
     """
     values, F, count = np.zeros(points), np.zeros((points, model.weights.shape[1])), C.c_int64()
     data = data._like(model, targets=False)

@@ -18,7 +18,9 @@ from ._context import Context, Failure, seed_from, shared_context
 
 
 class Kernel:
-    """A kernel function K(x, z), by its name and parameters, in the text or beside it; docs/python.md lists them.
+    """Kernel function K(x, z), specified by name and parameters, which are part of the text or keyword arguments.
+
+    docs/math.md, section 3, defines all kernel functions.
 
     >>> Kernel("gaussian", bandwidth=2.0)
     Kernel('gaussian:bandwidth=2')
@@ -41,16 +43,16 @@ class Kernel:
     def _adopt(self, struct: L.mercer_kernel) -> Kernel:
         self.struct = struct
         self._function: Any = None
-        self.failure = Failure()  # what a Python function raised: calls that use the kernel stand in its ``with``
+        self.failure = Failure()  # exception of the Python function; calls with this kernel run inside its ``with``
         return self
 
     @classmethod
     def from_function(cls, function: Callable[..., Array], on: str = "distance") -> Kernel:
-        """A kernel given by a Python function, much slower than a built-in one.
+        """Create a kernel from a Python function, which is much slower than a built-in kernel.
 
-        ``function(r)`` of a block of distances (on="distance"), or ``function(xz, xx, zz)`` of a block of inner
-        products and the squared norms of its rows and columns (on="inner"), returns a block of kernel values. It must
-        be symmetric in x and z.
+        With on="distance", ``function(r)`` gets a block of distances. With on="inner", ``function(xz, xx, zz)`` gets a
+        block of inner products and the squared norms of its rows and columns. It returns the block of kernel values,
+        and must be symmetric in x and z.
 
         >>> Kernel.from_function(lambda r: np.exp(-r))([[0.0]], [[1.0]]).round(4)
         array([[0.3679]])
@@ -94,7 +96,7 @@ class Kernel:
         return hash(bytes(self.struct))
 
     def __deepcopy__(self, _memo: Any) -> Kernel:
-        return self  # it never changes
+        return self  # kernels are immutable
 
     def __reduce__(self) -> Any:
         if self._function is not None:
@@ -102,11 +104,11 @@ class Kernel:
         return Kernel, (str(self),)
 
     def __call__(self, X: Any, Z: Any = None, **options: Any) -> Array:
-        """K(X, Z), or K(X, X); see :func:`kernel_matrix`."""
+        """Compute K(X, Z), or K(X, X) if Z is None; see :func:`kernel_matrix`."""
         return kernel_matrix(X, X if Z is None else Z, self, **options)
 
     def diagonal(self, X: Any, *, precision: str | None = None, n_jobs: int | None = None) -> Array:
-        """K(x_i, x_i) for every row of X."""
+        """Compute K(x_i, x_i) for every row of X."""
         context = shared_context(n_jobs, D.where(X))
         operands, real = _operands(context, precision, X=X)
         shape = operands["X"].shape[0], 1
@@ -114,12 +116,12 @@ class Kernel:
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
-    """A kernel from itself or its text."""
+    """Return a kernel; a text is parsed."""
     return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
 
 
 def distances_of(kernel: Kernel | str | None) -> tuple[str, list[Any]]:
-    """The part of a function's name, and the argument, that make it one of the kernel's own distances."""
+    """Return the name prefix and extra argument of library functions that use the kernel's distance; None: L2."""
     return ("", []) if kernel is None else ("kernel_", [as_kernel(kernel).struct])
 
 
@@ -129,7 +131,7 @@ def _operands(context: Context, precision: str | None, **named: Any) -> tuple[di
 
     arrays = {name: taken(values, name) for name, values in named.items()}
     real = A.weight_type(precision, A.F64 if any(a.dtype == A.F64 for a in arrays.values()) else A.F32)
-    for name, array in arrays.items():  # one double operand would make all arithmetic double; W is float or double
+    for name, array in arrays.items():  # one float64 operand makes all arithmetic double; W is float32 or float64
         if (real == A.F32 and array.dtype == A.F64) or (name == "W" and array.dtype not in (A.F32, A.F64)):
             if not isinstance(array, np.ndarray):
                 raise TypeError(f"{name} is {array.dtype} on a GPU; {real} is needed: convert it there")
@@ -138,7 +140,7 @@ def _operands(context: Context, precision: str | None, **named: Any) -> tuple[di
 
 
 def _room(X: Any, out: Any, shape: tuple[int, int], real: A.Type) -> Any:
-    """Where a result goes: ``out`` if it is given, else a new array where X is."""
+    """Return the array for a result: ``out`` if it is given, else a new array on the device of X."""
     if out is not None:
         return out
     return np.empty(shape, real) if D.device_of(X) is None else D.empty_like(X, shape, real)
@@ -158,11 +160,12 @@ def kernel_matrix(
     X: Any, Z: Any, kernel: Kernel | str, *, out: Any = None, precision: str | None = None,
     n_jobs: int | None = None, device: str | None = None,
 ) -> Any:
-    """K(X, Z) of shape (m, p), every pair of rows of X (m, d) and Z (p, d), written to ``out`` if it is given.
+    """Compute the kernel matrix K(X, Z) of shape (m, p) for the rows of X (m, d) and Z (p, d).
 
-    float64, float32, float16 and uint8 are used as they are, without a copy if rows are contiguous; other types are
-    converted. ``precision`` is "float32", "float64" or "auto": double if X or Z is. See :class:`Context` for the rest.
-    Arrays of PyTorch, CuPy or JAX that lie on a GPU stay there, and so does the result; ``device`` is then theirs.
+    The result is written to ``out`` if it is given. float64, float32, float16 and uint8 arrays with contiguous rows are
+    not copied; other types are converted. ``precision`` is "float32", "float64" or "auto": float64 if X or Z is.
+    Arrays of PyTorch, CuPy or JAX on a GPU are used in place, and the result is on the same GPU, which is the default
+    ``device``. See :class:`Context` for the other parameters.
 
     >>> kernel_matrix([[0.0], [1.0]], [[0.0]], "laplace:bandwidth=1").round(4)
     array([[1.    ],
@@ -178,9 +181,9 @@ def kernel_matmul(
     X: Any, Z: Any, W: Any, kernel: Kernel | str, *, out: Any = None, precision: str | None = None,
     n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
 ) -> Any:
-    """K(X, Z) W of shape (m, c), or (m,) if W is 1-d, without forming K(X, Z).
+    """Compute K(X, Z) W of shape (m, c), or (m,) if W is 1-d, without forming K(X, Z).
 
-    W has the shape (p, c) or (p,); the rest is as for :func:`kernel_matrix`.
+    W has the shape (p, c) or (p,). See :func:`kernel_matrix` and :class:`Context` for the other parameters.
 
     >>> rng = np.random.default_rng(0)
     >>> X, Z, W = rng.normal(size=(500, 20)), rng.normal(size=(300, 20)), rng.normal(size=(300, 3))
@@ -200,9 +203,9 @@ def kernel_matmul(
 def median_distance(
     X: Any, *, kernel: Kernel | str | None = None, random_state: Any = 0, n_jobs: int | None = None
 ) -> float:
-    """The median distance between rows of X (of at most 2000 random ones): a bandwidth to start from.
+    """Compute the median distance between rows of X, a first guess of the bandwidth.
 
-    Distances are Euclidean, or those that the ``kernel`` is a function of.
+    At most 2000 random rows are used. Distances are Euclidean, or those that ``kernel`` is a function of.
 
     >>> median_distance([[0.0, 0.0], [3.0, 4.0]])
     5.0

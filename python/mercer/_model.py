@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets, and models f(x) = sum_j alpha_j K(x, z_j): their predictions and their files."""
+"""Datasets; models f(x) = sum_j alpha_j K(x, z_j), their predictions and files."""
 
 from __future__ import annotations
 
@@ -21,49 +21,53 @@ from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
 _TABLES = ("csv", "tsv")  # formats whose columns may have a schema
-CONVERT_ROWS = 65536  # rows that are converted at a time when X is not of a type the library takes
+CONVERT_ROWS = 65536  # rows per block if X must be converted or is read from a dataset
 
 
 def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
-    """Releases a handle; ``_keep`` is what had to outlive it."""
+    """Release a handle; ``_keep`` holds references to the objects that must outlive it."""
     getattr(L.lib, function)(handle)
 
 
 def texts_of(names: Any, count: int) -> list[str] | None:
-    """A list of texts of the library's; None if there is none."""
+    """Return a list of texts of the library as strings; None for NULL."""
     return [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
 
 
 def _texts(names: Sequence[str], what: str) -> Any:
-    """Names as the library takes them."""
+    """Return names as an array of C strings."""
     raw = [L.text(str(name), what) for name in names]
     return (C.c_char_p * max(1, len(raw)))(*raw)
 
 
 def _encoded_otherwise(info: dict[str, Any], model: Model) -> bool:
-    """Whether a dataset was encoded by another schema than the model's; data other than tables hold features."""
+    """Return whether a dataset was encoded by another schema than the model's; data without a table have no schema."""
     if info["schema"] is None and info["format"] not in _TABLES:
         return False
     return bool(info["schema"] != model.schema)
 
 
 class Dataset:
-    """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
+    """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM, CIFAR or raw.
+
+    NumPy, IDX and raw files are memory-mapped if possible; other files are read into memory.
 
     Parameters
     ----------
     x, y : path
-        Samples (with their targets, for csv and libsvm); targets. A pattern such as ``"part-*.npy"`` means all files
-        that match, one after the other, numbers in their names compared as numbers, as if they were one.
+        File of the samples, which may include the targets for csv, libsvm and cifar; file of the targets. A pattern
+        such as ``"part-*.npy"`` stands for all matching files, which are concatenated; numbers in their names are
+        compared as numbers.
     columns : sequence of str, optional
-        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
+        CSV: names of the columns to read, in this order, such as ``model.feature_names``; a missing one is an error.
     labels : sequence of str, optional
-        The classes that may occur, in order, such as ``model.labels``; None: those found, sorted.
+        All class names, in the order of the outputs, such as ``model.labels``. None: those in the data, sorted.
     task : {"auto", "classification", "regression", "unlabelled"}
+        Kind of the targets; "auto" detects it.
     **options
-        ``format, y_format, raw, target, header, features, first, rows, memory, spill, mapping``, and of CSV ``kinds, only,
-        weight_column, id_column, missing``: as the options of ``mercer train``; ``schema``: ``model.schema``, what the
-        table was in training.
+        Fields of ``mercer_dataset_options`` in the C header mercer.h: ``format, y_format, raw, target, header,
+        features, first, rows, memory, spill, mapping``, and for CSV ``kinds, only, weight_column, id_column, missing``
+        and ``schema``, the encoding of the columns in training (``model.schema``).
 
     >>> digits = Dataset.synthesize("digits", 100)
     >>> X, y = digits.read(0, 5)
@@ -71,8 +75,8 @@ class Dataset:
     ((5, 784), dtype('uint8'), 100)
     """
 
-    _kept: Any = None  # arrays that it shows
-    _opened: dict[str, Any] | None = None  # arguments of __init__; None: not from files
+    _kept: Any = None  # arrays that the dataset borrows
+    _opened: dict[str, Any] | None = None  # arguments of __init__; None if the dataset is not from files
 
     def __init__(
         self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, task: str = "auto",
@@ -104,7 +108,10 @@ class Dataset:
     def synthesize(
         cls, spec: str, rows: int, *, first: int = 0, random_state: Any = 0, n_jobs: int | None = None
     ) -> Dataset:
-        """Samples that are computed when they are read: "digits", "spirals", "clusters", "teacher", with parameters."""
+        """Create a dataset of synthetic samples, which are computed when they are read.
+
+        ``spec`` is "digits", "spirals", "clusters" or "teacher", optionally with parameters ("teacher:noise=0.5").
+        """
         self = cls.__new__(cls)
         what = L.text(spec, "spec"), first, rows, seed_from(random_state)
         self._make("mercer_dataset_synthesize", Context(n_jobs), *what)
@@ -116,7 +123,7 @@ class Dataset:
         names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
         schema: str | None = None, groups: Array | None = None, times: Array | None = None,
     ) -> Dataset:
-        """Samples in memory, with values Y or numbers of classes, of which ``names`` are the texts.
+        """Create a dataset of samples in memory, with values Y, or class numbers ``labels`` and class names ``names``.
 
         >>> Dataset._of_arrays(Context(), np.eye(3), labels=[0, 1, 1], classes=2)
         <mercer.Dataset array: 3 rows, 3 features, classification>
@@ -135,7 +142,7 @@ class Dataset:
         return self
 
     def info(self) -> dict[str, Any]:
-        """Sizes, type, task, format, names of classes and columns."""
+        """Return sizes, element type, task, format, and the names of classes and columns."""
         info = L.mercer_dataset_info()
         self.context.call("mercer_dataset_query", self.handle, info)
         task = [name for name, number in _TASKS.items() if number == info.task][0]
@@ -145,7 +152,7 @@ class Dataset:
         return L.as_dict(info) | names | {"dtype": A.NUMPY[info.dtype], "mapped": bool(info.mapped), "task": task}
 
     def _fingerprint(self) -> int:
-        """A number that tells the values from others; of more than 1 GiB of X, blocks count."""
+        """Return a hash of the values; of more than 1 GiB of X, only some blocks are hashed."""
         found = C.c_uint64()
         self.context.call("mercer_dataset_fingerprint", self.handle, found)
         return found.value
@@ -155,8 +162,9 @@ class Dataset:
         return f"<mercer.Dataset {info['format']}: {info['rows']} rows, {info['features']} features, {info['task']}>"
 
     def least_error(self, rows: int = 1000) -> float:
-        """What no model can beat, of samples whose law is known: the share of wrong classes for "clusters", the mean
-        squared error for "teacher"; over so many rows.
+        """Compute the smallest error that any model can reach on synthetic samples, as a mean over the first ``rows``.
+
+        The error is the share of wrong classes for "clusters", and the mean squared error for "teacher".
 
         >>> Dataset.synthesize("teacher:noise=0.5", 10).least_error()
         0.25
@@ -166,7 +174,10 @@ class Dataset:
         return error.value
 
     def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
-        """Samples and their targets (class numbers, or values; None if unlabelled) as arrays."""
+        """Read samples and their targets, which are class numbers, values, or None if there are no targets.
+
+        Reads ``count`` rows from row ``first``, by default all remaining ones, or the rows with the numbers ``rows``.
+        """
         info, index = self.info(), None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
         if index is not None and index.ndim != 1:
             raise ValueError("rows must be a list of row numbers")
@@ -184,8 +195,8 @@ class Dataset:
     def _like(self, model: Model, targets: bool) -> Dataset:
         """Return the dataset as a model needs it: itself, or its files opened again with the model's schema or columns.
 
-        A table that is opened on its own gets a schema of its own, by which its columns may become other features than
-        those that the model was trained on. With ``targets`` the classes must be the model's, too.
+        A table that is opened without the model's schema is encoded by one of its own, which may give other features.
+        With ``targets``, the classes must also be those of the model.
         """
         info, labels = self.info(), model.labels
         outputs = model.weights.shape[1]
@@ -198,7 +209,7 @@ class Dataset:
             return self
         given = {name: value for name, value in self._opened.items() if name not in ("kinds", "only", "columns", "schema")}
         if model.schema is not None:
-            given |= {"schema": model.schema, "missing": None}  # which the schema has
+            given |= {"schema": model.schema, "missing": None}  # the schema has the words for missing values
         elif model.feature_names is not None:
             given["columns"] = model.feature_names
         elif info["format"] in _TABLES:
@@ -210,7 +221,7 @@ class Dataset:
         return Dataset(**given)
 
     def _source(self, *, random_state: Any = 0, **stream: Any) -> L.mercer_source:
-        """A stream of batches for the library; the caller releases it."""
+        """Return a source of batches for the library, which the caller must release."""
         options = fill(L.mercer_stream_options(), {"random_state": random_state, **stream})
         source = L.mercer_source()
         self.context.call("mercer_source_from_dataset", source, self.handle, options)
@@ -218,7 +229,7 @@ class Dataset:
 
 
 def _names(what: str, says: str) -> Any:
-    """A property: names that a model keeps, or None."""
+    """Return a property for a list of names that is stored in the model, or None."""
 
     def get(self: Model) -> list[str] | None:
         count = C.c_int64()
@@ -232,7 +243,7 @@ def _names(what: str, says: str) -> Any:
 
 
 def _text(what: str, says: str) -> Any:
-    """A property: a text that a model keeps."""
+    """Return a property for a text that is stored in the model."""
 
     def get(self: Model) -> str | None:
         text = getattr(L.lib, "mercer_model_" + what)(self.handle)
@@ -245,10 +256,11 @@ def _text(what: str, says: str) -> Any:
 
 
 class Model:
-    """A kernel function, p centers and their weights (p, c).
+    """Kernel model: a kernel function, p centers and their weights (p, c).
 
     The centers (p, d) are copied; float64, float32, float16 and uint8 keep their type. ``precision`` is the type of
-    the weights and of training; "auto": double for float64 centers. See :class:`Context` for the rest.
+    the weights and of training; "auto": float64 for float64 centers, otherwise float32. See :class:`Context` for
+    ``n_jobs``, ``device`` and ``arithmetic``.
 
     >>> model = Model("gaussian:bandwidth=1", np.eye(3), outputs=2)
     >>> model.weights[...] = 1.0
@@ -272,23 +284,23 @@ class Model:
         self.kernel = kernel or Kernel._of_struct(L.lib.mercer_model_kernel(handle).contents)
         release_with(self, release, "mercer_model_free", handle, (context, self.kernel))
 
-    # ---- Parts ----
+    # ---- Properties ----
 
     @property
     def centers(self) -> Array:
-        """The centers (p, d), a view that cannot be written."""
+        """Centers (p, d), as a read-only view."""
         array = A.borrowed(L.lib.mercer_model_centers(self.handle), self)
         array.flags.writeable = False
         return array
 
     @property
     def weights(self) -> Array:
-        """The weights (p, c), a view: what is written there is what the model computes with."""
+        """Weights (p, c), as a view: the model uses values that are written to it."""
         return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
 
     @property
     def members(self) -> int:
-        """Number of models that it is the mean of: 3 after a search with effort 4 or 5, usually 1."""
+        """Number of models whose predictions are averaged: 3 after a search with effort 4 or 5, usually 1."""
         count = 0
         while L.lib.mercer_model_member(self.handle, count):
             count += 1
@@ -296,7 +308,7 @@ class Model:
 
     @property
     def targets(self) -> tuple[Array, Array] | None:
-        """Offset and scale (c,) of the targets, for training to fit (y - offset) / scale. None: 0 and 1."""
+        """Offset and scale (c,) of the targets; training fits (y - offset) / scale. None: 0 and 1."""
         offset, scale = L.lib.mercer_model_target_offset(self.handle), L.lib.mercer_model_target_scale(self.handle)
         if not offset:
             return None
@@ -311,22 +323,22 @@ class Model:
 
     @property
     def temperature(self) -> float:
-        """T of :meth:`probabilities`; 0.25 where training did not find it. Setting 0 forgets it."""
+        """Temperature T of :meth:`probabilities`; 0.25 if it is unknown. Setting it to 0 makes it unknown."""
         return float(L.lib.mercer_model_temperature(self.handle, None))
 
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         self.context.call("mercer_model_set_temperature", self.handle, float(temperature))
 
-    labels = _names("labels", "The names of the classes, or None.")
-    feature_names = _names("feature_names", "The names of the columns that samples had, or None: they go by position.")
-    target_names = _names("target_names", "The names of the columns that targets had, or None.")
+    labels = _names("labels", "Names of the classes, or None.")
+    feature_names = _names("feature_names", "Names of the columns of samples; None: columns are matched by position.")
+    target_names = _names("target_names", "Names of the target columns, or None.")
 
-    note = _text("note", "A text that the model file carries.")
-    schema = _text("schema", "What the columns of a table are that samples are made of, as JSON; None: there is none.")
+    note = _text("note", "Text of the caller that is saved in the model file.")
+    schema = _text("schema", "Encoding of table columns as features, as JSON; None: samples are features already.")
 
     def match(self, names: Sequence[str]) -> Array:
-        """For each feature of the model, which of the columns with these names it is; a missing one is an error."""
+        """Return, for each feature of the model, the index of its column among ``names``; a missing one is an error."""
         places = np.empty(L.lib.mercer_model_features(self.handle), np.int64)
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
@@ -334,13 +346,13 @@ class Model:
 
     @property
     def preprocess(self) -> str | None:
-        """What happens to samples before the kernel sees them, as text, or None."""
+        """Preprocessing of samples before the kernel is applied, as text, or None."""
         own = L.lib.mercer_model_preprocess(self.handle)
         return L.lib.mercer_preprocess_spec(own).decode() if own else None
 
     @property
     def metric(self) -> Array | None:
-        """The metric of the kernel in preprocessed samples: weights (d,) of a diagonal one, or M (d, d); None: none."""
+        """Metric of the kernel on preprocessed samples: weights (d,) if diagonal, else M (d, d); None: identity."""
         matrix = L.lib.mercer_preprocess_metric(L.lib.mercer_model_preprocess(self.handle))
         if matrix.rows == 0:
             return None
@@ -348,7 +360,7 @@ class Model:
         return factor[0] ** 2 if matrix.rows == 1 else factor @ factor.T
 
     def preprocessed(self, X: Any) -> Array:
-        """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
+        """Return the preprocessed X, which a :class:`Trainer` requires; :meth:`predict` preprocesses X itself."""
         own, x = L.lib.mercer_model_preprocess(self.handle), A.points(self._features(X), "X")
         width = L.lib.mercer_preprocess_width(own, x.shape[1])
         out = np.empty((x.shape[0], width), A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
@@ -365,8 +377,8 @@ class Model:
     # ---- Predictions ----
 
     def _features(self, X: Any) -> Any:
-        """Return the features of a data frame, encoded by the model's schema or put into its order; others as they are."""
-        from . import _table as T  # which imports this module
+        """Return the features of a data frame, encoded by the model's schema or in its order; other data unchanged."""
+        from . import _table as T  # not at the top, because _table imports this module
 
         frame = None if D.device_of(X) is not None or isinstance(X, (Dataset, np.ndarray)) else T.as_frame(X)
         if frame is None:
@@ -377,7 +389,7 @@ class Model:
         return frame.iloc[:, self.match(list(frame.columns))] if named else frame
 
     def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any = None) -> Any:
-        """What a function of the library makes of the rows of X; they are converted, or read, piece by piece."""
+        """Apply a function of the library to the rows of X, which are converted or read block by block."""
         X = self._features(X)
         if D.device_of(X) is not None or (out is not None and not isinstance(out, np.ndarray)):
             return self._apply_there(name, X, columns, dtype, out)
@@ -390,7 +402,7 @@ class Model:
         return result
 
     def _apply_there(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any) -> Any:
-        """The same of an array on a GPU, which is left where it is, or into an array of the caller's."""
+        """Apply a function in the same way if X or ``out`` is on a GPU; arrays on a GPU stay there."""
         x = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", self.context)
         if not columns:
             numbers = np.empty(x.shape[0], dtype)
@@ -402,7 +414,7 @@ class Model:
         return result
 
     def _blocks(self, x: Array) -> Iterator[tuple[slice, Array]]:
-        """Rows and block: x itself where it can be used as it is."""
+        """Yield slices of row numbers and the rows; x as a single block if it needs no conversion."""
         if x.ndim != 2:
             A.points(x, "X")
         dtype, own = A.real_type(x, "X"), L.lib.mercer_model_preprocess(self.handle)
@@ -410,14 +422,14 @@ class Model:
         as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
         as_is = as_is and L.lib.mercer_preprocess_metric(own).rows == 0
         if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
-            dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
+            dtype = np.dtype(np.float32)  # a float64 X would make all arithmetic double
         most = x.shape[0] if x.dtype == dtype and x.dtype.isnative else CONVERT_ROWS
         for first in range(0, max(1, x.shape[0]), max(1, most)):
             rows = slice(first, min(first + most, x.shape[0]))
             yield rows, A.points(x[rows], "X", dtype)
 
     def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
-        """The same for a dataset, whose columns go by their names where both have them."""
+        """Yield slices and rows of a dataset, with columns matched by name if model and dataset have names."""
         data = data._like(self, targets=False)
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
@@ -427,30 +439,32 @@ class Model:
                 yield slice(first + part.start, first + part.stop), block
 
     def predict(self, X: Any, *, out: Any = None) -> Any:
-        """f(X), of shape (m, c). A row's result does not depend on the other rows.
+        """Compute f(X), of shape (m, c). The result of a row does not depend on the other rows.
 
-        The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
-        a data frame like the one of training, or a :class:`Dataset`: columns are then found by their names, and words,
-        dates and missing values are encoded by the model's :attr:`schema`. An array has features that are encoded
-        already. An array of PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result. ``out``, here
-        or there, gets it.
+        X may be a data frame with the columns of training, or a :class:`Dataset`: columns are then matched by name, and
+        text, dates and missing values are encoded by the model's :attr:`schema`. An array contains features that are
+        encoded already. An array of PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result.
+
+        The result has the type of the weights; float64 for values with a target offset, for which float32 may have too
+        few digits. It is written to ``out``, on the host or a GPU, if that is given.
         """
         weights = L.lib.mercer_model_weights(self.handle)
         wide = L.lib.mercer_model_target_offset(self.handle) and not self.labels
         return self._apply("predict", X, (weights.cols,), np.float64 if wide else A.NUMPY[weights.dtype], out)
 
     def probabilities(self, X: Any) -> Any:
-        """Probabilities of the classes (m, c): softmax(f(X) / T), with T the :attr:`temperature`."""
+        """Compute class probabilities (m, c): softmax(f(X) / T), where T is the :attr:`temperature`."""
         return self._apply("probabilities", X, (L.lib.mercer_model_weights(self.handle).cols,), np.float64)
 
     def classify(self, X: Any) -> Any:
-        """The number of the largest output, the first of equals, for every row of X."""
+        """Compute the index of the largest output for every row of X, the first one if several are equal."""
         return self._apply("classify", X, (), np.int32)
 
     def interval(self, level: float = 0.9) -> Array:
-        """Half the widths (c,) of intervals that hold a share ``level`` of targets; of classes a threshold (1,).
+        """Compute half widths (c,) of intervals that contain a share ``level`` of targets; for classes a threshold.
 
-        They come from rows that training held back; a model that has none, or too few for the level, is an error.
+        They come from errors on rows that were held out in training. A model without such rows, or with too few for the
+        level, raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
         """
         task = L.lib.mercer_model_interval_task(self.handle, None)
         if task == L.TASK_UNLABELLED:
@@ -461,9 +475,10 @@ class Model:
         return radius
 
     def class_sets(self, X: Any, level: float = 0.9) -> Array:
-        """Which classes (m, c) are in the set of each row, as booleans: it holds the right one with probability level.
+        """Compute sets of classes, as booleans (m, c), that contain the true class with probability ``level``.
 
-        A set has the likeliest classes, as many as it takes for their probability to exceed the threshold.
+        A set is the smallest one of likeliest classes whose total probability exceeds the threshold of
+        :meth:`interval`.
         """
         P, radius = self.probabilities(X), self.interval(level)
         members = np.empty(P.shape, np.int32)
@@ -474,9 +489,9 @@ class Model:
         return result[:, :-1]
 
     def gradients(self, X: Any) -> Array:
-        """The gradients of the outputs in X, of shape (m, c, d): how f changes with each feature, in the units of X.
+        """Compute the gradients of the outputs at the rows of X, of shape (m, c, d), in the units of X and the targets.
 
-        For kernels of the distance that have a name.
+        Only for built-in kernels that are functions of the distance.
         """
         x, outputs = A.points(self._features(X), "X"), L.lib.mercer_model_weights(self.handle).cols
         result = np.empty((x.shape[0], outputs * x.shape[1]))
@@ -490,7 +505,7 @@ class Model:
     # ---- Files ----
 
     def save(self, path: str | os.PathLike[str], *, centers: str | None = None, weights: str | None = None) -> None:
-        """Writes a model file (safetensors layout), atomically; ``centers`` and ``weights`` are types in the file."""
+        """Write a model file (safetensors layout) atomically; ``centers`` and ``weights`` are types in the file."""
         options = L.mercer_save_options()
         for field, name in (("centers", centers), ("weights", weights)):
             try:
@@ -500,10 +515,10 @@ class Model:
         self.context.call("mercer_model_save", self.handle, L.text(path, "path"), options)
 
     def export(self, path: str | os.PathLike[str], *, format: str | None = None, name: str | None = None) -> None:
-        """Writes the model as a file that predicts without Mercer, atomically.
+        """Export the model, atomically, as a file that predicts without Mercer.
 
-        ``format`` is ``"c99"`` (one C file, whose functions begin with ``name``, by default ``"model"``) or ``"onnx"``
-        (a graph); None: by the ending of ``path``, .c or .onnx. See docs/export.md.
+        ``format`` is ``"c99"`` (a C file; ``name``, by default ``"model"``, is the prefix of its function names) or
+        ``"onnx"`` (a graph); None: by the ending of ``path``, .c or .onnx. See docs/export.md.
         """
         options = L.mercer_export_options()
         options.format = None if format is None else L.text(format, "format")
@@ -512,9 +527,9 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **context_options: Any) -> Model:
-        """Reads a model file or checkpoint; every size, offset and checksum is verified. Options: see :class:`Context`.
+        """Load a model file or checkpoint, and verify every size, offset and checksum. Options: see :class:`Context`.
 
-        The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.
+        The file is mapped: it must not be modified while the model exists, but may be replaced by another file.
         """
         context, handle = Context(**context_options), C.c_void_p()
         context.call("mercer_model_load", handle, context.handle, L.text(path, "path"))
@@ -523,7 +538,7 @@ class Model:
         return self
 
     def to_bytes(self) -> bytes:
-        """The bytes of a model file."""
+        """Return the contents of a model file."""
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             path = os.path.join(folder, "model")
             self.save(path)
@@ -532,12 +547,12 @@ class Model:
 
     @classmethod
     def from_bytes(cls, data: bytes, **context_options: Any) -> Model:
-        """A model from the bytes of a model file, checked like a file."""
+        """Load a model from the contents of a model file, which are verified as in :meth:`load`."""
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             path = os.path.join(folder, "model")
             with open(path, "wb") as file:
                 file.write(data)
-            # It stays mapped when the name is gone.
+            # The mapping stays valid after the file is deleted.
             return cls.load(path, **context_options)
 
     def __reduce__(self) -> Any:
@@ -547,14 +562,14 @@ class Model:
 
 
 def _restore(data: bytes, n_jobs: int | None, device: str | None, arithmetic: str | None = None) -> Model:
-    """What a pickle calls."""
+    """Restore a model from a pickle."""
     return Model.from_bytes(data, n_jobs=n_jobs, device=device, arithmetic=arithmetic)
 
 
 def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:
-    """Mean and standard deviation of the columns of Y: an offset and a scale for :attr:`Model.targets`.
+    """Compute mean and standard deviation of the columns of Y: an offset and a scale for :attr:`Model.targets`.
 
-    The deviation of a constant column is given as 1.
+    The deviation of a constant column is set to 1.
     """
     y, context = A.columns(Y, "Y", np.dtype(np.float64)), shared_context()
     weights = A.weights(sample_weight, y.shape[0])
@@ -565,6 +580,6 @@ def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:
 
 
 def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The header of a model file or checkpoint, without loading it."""
+    """Read the header of a model file or checkpoint without loading the model."""
     header: dict[str, Any] = json.loads(shared_context().text("mercer_model_file_header", L.text(path, "path")))
     return header

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ctypes from the tables in _library.py, the library itself, its errors as exceptions, and the program.
+"""ctypes bindings from the tables in _library.py, loading of the library, its errors as exceptions, and the program.
 
-tools/make-python-library explains the codes that the tables use for types.
+tools/make-python-library explains the type codes of the tables.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 _KINDS = [None, C.c_int, C.c_int32, C.c_int64, C.c_uint64, C.c_size_t, C.c_double, C.c_char, C.c_char_p, C.c_void_p]
 _SCALARS: dict[str, Any] = dict(zip("vilqQzdcsp", _KINDS, strict=True))
-_module: dict[str, Any] = {}  # the names of _library.py
+_module: dict[str, Any] = {}  # namespace of _library.py, set by bind
 
 
 class _Struct(C.Structure):
-    """A struct of the header; a new one knows its size and is 0 otherwise."""
+    """Struct of the C headers; a new one has its struct_size set and all other fields 0 unless given."""
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__(*values, **named)
@@ -57,7 +57,7 @@ def _lines(text: str) -> list[tuple[str, list[list[str]]]]:
 
 
 def bind(module: dict[str, Any]) -> None:
-    """Fills a module that has the four tables: constants, types, and the library as ``lib``."""
+    """Add constants, types and the library, as ``lib``, to the namespace of a module that has the four tables."""
     global _module
     _module = module
     for _name, values in _lines(module["ENUMS"]):
@@ -71,8 +71,10 @@ def bind(module: dict[str, Any]) -> None:
 
 
 def _load(functions: list[list[str]]) -> C.CDLL:
-    """The library inside the package, or that of the system where a package has none (Debian's), or the one that
-    MERCER_LIBRARY names (for working on Mercer itself)."""
+    """Load the library in the package, or that of the system if the package has none, as in Debian.
+
+    MERCER_LIBRARY overrides the path, for work on Mercer itself.
+    """
     name = "libmercer.dylib" if sys.platform == "darwin" else "libmercer.so"
     inside = Path(__file__).parent / "lib"
     path = os.environ.get("MERCER_LIBRARY") or (str(inside / name) if inside.exists() else "libmercer.so.0")
@@ -95,12 +97,12 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 }
 
 
-# Names of fields of the C structs that have another name in Python.
+# Fields of the C structs that have other names in Python.
 _RENAMED = {"given_centers": "centers", "lambda": "ridge", "validation_X": "validation"}
 
 
 def in_python(message: str) -> str:
-    """A message of the library in terms of Python: without the C struct in front, with Python's names of parameters.
+    """Rewrite a message of the library for Python: without the prefix of the C struct, with Python's parameter names.
 
     >>> in_python("options: lambda is -1, it must be >= 0")
     'ridge is -1, it must be >= 0'
@@ -111,7 +113,7 @@ def in_python(message: str) -> str:
 
 
 def check(status: int, context: Any) -> None:
-    """Raises what a status stands for, with the library's message; ValueError unless the table says otherwise."""
+    """Raise the exception of a status other than OK, with the library's message; ValueError if it has no other type."""
     if status != 0:
         lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
         message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
@@ -119,18 +121,18 @@ def check(status: int, context: Any) -> None:
 
 
 def fields(struct: Any) -> list[str]:
-    """The names of a struct's fields, without its size."""
+    """Return the names of a struct's fields, except struct_size."""
     return [entry[0] for entry in struct._fields_ if entry[0] != "struct_size"]
 
 
 def as_dict(struct: Any) -> dict[str, Any]:
-    """The fields of a struct, texts decoded."""
+    """Return the fields of a struct, except struct_size, with decoded texts."""
     values = {name: getattr(struct, name) for name in fields(struct)}
     return {name: v.decode("utf-8", "replace") if isinstance(v, bytes) else v for name, v in values.items()}
 
 
 def text(value: str | os.PathLike[str], name: str) -> bytes:
-    """A text or path for C, which ends at a zero byte."""
+    """Encode a text or path for C, where a zero byte would end it."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be a text, not {type(value).__name__}")
     raw = os.fsencode(value)
@@ -140,7 +142,10 @@ def text(value: str | os.PathLike[str], name: str) -> bytes:
 
 
 def program() -> str:
-    """The program's path, inside the package or that of the system; MERCER_PROGRAM names another (for working on Mercer itself)."""
+    """Return the path of the mercer program, in the package or of the system.
+
+    MERCER_PROGRAM overrides the path, for work on Mercer itself.
+    """
     inside = Path(__file__).parent / "bin" / "mercer"
     path = os.environ.get("MERCER_PROGRAM") or (str(inside) if inside.parent.exists() else shutil.which("mercer") or str(inside))
     if not os.access(path, os.X_OK):
@@ -149,7 +154,7 @@ def program() -> str:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Runs the program; its last line of complaint becomes the message of an OSError."""
+    """Run the mercer program; if it fails, raise an OSError with the last line of its stderr."""
     done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"mercer {arguments[0]} ended with {done.returncode}"]

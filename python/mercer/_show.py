@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What people see: a line of progress; curves, the spectrum and the report page of a fitted estimator."""
+"""Progress line, plots and report page of estimators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold: NumPy arrays become lists, NaN and infinity become None.
+    """Return a value that JSON can represent: NumPy arrays become lists, NaN and infinity become None.
 
     >>> _plain({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
     {'ridges': [0.5, None], 'centers': {'3': [1.0]}}
@@ -43,11 +43,11 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-STAGES = "norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"
+STAGES = "norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"  # stages 1 to 4 of the search
 
 
 def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Charts of the held-out error, as ``mercer train --log`` writes them: by step of the search, by number of centers."""
+    """Yield charts of the held-out error by search step and by number of centers, as in ``mercer train --log``."""
     common = {"event": "chart", "section": "Search", "y": "squared error over the variance", "log_y": True}
     steps = list(enumerate(search["steps"], start=1))
     curves = [[(i, step["error"]) for i, step in steps if step["stage"] == k + 1] for k in range(len(STAGES))]
@@ -65,7 +65,7 @@ def _curve(name: str, points: Sequence[tuple[float, Any]]) -> dict[str, Any]:
 
 
 def _note(ax: Any, text: str) -> Any:
-    """Axes that show a text instead of curves."""
+    """Return axes that show a text instead of curves."""
     ax = _axes(ax)
     ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
     ax.set_axis_off()
@@ -73,7 +73,7 @@ def _note(ax: Any, text: str) -> Any:
 
 
 class ShowMixin:
-    """Methods of estimators with history_, spectrum_, plan_ and summary_."""
+    """Plot and report methods of estimators with history_, spectrum_, plan_ and summary_."""
 
     history_: dict[str, Array]
     spectrum_: Array
@@ -82,10 +82,9 @@ class ShowMixin:
     model_: Any
 
     def plot_history(self, ax: Any = None) -> Any:
-        """Plot the losses by epoch and return matplotlib's axes.
+        """Plot the losses by epoch and return the matplotlib axes.
 
-        A training of a single step, such as that of the default solver of small data, has no curve: the axes then show
-        a text that says so.
+        Training in a single step, as by the default solver for small data, has no curve; the axes then show the reason.
         """
         self._need()
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
@@ -100,9 +99,9 @@ class ShowMixin:
         return ax
 
     def plot_spectrum(self, ax: Any = None) -> Any:
-        """Plot the eigenvalues of the kernel matrix of the preconditioner's sample and return matplotlib's axes.
+        """Plot the eigenvalues of the kernel matrix of the preconditioner's sample and return the matplotlib axes.
 
-        Not every solver computes them; without them the axes show a text that says so.
+        Not every solver computes eigenvalues; without them the axes show the reason.
         """
         self._need()
         if len(self.spectrum_) == 0:
@@ -114,7 +113,10 @@ class ShowMixin:
         return ax
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> str:
-        """Writes a page about the training, as ``mercer report`` does: one file, without scripts. Returns its path."""
+        """Write an HTML page about the training, as ``mercer report`` does, and return its path.
+
+        The page is a single file without scripts.
+        """
         self._need()
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             log = os.path.join(folder, "run.jsonl")
@@ -151,28 +153,31 @@ class ShowMixin:
             yield {"event": "summary", **summary, "phases": phases}
 
 
-WIDTH, REDRAW_SECONDS = 20, 0.1
+WIDTH, REDRAW_SECONDS = 20, 0.1  # characters of the bar; shortest time between two redraws
 
 
 def _passes(p: dict[str, Any]) -> float:
-    """Passes done, with the part of the one under way."""
+    """Return the number of passes done, including the fraction of the current pass."""
     within = p["pass_samples"] / p["pass_total"] if p["pass_total"] > 0 else 0.0
     return float(p["epoch"] + min(1.0, within))
 
 
 class Bar:
-    """A line of progress on stderr, redrawn on a terminal or in a notebook, one an epoch elsewhere; ``close`` ends it."""
+    """Progress line on stderr: redrawn on a terminal or in a notebook, elsewhere one line per epoch."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
         self.redraws = "ipykernel" in sys.modules or bool(getattr(self.stream, "isatty", lambda: False)())
         self.last, self.length, self.validation = 0.0, 0, math.nan
-        self.start = 0.0, 0.0, 0.0  # seconds, samples and epochs when set-up was done
+        self.start = 0.0, 0.0, 0.0  # seconds, samples and epochs at the end of set-up
 
     def __call__(self, p: dict[str, Any]) -> None:
-        """Speed and the time that is left count from the end of set-up; a resumed training has a past, too."""
+        """Show progress.
+
+        Speed and remaining time count from the end of set-up, which excludes set-up and the epochs before a resume.
+        """
         if "error" in p:
-            if p["phase"] != "calibration":  # after training, whose last line stays
+            if p["phase"] != "calibration":  # calibration follows training, whose last line must stay visible
                 self._write(self._phase(p), False)
             return
         if p["phase"] is not None:
@@ -214,7 +219,7 @@ class Bar:
             self.length = len(line)
 
     def close(self) -> None:
-        """Leaves the last state on a line of its own."""
+        """End the line, so that later output begins on a new line."""
         if self.length and self.redraws:
             self.stream.write("\n")
             self.stream.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data frames: columns of text, dates and missing values become features as the library makes them of files."""
+"""Data frames: text, dates and missing values are encoded as features in the same way as columns of files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ._arrays import Array
 from ._context import Context, warn
 from ._model import Dataset, _texts
 
-EPOCH = np.datetime64("2000-01-01", "ns")
-LEAST_ROWS, MOST_WARNINGS = 32, 8  # as the library has them for the columns of a file
+EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since then
+LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may be in order by chance
 
-# What to do in Python about an error of the library, by a part of its text.
+# Remedies in pandas for errors of the library, by a part of the message.
 HINTS = (
     ("is not a date, but", "pandas.to_datetime(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
     ("is not a number, but", "pandas.to_numeric(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
@@ -29,16 +29,16 @@ HINTS = (
 
 
 def as_frame(X: Any) -> Any:
-    """A pandas data frame as it is, one of polars or Arrow made into one; others by way of the interchange protocol.
+    """Return data as a pandas data frame; None if they are not a data frame.
 
-    None for other data.
+    Polars and Arrow frames are converted by their own method, other frames by the interchange protocol.
     """
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return X
     if hasattr(X, "__arrow_c_stream__") and hasattr(X, "to_pandas"):
         try:
             return X.to_pandas(date_as_object=False)
-        except ImportError:  # polars needs pyarrow for it
+        except ImportError:  # polars requires pyarrow for to_pandas
             pass
     if not hasattr(X, "__dataframe__"):
         return None
@@ -48,7 +48,7 @@ def as_frame(X: Any) -> Any:
 
 
 def is_plain(frame: Any) -> bool:
-    """Whether all columns are numbers without missing values.
+    """Return whether all columns are numbers without missing values.
 
     >>> import pandas
     >>> is_plain(pandas.DataFrame({"a": [1, 2]})), is_plain(pandas.DataFrame({"a": [1, None]}))
@@ -59,7 +59,7 @@ def is_plain(frame: Any) -> bool:
 
 
 def warn_plain(frame: Any) -> None:
-    """Warns about columns of a plain frame that count the rows, and about integers that double does not tell apart."""
+    """Warn about columns of a plain frame that look like row numbers, and integers that become equal in float64."""
     counting = []
     for j, name in enumerate(frame.columns):
         values = frame.iloc[:, j].to_numpy()
@@ -75,7 +75,7 @@ def warn_plain(frame: Any) -> None:
 
 
 def _counts_rows(values: Array) -> bool:
-    """Whether integers begin with 0 or 1 and increase about as fast as the rows."""
+    """Return whether integers begin with 0 or 1 and increase about as fast as the row numbers."""
     if len(values) < LEAST_ROWS or values[0] not in (0, 1) or values[-1] > 2 * len(values):
         return False
     return bool((values[1:] > values[:-1]).all())
@@ -104,7 +104,7 @@ def _numbers(values: Any, name: str) -> dict[str, Any]:
 
 
 def _objects(values: Any, name: str) -> dict[str, Any]:
-    """Text, or Python objects of whatever type."""
+    """Return a column of text or Python objects, by the inferred type of its values."""
     import pandas
 
     inferred = pandas.api.types.infer_dtype(values, skipna=True) if values.dtype == object else "string"
@@ -127,25 +127,25 @@ def _objects(values: Any, name: str) -> dict[str, Any]:
 
 
 def _column(values: Any, name: str) -> dict[str, Any]:
-    """What the library gets to see of a column."""
+    """Return the kind and the values of a column for the library."""
     import pandas
 
     dtype = values.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         return _words("category", values.cat.codes, values.cat.categories)
-    if isinstance(dtype, pandas.PeriodDtype):  # the day on which it begins
+    if isinstance(dtype, pandas.PeriodDtype):  # represented by the start of the period
         return _days(values.dt.start_time)
     kind = getattr(dtype, "kind", "O")
     if kind == "M":
         return _days(values)
-    if kind == "m":  # in days, as dates are
+    if kind == "m":  # days, the unit of dates
         days = values.to_numpy("timedelta64[ns]") / np.timedelta64(1, "D")
         return {"kind": "number", "values": np.ascontiguousarray(days, np.float64)}
     return _numbers(values, name) if _is_number(dtype) else _objects(values, name)
 
 
 def number_targets(y: Any) -> Any:
-    """Targets of a regressor with durations as numbers of days; dates and periods are refused, others stay as they are.
+    """Convert durations in the targets of a regressor to days; reject dates and periods, and return others unchanged.
 
     >>> number_targets(np.array([36, 48], "timedelta64[h]")).tolist(), number_targets([1, 2])
     ([1.5, 2.0], [1, 2])
@@ -163,7 +163,7 @@ def _number_target(y: Any, name: str) -> Any:
     if getattr(dtype, "kind", "O") == "O" and not str(dtype).startswith("period"):  # lists, polars, Python objects
         try:
             values = np.asarray(y)
-        except (RuntimeError, TypeError, ValueError):  # which the checks of the estimator explain
+        except (RuntimeError, TypeError, ValueError):  # the estimator's own checks report the error
             return y
         if values.size and values.dtype == object and all(isinstance(v, datetime.timedelta) for v in values.flat):
             values = values.astype("timedelta64[us]")
@@ -182,7 +182,7 @@ def _number_target(y: Any, name: str) -> Any:
 
 
 def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
-    """Of a frame, with names, which must differ if they are to be ``unique``; of an array of numbers, without."""
+    """Return the columns of a frame with their names, which must differ if ``unique``; of an array without names."""
     if isinstance(table, np.ndarray):
         return [{"name": None, "kind": "number", "values": np.ascontiguousarray(c, np.float64)} for c in table.T]
     names = [str(name) for name in table.columns]
@@ -193,7 +193,7 @@ def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
 
 
 def _explained(text: str) -> str:
-    """An error of the library in terms of a data frame."""
+    """Rewrite an error message of the library for data frames, with a remedy in pandas if there is one."""
     if text.startswith("columns: "):
         text = text.removeprefix("columns: ")
         return f"X {text}" if text.startswith("has ") else f"X: {text}"
@@ -204,7 +204,7 @@ def _explained(text: str) -> str:
 
 
 def missing_columns(schema: str | None) -> list[str]:
-    """Columns that had missing values when a schema was found: their names in quotes, or indices.
+    """Return the columns that have missing values in a schema: quoted names, or indices of columns without names.
 
     >>> missing_columns('{"columns": [{"kind": "number"}, {"name": "b", "kind": "number", "missing": 2}]}')
     ["'b'"]
@@ -214,7 +214,9 @@ def missing_columns(schema: str | None) -> list[str]:
 
 
 def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Array, str | None, list[str] | None]:
-    """Features of a table by a schema, or by the one that is found: the array, the schema, names of the features.
+    """Encode a table as features by a schema, or by one that is found from the data (None).
+
+    Returns the features as an array, the schema, and the names of the features.
 
     >>> import pandas
     >>> X, schema, names = encode(Context(), pandas.DataFrame({"a": [1, None], "b": ["x", "y"]}))

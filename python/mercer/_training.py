@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training: plans, trainers, and the library's own fit, which decides everything between samples and a model."""
+"""Training: plans, trainers, and complete fits from samples to a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
 
 
 def report_dict(report: L.mercer_report) -> dict[str, Any]:
-    """What training did; its plan is a dict, too."""
+    """Return the report of a training as a dict, with its plan as a nested dict."""
     stopped = ("finished", "early stopping", "callback", "budget")[report.stopped]
     return L.as_dict(report) | {"plan": _plan_dict(report.plan.contents), "stopped": stopped}
 
@@ -41,9 +41,10 @@ def plan(
     samples: int, centers: int, features: int, outputs: int = 1, *, dtype: Any = np.float32,
     precision: str | None = None, n_jobs: int | None = None, device: str | None = None, **options: Any,
 ) -> dict[str, Any]:
-    """What training of a given size will do, and why, without any data; ``options`` are those of :class:`Trainer`.
+    """Plan a training from its sizes, without data; ``options`` are those of :class:`Trainer`.
 
-    Solver, sizes, estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` has the reasons in words.
+    The plan has the solver, sizes, and estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` explains the
+    choices.
 
     >>> plan(1_000_000, 20_000, 784, 10, memory="8G")["bytes"] < 8_000_000_000
     True
@@ -62,13 +63,14 @@ _PROGRESS = L.fields(L.mercer_progress)
 
 
 class Watch:
-    """Callbacks of a training and its history; stops it when one says so, or fails, or Control-C was pressed."""
+    """History and callbacks of a training; stops it if a callback returns a true value or raises, or on Control-C."""
 
     def __init__(self, context: Context, callbacks: Iterable[Callback]) -> None:
         self.context, self.callbacks, self.failure = context, list(callbacks), Failure()
         self.history: list[dict[str, Any]] = []
         self.start = time.monotonic()
-        # The library holds the callback as long as the trainer, which must not hold this object in turn.
+        # A weak reference: the callback lives until the trainer is released, and callbacks of the user may refer to the
+        # trainer, which a strong reference would then keep alive forever.
         me = weakref.ref(self)
 
         @self.failure.guard
@@ -84,13 +86,16 @@ class Watch:
         self.callback, self.phase_callback = L.mercer_progress_callback(progress), L.mercer_fit_callback(phase)
 
     def _tell(self, struct: L.mercer_progress) -> bool:
-        """Python's signal handlers run now, so this is where Control-C is noticed."""
+        """Record and report the progress of training; return whether to stop.
+
+        Python runs pending signal handlers when the callback enters the interpreter, so Control-C is noticed here.
+        """
         progress = L.as_dict(struct)
         stop = self.failure.error is not None or self.context.interrupted
         if progress["phase"] is None and progress["pass_samples"] == 0:
             last = self.history[-1] if self.history else {"epoch": 0, "samples": 0}
             if (progress["epoch"], progress["samples"]) == (last["epoch"], last["samples"]):
-                return stop  # no epoch has ended: one has just begun
+                return stop  # start of an epoch: no further epoch has ended
             self.history.append(progress)
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
@@ -103,14 +108,14 @@ class Watch:
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
     def arrays(self) -> dict[str, Array]:
-        """The history as arrays, one for each field that says something."""
+        """Return the history as arrays, one per field that has values other than NaN."""
         left_out = ("pass_samples", "pass_total", "epochs", "phase", "phase_share")
         arrays = {n: np.array([record[n] for record in self.history]) for n in _PROGRESS if n not in left_out}
         return {name: values for name, values in arrays.items() if not all(math.isnan(v) for v in values)}
 
 
 def spectrum(context: Context, trainer: Any) -> Array:
-    """The eigenvalues that a trainer's preconditioner was made from."""
+    """Return the eigenvalues from which the preconditioner of a trainer was computed."""
     count = C.c_int64()
     context.call("mercer_trainer_spectrum", trainer, None, 0, count)
     values = np.empty(count.value, np.float64)
@@ -119,20 +124,21 @@ def spectrum(context: Context, trainer: Any) -> Array:
 
 
 class Trainer:
-    """Trains a model's weights: on arrays, on a dataset, or batch by batch on the caller's own data loader.
+    """Trainer of a model's weights: on arrays, on a dataset, or on batches of the caller's own data loader.
 
     Parameters
     ----------
     model : Model
-        Weights other than 0 are where training begins.
+        Model to train, starting from its weights: weights other than 0 are a warm start.
     validation : tuple of arrays (X, Y) or (X, Y, sample_weight), optional
-        Watched at the end of every epoch.
+        Validation samples, evaluated at the end of every epoch.
     callbacks : callables, optional
-        Each gets a dict of the progress at the end of every epoch, and every ``progress_seconds`` in between, during
-        set-up too: ``phase`` then says what is done. Something true stops cleanly.
+        Each is called with a dict of the progress at the end of every epoch and, if ``progress_seconds`` is set, at
+        this interval during epochs and set-up. ``phase`` is the current phase of set-up, or None during epochs. A true
+        result stops training cleanly.
     **options
-        ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: the fields of
-        ``mercer_train_options`` in the C header. None means: choose.
+        ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: fields of
+        ``mercer_train_options`` in the C header advanced.h. None: the default.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2)); Y = np.sin(X[:, :1])
@@ -163,12 +169,12 @@ class Trainer:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The progress at the end of every epoch."""
+        """Progress at the end of every epoch."""
         return self._watch.history
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         weights = A.NUMPY[L.lib.mercer_model_weights(self.model.handle).dtype]
-        # Targets keep all their digits until the library has taken their offset away.
+        # float64 keeps all digits of targets until the library has subtracted their offset.
         wide = np.dtype(np.float64) if self.model.targets is not None else weights
         y = self._there(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)
         if D.device_of(X) is not None:
@@ -184,18 +190,21 @@ class Trainer:
         with self._watch.failure, self.model.kernel.failure:
             self.model.context.call(name, self.handle, *arguments)
 
-    # ---- Whole trainings ----
+    # ---- Training on all samples ----
 
     def fit(
         self, X: Any, Y: Any = None, sample_weight: Any = None, *, labels: Any = None, classes: int | None = None,
         random_state: Any = 0, **stream: Any,
     ) -> dict[str, Any]:
-        """Trains on all samples, X (n, d) with Y (n, c) or a Dataset; returns the report.
+        """Train on all samples, X (n, d) with Y (n, c), or a Dataset, and return the report.
 
-        ``labels`` are class numbers 0 .. ``classes`` - 1, instead of Y; a ``sample_weight`` of 2 is a row that comes
-        twice; ``random_state`` is that of the order of the samples. With a dataset ``augment, samples, height, width,
-        channels, block, prefetch``. KeyboardInterrupt, and what a callback raises, is raised when training has stopped
-        cleanly: the model then has the best weights so far.
+        ``labels`` are class numbers 0 .. ``classes`` - 1, instead of Y. A ``sample_weight`` of 2 is equivalent to two
+        equal rows. ``random_state`` determines the order of the samples. For a dataset, ``stream`` may contain
+        ``augment, samples, height, width, channels, block, prefetch``: fields of ``mercer_stream_options`` in the C
+        header samples.h.
+
+        KeyboardInterrupt, or an exception of a callback, is raised after training has stopped cleanly; the model then
+        has the best weights so far.
         """
         if isinstance(X, Dataset):
             self._take_names(X)
@@ -210,14 +219,14 @@ class Trainer:
         report, self._watch.history = L.mercer_report(), []
         source = X._source(random_state=random_state, **stream)
         try:
-            with X.context.lock:  # nobody else may read the dataset meanwhile
+            with X.context.lock:  # no other thread may read the dataset during training
                 self._call("mercer_trainer_fit", source, report)
         finally:
             L.lib.mercer_source_free(source)
         return report_dict(report)
 
     def _take_names(self, data: Dataset) -> None:
-        """A model learns the names and the schema of its columns from the first dataset; later ones must agree."""
+        """Take the names and the schema of the columns from the first dataset; later datasets must have the same."""
         info = data.info()
         known, found = self.model.feature_names, info["feature_names"]
         if _encoded_otherwise(info, self.model):
@@ -228,45 +237,48 @@ class Trainer:
         if known is None and found is not None and len(found) == self.model.centers.shape[1]:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:
-            self.model.match(found)  # says which is missing
+            self.model.match(found)  # raises an error that names a missing column
             raise ValueError("columns are in another order than the model's; open it with columns=model.feature_names")
 
     def resume(self, path: Any) -> None:
-        """The next fit goes on where the checkpoint was written; load the model from the checkpoint, too."""
+        """Make the next fit resume from a checkpoint, from which the model should have been loaded, too."""
         self._call("mercer_trainer_resume", L.text(path, "path"))
 
     def checkpoint(self) -> None:
-        """Asks a fit that runs, in a callback or another thread, to write its ``checkpoint=`` now and to go on."""
-        # Not by the context, which belongs to the thread that trains.
+        """Make a running fit write its ``checkpoint`` file and continue; call it in a callback or another thread."""
+        # Not by a call of the context, which the training thread has locked.
         if L.lib.mercer_trainer_checkpoint(self.handle) != 0:
             raise ValueError("checkpoint() needs checkpoint=PATH")
 
-    # ---- Batch by batch ----
+    # ---- Training on batches ----
 
     def step(self, X: Any, Y: Any, sample_weight: Any = None) -> None:
-        """One step on a batch. The first should bring some hundreds of rows: the preconditioner is made of them."""
+        """Train on a batch, with one step or more.
+
+        The preconditioner is computed from the first batch, which should have a few hundred rows or more.
+        """
         x, y = self._pair(X, Y)
         self._call("mercer_trainer_step", A.view(x), A.view(y), A.doubles(A.weights(sample_weight, x.shape[0])))
 
     def finish(self) -> None:
-        """Brings the model's weights up to date with all steps."""
+        """Write the pending steps into the model's weights."""
         self._call("mercer_trainer_finish")
 
-    # ---- What happened ----
+    # ---- Reports ----
 
     def report(self) -> dict[str, Any]:
-        """Sizes, losses, residuals, seconds, flops and bytes so far, and the plan."""
+        """Return sizes, losses, residuals, seconds, flops and bytes so far, and the plan."""
         report = L.mercer_report()
         self._call("mercer_trainer_report", report)
         return report_dict(report)
 
     def spectrum(self) -> Array:
-        """The top eigenvalues of the kernel matrix of the preconditioner's sample, divided by its size."""
+        """Return the largest eigenvalues of the kernel matrix of the preconditioner's sample, divided by its size."""
         return spectrum(self.model.context, self.handle)
 
 
 def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
-    """Report of the hyperparameter search; ``skipped`` says why there was none, and numbers are then NaN or 0."""
+    """Return the report of the search; without one, ``skipped`` has the reason, and numbers are NaN or 0."""
     done = bool(report.search_steps)
     steps: Array = A.borrowed(report.search_steps.contents, report) if done else np.zeros((0, 4))
     names = "stage", "error", "exponent", "ridge"
@@ -283,9 +295,9 @@ def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
 
 
 class Fitting:
-    """One fit, prepared up to its plan, with fields of ``mercer_fit_options`` and ``mercer_train_options``.
+    """Fit that is prepared up to its plan. A given ``model`` is trained further.
 
-    A given model is trained further.
+    ``options`` are fields of ``mercer_fit_options``, ``train`` fields of ``mercer_train_options``.
     """
 
     def __init__(
@@ -318,11 +330,11 @@ class Fitting:
             self.context.call(name, self.handle, *arguments)
 
     def run(self) -> None:
-        """Trains, and calibrates."""
+        """Train and calibrate the model."""
         self._call("mercer_fitting_run", None)
 
     def result(self) -> tuple[Model, dict[str, Any], Array]:
-        """The model, which is then the caller's; what training did; the spectrum."""
+        """Return the model, which the caller then owns, the report and the spectrum."""
         training = L.mercer_report()
         report = L.mercer_fit_report(training=C.pointer(training))
         self._call("mercer_fitting_query", report)
@@ -333,7 +345,10 @@ class Fitting:
         return self.model(), told, values
 
     def decisions(self) -> list[dict[str, str]]:
-        """Return the decisions of the fit in order: stage, name, origin (given, default, data, search, resumed), value, text."""
+        """Return the decisions of the fit in order, each with stage, name, origin, value and text.
+
+        The origin is given, default, data, search or resumed.
+        """
         found, one, exists = [], L.mercer_decision(), C.c_int(1)
         names = ("stage", "name", "origin", "value", "text")
         self._call("mercer_fitting_decision", len(found), one, exists)
@@ -343,7 +358,7 @@ class Fitting:
         return found
 
     def model(self) -> Model:
-        """The model, trained or not."""
+        """Return the model, trained or not, which the caller then owns."""
         handle = C.c_void_p()
         self._call("mercer_fitting_take_model", handle)
         if self._model is not None:

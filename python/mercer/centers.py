@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choosing centers from the rows of a matrix.
+"""Selection of centers from the rows of a matrix.
 
-Each function returns an array of shape (n_centers, d) in the type of X: bytes stay bytes, other integers become floats.
+All functions except :func:`nearest` return an array of shape (n_centers, d) in the type of X: uint8 stays uint8, other
+integers become floats.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def choose(
     iterations: int = 0, batch: int = 0, memory: int | str | None = None, random_state: Any = None,
     n_jobs: int | None = None, callback: Callable[[int, int, float], Any] | None = None, context: Context | None = None,
 ) -> Array:
-    """Chooses centers from X (n, d) by a method's name; the functions below are shorter.
+    """Choose centers from X (n, d) by the named method; the functions below are shorter forms.
 
-    "rpcholesky" needs the ``kernel``, "balanced" the ``labels`` (n), class numbers from 0 on. "kmeans" does at most so
-    many ``iterations`` with a ``batch`` of so many rows (-1: all of them, Lloyd's algorithm); 0: chosen.
-    ``callback(done, total, error)`` is called now and then; something true stops "kmeans" with what there is.
+    "rpcholesky" requires ``kernel``; "balanced" requires ``labels`` (n,), class numbers from 0. "kmeans" runs at most
+    ``iterations`` rounds on batches of ``batch`` rows (-1: all rows, Lloyd's algorithm); 0: automatic.
+    ``callback(done, total, error)`` reports progress. If it returns a true value, "kmeans" stops with the current
+    centers and "rpcholesky" raises a RuntimeError.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> choose(X, 10, "kmeans", random_state=0).shape
@@ -60,7 +62,7 @@ def choose(
 
 
 def random(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
-    """Rows drawn without repetition.
+    """Draw rows without replacement.
 
     >>> random(np.arange(10.0).reshape(5, 2), 2, random_state=0).shape
     (2, 2)
@@ -69,7 +71,7 @@ def random(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) 
 
 
 def kmeans(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
-    """Means of clusters (k-means++, then mini-batches); rounded where X is uint8.
+    """Compute cluster means by mini-batch k-means with k-means++ initialization, rounded if X is uint8.
 
     >>> np.sort(kmeans([[0.0], [0.2], [10.0], [10.2]], 2, random_state=0), axis=0).round(3)
     array([[ 0.1],
@@ -79,7 +81,7 @@ def kmeans(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) 
 
 
 def rpcholesky(X: Any, n_centers: int, kernel: Kernel | str, *, random_state: Any = None, **options: Any) -> Array:
-    """Rows chosen by randomly pivoted Cholesky: those that the kernel matrix cannot yet explain are likelier.
+    """Choose rows by randomly pivoted Cholesky, which prefers rows that the chosen ones do not yet explain.
 
     >>> rpcholesky(np.eye(6), 3, "laplace:bandwidth=1", random_state=0).shape
     (3, 6)
@@ -88,7 +90,9 @@ def rpcholesky(X: Any, n_centers: int, kernel: Kernel | str, *, random_state: An
 
 
 def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
-    """Random rows, as many of each class as there are. ``labels`` may be of any type that sorts.
+    """Draw rows at random, equally many from each class as far as it has enough rows.
+
+    ``labels`` may be of any type that can be sorted.
 
     >>> 7.0 in balanced(np.arange(8.0).reshape(8, 1), list("aaaaaaab"), 2, random_state=0)
     True
@@ -100,9 +104,10 @@ def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, *
 def nearest(
     X: Any, Z: Any, *, kernel: Kernel | str | None = None, n_jobs: int | None = None
 ) -> tuple[Array, Array]:
-    """For every row of X the nearest row of Z, the first of equals, and the squared distance.
+    """Find the nearest row of Z for every row of X, and return its index and its squared distance.
 
-    With a ``kernel``: in the distance that it is a function of, which is not squared then.
+    If several rows are equally near, the first one is returned. With ``kernel``, distances are those that the kernel is
+    a function of, and are not squared.
 
     >>> nearest([[0.0], [9.0]], [[1.0], [10.0]])
     (array([0, 1], dtype=int32), array([1., 1.]))
