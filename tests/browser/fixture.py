@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Logs of runs that never happened: what the tests of the report make their pages from."""
+"""Synthetic run logs for the tests of reports."""
 import json
 import math
 
@@ -7,7 +7,7 @@ EVIL = "<script>document.title='owned'</script>\"'&<img src=x onerror=alert(1)>"
 
 
 def epoch_events(epochs=8, inside=10):
-    """Progress inside each epoch, then its end with validation."""
+    """Return `inside` events per epoch; the last one is the end of the epoch and has validation results."""
     events = []
     for k in range(epochs * inside):
         t = (k + 1) / inside
@@ -43,7 +43,7 @@ def confusion_event(labels):
 
 
 def predictions_event(outputs=1, rows=6400, sampled=2000):
-    """Pairs on a curve around the line y = x."""
+    """Return predictions on a curve around the line y = x."""
     truth = [math.sin(0.37 * i) * 4 for i in range(sampled)]
     one = {"r2": 0.8273, "rmse": 0.416, "mae": 0.3078, "true": truth,
            "predicted": [0.9 * y + 0.3 * math.cos(1.7 * i) for i, y in enumerate(truth)]}
@@ -63,7 +63,7 @@ def start_event(**more):
 
 
 def whole_run(labels=None):
-    """A run with every kind of event."""
+    """Return the log of a run with every kind of event."""
     labels = labels or [str(i) for i in range(10)]
     values = [0.21 * (i + 1) ** -1.35 for i in range(151)]
     return [start_event(), plan_event(), {"event": "spectrum", "values": values, "eigenpairs": 150,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must hold for every report, whatever the log says: well-formed, nothing foreign, nothing that runs."""
+"""Checks for reports of any log: well-formed markup, no external resources, no scripts."""
 import html.parser
 import re
 
@@ -12,7 +12,7 @@ ALLOWED = set("html head meta title style body header main footer nav section h1
 
 
 class Page(html.parser.HTMLParser):
-    """Reads a page, and collects what is wrong with it."""
+    """A parser that collects the problems of a page."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -74,6 +74,6 @@ class Page(html.parser.HTMLParser):
 
 
 def foreign(text):
-    """Addresses of other places; a name space would not be one, but there is none."""
+    """Return the external addresses in a page. XML namespaces would be reported too, but reports have none."""
     body = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", text)
     return re.findall(r"(?:https?:|//|url\(|@import)[^\s\"'<]{0,60}", body)

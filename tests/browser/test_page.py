@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_page.py MERCER: reports of many logs, good and bad, read by a parser; no browser is needed."""
+"""test_page.py MERCER: reports of valid and invalid logs, checked by a parser; no browser is needed."""
 import copy
 import os
 import random
@@ -26,7 +26,7 @@ class Reports(unittest.TestCase):
         self.log, self.html = os.path.join(folder.name, "run.jsonl"), os.path.join(folder.name, "report.html")
 
     def report(self, log, code=0):
-        """The text of the page made of a log (events, or raw bytes); with a code, what stderr says."""
+        """Make a report of a log (events or raw bytes) and return the page; with an exit code, expect it and return stderr."""
         data = log if isinstance(log, bytes) else fixture.text(log).encode()
         with open(self.log, "wb") as file:
             file.write(data)
@@ -39,7 +39,7 @@ class Reports(unittest.TestCase):
             return file.read()
 
     def good(self, log):
-        """The page, after all that must hold for every page was checked."""
+        """Make a report, run the checks for all pages and return the parsed page."""
         text = self.report(log)
         read = page.Page(text)
         self.assertEqual(read.problems, [])
@@ -89,7 +89,7 @@ class Reports(unittest.TestCase):
         whole = fixture.text(fixture.whole_run()[:40]).encode()
         for tail in [b'{"event":"progress","epo', b'{"event":"progress","epo\n', b"\xc3", b"\0\0\0"]:
             self.assertIn("cut off there", self.good(whole + tail).text())
-        # A line without its end that is whole counts.
+        # A complete last line without a newline is valid.
         self.assertNotIn("cut off", self.good(whole.rstrip(b"\n")).text())
 
     def test_torn_line_in_the_middle(self):
@@ -98,7 +98,7 @@ class Reports(unittest.TestCase):
         message = self.report(b"\n".join(lines), 65)
         self.assertIn("run.jsonl: line 5: ", message)
         self.assertFalse(os.path.exists(self.html))
-        # A killed run that was resumed leaves one behind: known, and no error.
+        # A run that was killed and resumed leaves a torn line before the event "resume", which is not an error.
         resumed = b"\n".join(lines[:5]) + b"\n" + fixture.text([{"event": "resume"}]).encode() + b"\n".join(lines[5:])
         self.assertNotIn("cut off", self.good(resumed).text())
 
@@ -138,7 +138,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
 
     def test_dotted_series(self):
-        """One that is dotted has the colour of the one before it, and counts as none for those behind it."""
+        """A dotted series has the color of the preceding series and does not use up a color."""
         series = [{"name": name, "x": [0, 1], "y": [1, 2], "dotted": name == "p"} for name in "apb"]
         page = self.report([{"event": "chart", "title": "t", "series": series}])
         drawn = page.split("</ul>")[-1]
@@ -147,7 +147,7 @@ class Reports(unittest.TestCase):
                          ["c0 d0", "c0 d4", "c1 d1"])
 
     def test_chart_on_its_own(self):
-        """tools/make-chart takes a chart out of a page: an SVG file that needs nothing else."""
+        """tools/make-chart extracts a chart from a page as a self-contained SVG file."""
         chart = next(event for event in fixture.whole_run() if event["event"] == "chart")
         self.report([dict(chart, section="Growth", title="More & more")])
         tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "make-chart")
@@ -163,7 +163,7 @@ class Reports(unittest.TestCase):
         self.assertEqual((wrong.returncode, wrong.stderr.count("\n")), (1, 1))
 
     def test_one_epoch(self):
-        """A point is no curve: its values are told in a table, or by the cards alone."""
+        """A single point is not drawn as a curve: its values are in a table or only in the summary cards."""
         events = fixture.epoch_events(1, 1)
         read = self.good([fixture.start_event()] + events)
         self.assertIn("curves", read.ids)
@@ -187,7 +187,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(self.good([chart]).counts["circle"] >= 1, True)
 
     def test_epochs_are_whole(self):
-        """An axis of three epochs has no half ones."""
+        """An axis of three epochs has ticks at whole epochs only."""
         events = [dict(event, projection_residual=None) for event in fixture.epoch_events(3, 10)]
         charts = [chart for chart in self.report([fixture.start_event()] + events).split("<figure>")
                   if "over epochs" in chart]
@@ -205,14 +205,14 @@ class Reports(unittest.TestCase):
             self.assertEqual(most, 500, "thinned out, not cut off")
 
     def test_curves_have_a_point_for_each_epoch(self):
-        """Inside an epoch the mean of a part of it would jump; it is shown where there is little else."""
+        """Curves have one point per epoch, because means of parts of an epoch fluctuate. Short curves also show those."""
         for epochs, lengths in [(8, {8}), (2, {2, 20})]:
             events = [dict(event, projection_residual=None) for event in fixture.epoch_events(epochs, 10)]
             lines = [path for path in self.good([fixture.start_event()] + events).paths if "L" in path]
             self.assertEqual({path.count("L") + 1 for path in lines}, lengths)
 
     def test_classes_on_a_map(self):
-        """From a table to a map to a list of pairs, by the number of classes; a map fits the page and is whole."""
+        """A confusion matrix is a table, a map or a list of pairs, by the number of classes. A map is complete and fits the page."""
         for count, drawn in [(14, False), (15, True), (26, True), (40, True), (100, True), (101, False)]:
             labels = [f"{i} <class>" for i in range(count)]
             event = fixture.confusion_event(labels)
@@ -268,7 +268,7 @@ class Reports(unittest.TestCase):
                     {"name": "s", "x": [value, 1], "y": [1, value]}]}])
 
     def test_fields_of_the_wrong_type(self):
-        """Any value anywhere: a page or one line of error, never anything else."""
+        """Fields of the wrong type do not prevent a valid page."""
         draw = random.Random(7)
         wrong = [None, True, "x", "", -1, 1e300, [], {}, [[]], [1, "2"], {"a": [None]}]
         for _ in range(60):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_report.py MERCER: a report in a real browser: nothing runs, everything is drawn, in light and in dark.
+"""test_report.py MERCER: a report in a real browser: no script runs, and everything is drawn, in light and dark mode.
 
 Needs Chromium or Chrome; without one it exits with 77, which counts as skipped.
 """
@@ -22,14 +22,14 @@ WIDTH, HEIGHT = 800, 1100
 
 
 def browse(browser, folder, *arguments):
-    """Runs the browser, without its sandbox, which containers do not allow: it only opens our own file."""
+    """Run the browser without its sandbox, which containers do not allow; it only opens a file of this test."""
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                "--no-first-run", f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}", *arguments]
     return subprocess.run(command, capture_output=True, timeout=120, env=dict(os.environ, HOME=folder))
 
 
 def unfilter(kind, row, above, step):
-    """A row of a PNG from its difference to neighbours, in place."""
+    """Undo the PNG filter `kind` of a row in place. step: bytes per pixel."""
     for i in range(len(row)):
         left = row[i - step] if i >= step else 0
         up = above[i]
@@ -47,7 +47,7 @@ def unfilter(kind, row, above, step):
 
 
 def pixels(path):
-    """Rows of a PNG of 8 bits a channel, each a list of colours."""
+    """Return the rows of a PNG with 8 bits per channel; each row is a list of colors of 3 bytes."""
     with open(path, "rb") as file:
         data = file.read()
     assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
@@ -80,10 +80,10 @@ def check_screenshot(path, dark):
     assert len(rows) == HEIGHT and len(rows[0]) == WIDTH, "the screenshot has another size"
     assert (background < 60) if dark else (background > 240), f"background {rows[2][2].hex()} in {'dark' if dark else 'light'}"
     assert len(colours) > 200, f"only {len(colours)} colours: a blank page?"
-    # Blue and orange are the first two series' colours: strongly coloured pixels are lines, not text.
+    # The first two series are blue and orange, so strongly colored pixels are lines and marks, not text.
     strong = sum(count for colour, count in colours.items() if max(colour) - min(colour) > 110)
     assert strong > 1500, f"only {strong} pixels of lines and marks"
-    # Something is drawn all the way down, not on the first screen alone.
+    # Each fifth of the screenshot must show something.
     for band in range(0, HEIGHT, HEIGHT // 5):
         part = {colour for row in rows[band:band + HEIGHT // 5] for colour in row}
         assert len(part) > 10, f"nothing between lines {band} and {band + HEIGHT // 5}"
@@ -96,7 +96,7 @@ def check_dom(dom):
     assert "<script" not in dom and "onerror=\"" not in dom, "the log got markup into the page"
     assert dom.count("<svg") >= 8
     assert page.foreign(dom) == [], page.foreign(dom)
-    # The browser's own reading of the page has the same shape as ours: it had nothing to repair.
+    # The browser's DOM passes the checks as well, so the browser did not have to repair the page.
     read = page.Page("<!DOCTYPE html>" + dom[dom.find("<html"):])
     assert read.problems == [], read.problems[:5]
 

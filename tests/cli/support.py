@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of the program share: running it, and files to feed it with. Standard library only."""
+"""Shared helpers for the tests of the program: they run it and write input files. Standard library only."""
 import ast
 import gzip
 import json
@@ -19,7 +19,7 @@ TYPES = {"<f8": "d", "<f4": "f", "|u1": "B", "<i8": "q", "<i4": "i"}
 
 
 def npy_bytes(kind, shape, values):
-    """An NPY file (version 1.0) as bytes."""
+    """Return the bytes of an NPY file (version 1.0)."""
     text = repr({"descr": kind, "fortran_order": False, "shape": tuple(shape)})
     text += " " * (-(10 + len(text) + 1) % 64) + "\n"
     head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("latin1")
@@ -27,7 +27,7 @@ def npy_bytes(kind, shape, values):
 
 
 def read_npy(path):
-    """(kind, shape, values) of an NPY file; text as strings."""
+    """Return (kind, shape, values) of an NPY file; text values are strings."""
     with open(path, "rb") as file:
         data = file.read()
     assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
@@ -46,12 +46,12 @@ def read_npy(path):
 
 
 def idx_bytes(shape, values):
-    """An IDX file of bytes."""
+    """Return an IDX file with elements of one byte."""
     return struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(">%dI" % len(shape), *shape) + bytes(values)
 
 
 def blobs(n, d=4, classes=3, seed=0):
-    """Rows around one corner for each class, and their classes: easy to learn."""
+    """Return n rows in one cluster per class, and their classes, which are easy to learn."""
     rng = random.Random(seed)
     rows, labels = [], []
     for i in range(n):
@@ -62,7 +62,7 @@ def blobs(n, d=4, classes=3, seed=0):
 
 
 def read_tensors(path):
-    """Header and bytes by name of the tensors of a safetensors file."""
+    """Return the header of a safetensors file and the bytes of its tensors by name."""
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + int.from_bytes(data[:8], "little")
@@ -72,7 +72,7 @@ def read_tensors(path):
 
 
 def write_mean(paths, out, xxh3):
-    """The model that is the mean of the models in some files, as version 0.2 wrote it (docs/model-file.md); xxh3: the checksum of bytes."""
+    """Write the mean of several models in the format of version 0.2 (docs/model-file.md). xxh3: checksum function of bytes."""
     own = ("kernel", "preprocess", "preprocess_folded", "kernel_before_preprocess")
     points = ("centers", "weights", "origin", "metric")
     header, parts = read_tensors(paths[0])
@@ -86,7 +86,7 @@ def write_mean(paths, out, xxh3):
                 parts["member%d.%s" % (number, name)] = data[name]
     texts.update(members=str(len(paths)), format_version=str(max(6, int(texts["format_version"]))))
     texts = {key: value for key, value in texts.items() if not key.startswith("xxh3.")}
-    # Wide types first, so that every tensor begins at a multiple of its type's size.
+    # Sort by decreasing size of the type, so that every tensor is aligned.
     order = sorted(parts, key=lambda name: -int(header[name]["dtype"][1:]))
     at = 0
     for name in order:
@@ -102,7 +102,7 @@ def write_mean(paths, out, xxh3):
 
 
 class Case(unittest.TestCase):
-    """A test in a folder of its own."""
+    """Base class of tests; each test has its own temporary folder."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="mercer-cli-")
@@ -137,19 +137,19 @@ class Case(unittest.TestCase):
         )
 
     def good(self, *arguments, **options):
-        """Runs it, expects success, gives stdout as text."""
+        """Run the program, expect success and return stdout as text."""
         result = self.run_program(*arguments, **options)
         self.assertEqual(result.returncode, 0, (arguments, result.stderr))
         return result.stdout.decode() if result.stdout is not None else ""
 
     def answer(self, *arguments, **options):
-        """The one JSON object that --json puts on stdout."""
+        """Run the program with --json and return the JSON object on stdout."""
         out = self.good(*arguments, "--json", **options)
         self.assertEqual(out.count("\n"), 1, out)
         return json.loads(out)
 
     def bad(self, code, pattern, *arguments, **options):
-        """Runs it, expects this exit code and one line on stderr that fits the pattern."""
+        """Run the program and expect this exit code and exactly one error line, which matches the pattern."""
         result = self.run_program(*arguments, **options)
         text = result.stderr.decode(errors="replace")
         self.assertEqual(result.returncode, code, (arguments, text))
@@ -159,7 +159,7 @@ class Case(unittest.TestCase):
         self.assertRegex(lines[0], pattern)
         return result
 
-    # Files that most tests want.
+    # Input files.
 
     def make_npy(self, n=60, d=4, classes=3, seed=0, prefix=""):
         rows, labels = blobs(n, d, classes, seed)
@@ -186,7 +186,7 @@ class Case(unittest.TestCase):
         return self.path(name)
 
     def make_records(self, name, files, labels, seed=0):
-        """Files of CIFAR: records of `labels` label bytes and 3,072 pixels, which are bright where the label is odd."""
+        """Write CIFAR files: records of `labels` label bytes and 3,072 pixels, brighter in records with odd numbers."""
         rng = random.Random(seed)
         for file, count in files.items():
             data = b"".join(bytes([i % 4] * labels) + bytes(120 * (i % 2) + rng.randrange(90) for _ in range(3072)) for i in range(count))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_columns.py MERCER: tables go by the names of their columns, targets may be several, files are what they are called."""
+"""test_columns.py MERCER: columns are matched by name, tables may have several targets, file name endings select formats."""
 import csv
 import json
 import struct
@@ -13,7 +13,7 @@ def table(names, rows, separator=","):
 
 
 class Columns(Case):
-    """A model keeps the names of its columns."""
+    """A model stores the names of its columns."""
 
     def setUp(self):
         super().setUp()
@@ -44,12 +44,12 @@ class Columns(Case):
         said = self.predicts(["b", "a", "c", "d", "id", "e"], [1, 0, 2, 3], lambda i: ["row %d" % i, 1])
         self.assertEqual(said, "note: new.csv: ignoring 2 columns that the model was not trained on: 'id', ...\n")
         said = self.predicts(["a", "b", "c", "d", "y"], [0, 1, 2, 3], lambda i: ["k%d" % self.labels[i]])
-        self.assertEqual(said, "")  # the target
+        self.assertEqual(said, "")  # A target column is ignored without a note.
         told = self.run_program("predict", "-m", "m.safetensors", "--x", "new.csv", "--keep", "y", "-o", "q.csv")
         self.assertEqual((told.returncode, told.stderr), (0, b""))
 
     def test_the_target_of_the_model(self):
-        """Where targets are needed, the model's are taken from the table, whatever they are called."""
+        """Commands that need targets read the model's target columns by name."""
         rows = [row + ["k%d" % k] for row, k in zip(self.rows, self.labels)]
         self.write("r.csv", table(self.names + ["sort"], rows))
         self.good("train", "--x", "r.csv", "--target", "sort", "-o", "r.safetensors", "-q")
@@ -117,7 +117,7 @@ class Columns(Case):
 
 
 class Targets(Case):
-    """Several columns of targets, and what one column is taken for."""
+    """Several target columns, and the task that is detected from one column."""
 
     def setUp(self):
         super().setUp()
@@ -183,7 +183,7 @@ class Targets(Case):
 
 
 class Endings(Case):
-    """A file is what its name says."""
+    """The ending of a file name selects the format."""
 
     def test_convert(self):
         values = [0.1, 1e-7, 16777217.0, 123456.789, -3.0, 1e30]
@@ -193,7 +193,7 @@ class Endings(Case):
         with open(self.path("x.csv"), encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
         self.assertEqual(rows[0], ["a", 'b "q", c'])
-        self.assertEqual(rows[1], ["0.1", "-0.1"])  # the fewest digits of the float
+        self.assertEqual(rows[1], ["0.1", "-0.1"])  # the fewest digits that identify the float
         found = [struct.unpack("<f", struct.pack("<f", float(v)))[0] for row in rows[1:] for v in row]
         self.assertEqual(found, read_npy(self.path("x.npy"))[2])
         self.assertEqual(self.read("y.tsv").decode().splitlines(), ["t"] + ["red, blue"] * len(values))
@@ -236,7 +236,7 @@ class Endings(Case):
 
 
 class Twice(Case):
-    """An option that is given again does not hide what was said first."""
+    """A repeated option is an error instead of overriding the first value."""
 
     def test_refused(self):
         self.bad(2, r"train: --epochs is given twice", "train", "--epochs", "3", "--epochs", "5")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every command on small data: what it writes, what it says, and where."""
+"""Every command on small data: output files, messages and summaries."""
 import gzip
 import json
 import math
@@ -12,7 +12,7 @@ from support import Case, blobs, main, npy_bytes, read_npy
 
 
 def header(path):
-    """The JSON header of a safetensors file."""
+    """Return the JSON header of a safetensors file."""
     with open(path, "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         return json.loads(file.read(size))
@@ -114,7 +114,7 @@ class Train(Case):
         self.assertIn(kind, ("<f4", "<f8"))
 
     def test_log_of_a_regression(self):
-        """The log has each output's measures and pairs of true and predicted values, as many as a plot can use."""
+        """The log has the metrics of each output and up to 2000 pairs of true and predicted values for a plot."""
         rows, _ = blobs(5200, 2, 1)
         self.write("x.npy", npy_bytes("<f4", (5200, 2), [v for row in rows for v in row]))
         targets = [v for a, b in rows for v in (math.sin(a) + b, a, 5.0)]
@@ -215,7 +215,7 @@ class Train(Case):
         self.assertEqual(found["centers"], 12)
 
     def test_augmented_centers(self):
-        """More centers than rows, drawn from the augmented stream: other samples than the rows, the same for one seed."""
+        """Centers from the augmented stream may be more than the rows; they depend only on the seed."""
         same = ["train", "--synth", "digits", "--rows", "100", "--centers", "150", "--center-method", "augmented", "--epochs", "1"]
         for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
             found = self.answer(*same, "--augment", "shift:pixels=1", "--seed", seed, "-o", name)
@@ -254,7 +254,7 @@ class Others(Case):
         self.assertEqual(best, labels)
         self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.csv", "--scores")
         lines = self.read("s.csv").decode().splitlines()
-        self.assertEqual(lines.pop(0), "0,1,2")  # the classes
+        self.assertEqual(lines.pop(0), "0,1,2")  # header: the names of the classes
         self.assertEqual([struct.pack("<f", float(v)) for v in lines[7].split(",")], [struct.pack("<f", v) for v in scores[21:24]])
         self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "p.txt", "--rows", "5", "--first", "3")
         self.assertEqual([int(v) for v in self.read("p.txt").split()], labels[3:8])
@@ -263,7 +263,7 @@ class Others(Case):
         self.make_model()
         found = self.answer("eval", "-m", "model.safetensors", "--x", "x.npy", "--y", "y.npy", "--confusion")
         self.assertEqual(sum(found["confusion"][i][i] for i in range(3)) / 60, found["accuracy"])
-        # The mean over rows and outputs of (f - onehot)^2, from what predict says.
+        # The expected error is the mean of (f - onehot)^2 over rows and outputs, computed from the scores of predict.
         self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.npy", "--scores")
         scores, truth = read_npy(self.path("s.npy"))[2], read_npy(self.path("y.npy"))[2]
         error = sum((scores[3 * i + j] - (truth[i] == j)) ** 2 for i in range(60) for j in range(3)) / 180
@@ -297,7 +297,7 @@ class Others(Case):
         train = ["train", "--synth", "digits", "--rows", "400", "--centers", "60", "--epochs", "2", "--log", "run.jsonl"]
         result = self.run_program(*train, "--solver", "ep4", "-o", "m.safetensors")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr.decode(), r"(?m)^refined: .*m = \d+")  # the first batch was a guess
+        self.assertRegex(result.stderr.decode(), r"(?m)^refined: .*m = \d+")  # The first plan only estimated the batch size.
         with open(self.path("run.jsonl"), encoding="utf-8") as file:
             events = [json.loads(line) for line in file]
         plans = [event for event in events if event["event"] == "plan"]
@@ -312,7 +312,7 @@ class Others(Case):
         sizes = ["plan", "--rows", "9000", "--centers", "400", "--features", "5", "--outputs", "2", "--memory", "1G"]
         text = self.good(*sizes, "--preset", "paper")
         self.assertRegex(text, r"50 epochs, gamma 0.50, beta = max K\(x,x\) and steps as printed")
-        again = self.good(*sizes, "--solver", "paper")  # the time is predicted by the measured speed
+        again = self.good(*sizes, "--solver", "paper")  # The predicted time may differ, because the speed is measured.
         self.assertEqual(*(re.sub(r"(?m)^time .*", "", plan) for plan in (text, again)))
         self.bad(2, r"direct .* has no use for average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
 
@@ -365,7 +365,7 @@ class Others(Case):
         self.assertTrue(all(result["seconds"] > 0 for result in found["results"]))
 
     def test_bench_phases(self):
-        """Each kind of solver says where its seconds went, and the timeline has those of the report and more."""
+        """Each kind of solver reports the time of its phases, and the timeline covers more than the training."""
         found = self.answer("bench", "--quick", "--phases")["results"]
         self.assertEqual([result["solver"] for result in found], ["ep4", "ep4", "cg", "direct"])
         for result in found:
@@ -377,7 +377,7 @@ class Others(Case):
             self.assertGreater(sum(spans.values()), result["seconds"])
             self.assertGreaterEqual(min(spans.values()), -1e-6)
             steps = sum(seconds for name, seconds in spans.items() if name.startswith("steps"))
-            if result["solver"] != "direct":  # which makes none
+            if result["solver"] != "direct":  # direct makes no steps
                 self.assertGreater(steps, 0)
             self.assertLess(steps, result["seconds"])
         self.assertGreater(found[2]["projection"], 0)  # cg: solves with its preconditioner

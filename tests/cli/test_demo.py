@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_demo.py MERCER: the demonstration, in its quick form: table, words, page, log, and the message itself."""
+"""test_demo.py MERCER: mercer demo --quick: its table, conclusion, page and log, and the accuracies it is meant to show."""
 import json
 import math
 import os
@@ -41,7 +41,7 @@ class Demo(unittest.TestCase):
         self.sizes = sorted({centers for centers, _ in self.accuracy})
 
     def error(self, share):
-        """Three standard errors of the difference of two shares measured on the tests: above it is no noise."""
+        """Return three standard errors of the difference of two accuracies on the test samples. Larger differences are significant."""
         return 3 * math.sqrt(2 * share * (1 - share) / self.result["tests"])
 
     def row(self, centers):

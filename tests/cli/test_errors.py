@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bad input: one line that names the file and what is wrong, the exit code that is documented, files left as they were."""
+"""Bad input: one line of error with the file and the problem, the documented exit code, and unchanged files."""
 import gzip
 import os
 import resource
@@ -16,7 +16,7 @@ GOOD_X = npy_bytes("<f4", (4, 2), [0, 1, 2, 3, 4, 5, 6, 7])
 BAD_X = npy_bytes("<f4", (4, 2), [0, 1, 2, 3, 4, NAN, 6, 7])
 GOOD_Y = npy_bytes("<i8", (4,), [0, 1, 0, 1])
 
-# Files, the sample file and further arguments of train, exit code, what the line says.
+# Files to write, file of samples and further arguments of train, exit code, pattern of the error message.
 TABLE = [
     # NPY
     ({"x.npy": GOOD_X[:100]}, "x.npy", [], 65, r"x\.npy: .*trunc|x\.npy: .*bytes|x\.npy: .*ends"),
@@ -40,7 +40,7 @@ TABLE = [
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--first", "3", "--rows", "2"], 65, r"x\.npy: rows from 3"),
     ({}, "none.npy", [], 66, r"none\.npy: "),
     ({"sub/file": b""}, "sub", [], 74, r"sub: is a folder"),
-    # numbers that overflow on the way: never a model that predicts NaN
+    # An overflow during training is an error, so that no model predicts NaN.
     ({"d.csv": "a,y\n" + "".join("%d,%d\n" % (1000 * i, i % 7) for i in range(1, 51))}, "d.csv", ["--target", "y", "--kernel", "polynomial:degree=9", "--preprocess", "none"], 65, r"polynomial kernel overflow f32; scale the features .*lower the degree, or compute in f64"),
     ({"x.npy": npy_bytes("<f4", (4, 2), [1e30 * i for i in range(8)]), "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--kernel", "linear", "--preprocess", "none"], 65, r"linear kernel overflow f32"),
     # IDX
@@ -70,7 +70,7 @@ TABLE = [
     # raw
     ({"x.bin": b"12345", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f32:2", "--y", "y.npy"], 65, r"x\.bin: "),
     ({"x.bin": b"1234", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f99:2", "--y", "y.npy"], 2, r"f99"),
-    # options that the library checks
+    # options checked by the library
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "gpu"], 2, r"'gpu' is none of cpu, cuda"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "cuda:x"], 2, r"'cuda:x' is none of"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--augment", "melt"], 2, r"melt"),
@@ -208,7 +208,7 @@ class Writing(Case):
         self.assertEqual((result.stdout.count(b"\n"), result.stderr), (1, b""))
 
     def test_disk_full(self):
-        """A file may not grow beyond a limit: the same as a full disk, and needs no permission. The system sends SIGXFSZ, too."""
+        """A limit on file sizes acts like a full disk and needs no privileges. The kernel also sends SIGXFSZ."""
         self.make_npy()
 
         def limit():
@@ -229,7 +229,7 @@ class Writing(Case):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def test_tmpfs_full(self):
-        """The same on a small file system of its own, where one can be made."""
+        """A full disk: a small tmpfs, if one can be mounted."""
         self.make_npy(400)
         script = "mount -t tmpfs -o size=8k tmpfs disk && echo old >disk/m && '%s' train --x x.npy --y y.npy --centers 400 --kernel laplace:bandwidth=3 -o disk/m -q; echo $?; head -c 20 disk/m; ls -A disk"
         os.makedirs(self.path("disk"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_export.py MERCER: exported models are compiled or run elsewhere, and predict what Mercer predicts.
+"""test_export.py MERCER: exported models are compiled or run by onnxruntime and give the predictions of Mercer.
 
-C files: the same bits as `mercer predict` on the scalar instruction set, compared as bytes of doubles. ONNX graphs are
-run by onnxruntime, where it is installed.
+C files must give the same bits as `mercer predict` with the scalar instruction set. ONNX graphs are run if onnxruntime is
+installed.
 """
 import ctypes
 import ctypes.util
@@ -45,8 +45,8 @@ KERNELS = {
 }
 
 
-XXHASH = ctypes.util.find_library("xxhash")  # the checksums of model files
-MEMBERS = [  # kernels of both norms, and preprocessings
+XXHASH = ctypes.util.find_library("xxhash")  # computes the checksums of model files
+MEMBERS = [  # options of models with kernels of both norms and several preprocessings
     ["--kernel", "laplace:bandwidth=3", "--preprocess", "standardise"],
     ["--kernel", "exppower-l1:bandwidth=5,gamma=0.7", "--preprocess", "rank", "--centers", "90"],
     ["--kernel", "gaussian:bandwidth=2", "--preprocess", "minmax", "--metric", "file:w.npy"],
@@ -65,14 +65,14 @@ def xxh3(data):
 
 
 class Exports(Case):
-    """Models of all kinds, small."""
+    """Base class with small training data and comparisons of exported models."""
 
     def setUp(self):
         super().setUp()
         self.count = 0
         rng = random.Random(3)
         self.rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(320)]
-        self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too near for products
+        self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too close for a distance from inner products
         self.values = [v for row in self.rows for v in row]
         targets = [[math.sin(x[0]) + x[1] * x[2] + 100, x[3]] for x in self.rows]
         self.write("x.npy", npy_bytes("<f4", (320, 5), self.values))
@@ -84,7 +84,7 @@ class Exports(Case):
         self.good("train", "--x", x, "--y", y, "--centers", "260", "-q", "-o", "m.safetensors", *options)
 
     def train_mean(self, data, members, *options):
-        """The mean of models that are trained one by one and differ more than those of a fit."""
+        """Train models one by one and write their mean; they differ more than the members of a fit."""
         self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
         for number, own in enumerate(members):
             centers = [] if "--centers" in own else ["--centers", "100"]
@@ -93,16 +93,16 @@ class Exports(Case):
         self.assertEqual(len(self.answer("inspect", "m.safetensors")["members"]), len(members))
 
     def compiled(self, *options):
-        """The functions of the exported model, compiled without a warning."""
+        """Export the model, compile it without warnings and return the loaded library."""
         self.good("export", "m.safetensors", "-q", "-o", "m.c", *options)
         result = subprocess.run([COMPILER, *FLAGS, "m.c", "-o", "m.so", "-lm"], cwd=self.folder, capture_output=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
-        self.count += 1  # another name: another library
+        self.count += 1  # a new name, because dlopen does not reload a library of the same name
         os.replace(self.path("m.so"), self.path("m%d.so" % self.count))
         return ctypes.CDLL(self.path("m%d.so" % self.count))
 
     def same(self, values=None, x="x.npy", outputs=2, sample=ctypes.c_double):
-        """All rows at once, and the first of them alone."""
+        """Compare the compiled model with mercer predict on all rows and on the first row; return the loaded library."""
         self.good("predict", "-m", "m.safetensors", "--x", x, "--scores", "-q", "-o", "f.npy", environment=SCALAR)
         expected = read_npy(self.path("f.npy"))[2]
         values = self.singles if values is None else values
@@ -137,7 +137,7 @@ class C99(Exports):
                 self.same(self.values, x="x64.npy")
         self.train("--precision", "f64")  # float centers, double weights
         self.same()
-        for transform in ("none", "standardise"):  # and the other way round
+        for transform in ("none", "standardise"):  # double samples, float weights
             self.train("--precision", "f32", "--target-transform", transform, x="x64.npy")
             self.same(self.values, x="x64.npy")
 
@@ -179,7 +179,7 @@ class C99(Exports):
                 self.same(values, x="b.npy", sample=ctypes.c_ubyte)
         self.train("--kernel", "ntk", "--preprocess", "none", x="b.npy")
         self.same(values, x="b.npy", sample=ctypes.c_ubyte)
-        self.train("--kernel", "linear", x="b.npy")  # scaled, so floats
+        self.train("--kernel", "linear", x="b.npy")  # Scaled bytes are not bytes, so the exported functions take doubles.
         self.same(values, x="b.npy")
 
     def test_classes(self):
@@ -190,7 +190,7 @@ class C99(Exports):
         )
         self.write("t.csv", text)
         values = [struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row]
-        for weights in ([], ["--class-weight", "d\u00f6g=20"]):  # which shift the scores before the softmax
+        for weights in ([], ["--class-weight", "d\u00f6g=20"]):  # Class weights shift the scores before the softmax.
             self.good("train", "--x", "t.csv", "--centers", "220", "--calibrate", "on", *weights, "-q", "-o", "m.safetensors")
             self.same_classes(values)
 
@@ -210,7 +210,7 @@ class C99(Exports):
 
     @unittest.skipUnless(XXHASH, "no libxxhash")
     def test_means(self):
-        """Of models that differ in kernel and preprocessing: names of members are apart, sums are in their order."""
+        """Means of models with different kernels and preprocessing: identifiers of members differ, sums keep their order."""
         others = [["--kernel", KERNELS[name]] for name in ("matern52", "cauchy", "rational-quadratic", "exppower")]
         for x, members, options, values in (
             ("x.npy", MEMBERS, [], None),
@@ -225,7 +225,7 @@ class C99(Exports):
         self.bad(1, "a mean in float, without units", "export", "m.safetensors", "-o", "m.c")
 
     def test_fitted_means(self):
-        """Of fits with effort 4: values, and classes with probabilities of the mean."""
+        """Means from fits with effort 4: a regression, and a classification with probabilities."""
         self.train("--effort", "4")
         self.same()
         rows, labels = blobs(330, d=4)
@@ -290,7 +290,7 @@ class C99(Exports):
             self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
 
     def test_norms_that_overflow(self):
-        """Squares of centers beyond 1e19 are infinite in float: the file compiles all the same."""
+        """Squared norms of centers overflow float, but the exported file compiles."""
         large = [v * 1e38 for v in self.singles]
         self.write("x.npy", npy_bytes("<f4", (320, 5), [max(-3e38, min(3e38, v)) for v in large]))
         self.train("--preprocess", "none", "--kernel", "laplace:bandwidth=1", "--solver", "ep4", "--epochs", "1")
@@ -298,7 +298,7 @@ class C99(Exports):
         self.assertTrue(b"INFINITY" in self.read("m.c"))
 
     def test_notations(self):
-        """Amounts and dates as they are written: an exported file reads them as the program does."""
+        """An exported file parses notations of amounts and dates like the program."""
         rng = random.Random(7)
         lines = []
         for _ in range(200):
@@ -337,13 +337,13 @@ class C99(Exports):
 
 @unittest.skipUnless(onnxruntime, "no onnxruntime")
 class Onnx(Exports):
-    """Graphs, which are in double: what differs is the rounding of Mercer's float, and of the output."""
+    """ONNX graphs compute in double, so they differ from Mercer by its rounding to float and by that of the output."""
 
     def agrees(self, values=None, x="x.npy", outputs=2, device="cpu"):
-        """To 1e-5 of the size of the outputs, as the page on exports says.
+        """Compare the graph with mercer predict, to 1e-5 of the largest output, the documented tolerance.
 
-        Arithmetic in float adds at most about 2^-22 sum_j |w_j| for kernel values up to 1. Where weights are so large
-        that it matters, Mercer's arithmetic in double is what the graph is compared with: device reference.
+        Arithmetic in float adds an error of at most about 2^-22 sum_j |w_j| for kernel values up to 1. If the weights
+        are so large that this matters, pass device="reference", which computes in double.
         """
         self.good("predict", "-m", "m.safetensors", "--x", x, "--scores", "-q", "-o", "f.npy", "--device", device)
         self.good("export", "m.safetensors", "-q", "-o", "m.onnx")
@@ -399,7 +399,7 @@ class Onnx(Exports):
         session, found = self.agrees([float("%.4f" % v) for row in rows for v in row], x="t.csv", outputs=3)
         self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy")
         expected = numpy.array(read_npy(self.path("p.npy"))[2]).reshape(-1, 3)
-        self.assertLess(abs(found["probabilities"] - expected).max(), 1e-4)  # 4 times the error of scores: T is 0.25
+        self.assertLess(abs(found["probabilities"] - expected).max(), 1e-4)  # four times the error of the scores, because the temperature is 0.25
         self.assertEqual(list(found["class"]), list(expected.argmax(axis=1)))
         about = session.get_modelmeta().custom_metadata_map
         self.assertEqual(about["labels"], '["k0","k1","k2"]')
@@ -407,7 +407,7 @@ class Onnx(Exports):
 
 
 class Refusals(Exports):
-    """What is wrong with a call."""
+    """Errors of mercer export."""
 
     def test_names_and_files(self):
         self.train()

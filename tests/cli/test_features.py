@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_features.py MERCER: metrics that are given and learned, and what outputs depend on."""
+"""test_features.py MERCER: given and learned metrics, and gradients with respect to features."""
 import math
 import os
 import random
@@ -10,7 +10,7 @@ NAMES = ["a", "b", "c", "d", "e", "f"]
 
 
 def rows(n, seed):
-    """y depends on b and on the product of d and e, of six features."""
+    """Return n rows of six features and targets that depend on b and on the product of d and e."""
     rng = random.Random(seed)
     samples = [[rng.gauss(0, 1) for _ in NAMES] for _ in range(n)]
     return samples, [math.sin(2 * x[1]) + x[3] * x[4] for x in samples]
@@ -29,7 +29,7 @@ class Features(Case):
         self.learned = ["--x", "t.csv", "--centers", "200", "--effort", "2", "--learn-features", "on"]
 
     def test_inspect_counts_features(self):
-        """A full metric of fewer directions than features does not change how many features a table has."""
+        """The number of features is reported correctly if a full metric has fewer directions than features."""
         lines = ["%.3f,%.3f,%s,%.3f" % (i % 7, i % 11, "uvw"[i % 3], i % 7 + i % 5) for i in range(80)]
         self.write("t.csv", "a,b,c,y\n" + "\n".join(lines) + "\n")
         metric = [1.0 if i == j and i < 4 else 0.5 if {i, j} == {0, 1} else 0.0 for i in range(5) for j in range(5)]
@@ -41,7 +41,7 @@ class Features(Case):
         self.assertRegex(text, r"2 numbers, 1 category: 5 features")
 
     def test_learning(self):
-        """A metric for the default kernel and preprocessing, or for those that are given."""
+        """A learned metric with the default kernel and preprocessing lowers the error."""
         self.good("train", *self.common, "-o", "plain.safetensors", "-q")
         told = self.answer("train", *self.learned, "--log", "run.jsonl", "-o", "m.safetensors")
         errors = [step["error"] for step in told["search"]["steps"]]
@@ -61,7 +61,7 @@ class Features(Case):
             self.assertIn(words, page)
 
     def test_given_kernels_and_preprocessings(self):
-        """A kernel of the L1 norm has a weight per feature."""
+        """Given kernels and preprocessings are kept; the metric is diagonal for a kernel of the L1 norm."""
         for kernel, preprocess, kind in (("laplace-l1", "auto", "diagonal"), ("matern32", "rank", "full")):
             told = self.answer("train", *self.learned, "--kernel", kernel, "--preprocess", preprocess, "-o", "m.safetensors")
             self.assertTrue(told["kernel"].startswith(kernel + ":"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_files.py MERCER: what is read is never written, and a run that does not begin leaves every file as it was."""
+"""test_files.py MERCER: inputs are never overwritten, and a run that does not start leaves all files unchanged."""
 import json
 import os
 import unittest
@@ -8,7 +8,7 @@ from support import Case, main
 
 
 class Clashes(Case):
-    """An output that is an input, under whatever name, is refused before anything is opened."""
+    """An output that is also an input, under any name, is rejected before any file is opened."""
 
     def setUp(self):
         super().setUp()
@@ -51,7 +51,7 @@ class Clashes(Case):
         self.refused(r"--checkpoint: .* is written as --output|--output: .* is written as --checkpoint", *train, "--checkpoint", "sub", "-o", "sub/checkpoint.safetensors")
 
     def test_patterns(self):
-        """A new file that matches the pattern of an input would be read as data by the next command."""
+        """An output that matches an input pattern is rejected, because the next command would read it as data."""
         os.makedirs(self.path("pt"))
         os.rename(self.path("x.npy"), self.path("pt/part-0.npy"))
         os.symlink("pt", self.path("link"))
@@ -68,7 +68,7 @@ class Clashes(Case):
         self.refused(r"--output: pt/part-1\.npy matches --x", "centers", "--x", "pt/part-*.npy", "--centers", "3", "-o", "pt/part-1.npy")
         self.refused(r"--output: pt/part-0\.npy is read as --x", *train, "-o", "pt/part-0.npy")
         self.assertEqual(sorted(os.listdir(self.path("pt"))), before)
-        # Other names, other folders, hidden names, and what a pattern of one character does not mean.
+        # Allowed: other names, other folders, hidden names, and two digits for a pattern of one character.
         for name in ("pt/model", "part-9.npy", "pt/.part-9.npy"):
             self.good(*train, "-o", name)
         self.good("predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-10.npy", "-q")
@@ -79,7 +79,7 @@ class Clashes(Case):
         self.refused(r"--y-output: z\.npy is written as --output|--output: z\.npy is written as --y-output", "synth", "spirals", "-o", "z.npy", "--y-output", "z.npy")
         self.refused(r"--output: x\.npy is read as --x", "centers", "--x", "x.npy", "--centers", "3", "-o", "x.npy")
         self.make_folder("images", zipped=False)
-        os.symlink("nowhere", self.path("images/a-link-ubyte"))  # nothing that could be lost
+        os.symlink("nowhere", self.path("images/a-link-ubyte"))  # a dangling link, which is not an input
         self.refused(r"is read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
 
     def test_what_is_fine(self):
@@ -87,9 +87,9 @@ class Clashes(Case):
         self.good("train", "--x", "./x.npy", "--y", "y.npy", "--checkpoint", "r", "-o", "r/m.safetensors", "--log", "r/log.jsonl", "-q")
         self.good("resume", "r", "--log", "r/log.jsonl", "-q")
         self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")
-        self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")  # an earlier output
+        self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")  # overwrites an earlier output
         self.assertTrue(self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "-", "-q").startswith("0\n1\n"))
-        # Files of other devices, folders and names in the root are no clash: these fail for what they are.
+        # Special files, folders and names in the root folder are not clashes; these commands fail for other reasons.
         self.bad(65, r"/proc/version", "predict", "-m", "m.safetensors", "--x", "/proc/version", "-o", "p.npy")
         self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "/p.npy")
         self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "none/", "--output-format", "csv")
@@ -97,7 +97,7 @@ class Clashes(Case):
 
 
 class Logs(Case):
-    """A log that is there is continued, and only by a run that begins."""
+    """An existing log is continued, but only by a run that starts."""
 
     def test_a_run_that_does_not_begin(self):
         old = '{"event": "start"}\n'

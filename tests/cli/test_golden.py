@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_golden.py MERCER: models and checkpoints of every version (tests/model/golden) are read and predict what they did.
+"""test_golden.py MERCER: models and checkpoints of every version (tests/model/golden) give the recorded predictions.
 
 Predictions are compared byte by byte: kernel products have the same bits on every machine (docs/architecture.md).
 """
@@ -33,7 +33,7 @@ class Golden(Case):
 
     def test_predictions(self):
         for version in self.versions:
-            for model, data, more, wanted in PREDICTIONS[: 4 if version == "0.1" else None]:  # which knew no gaps
+            for model, data, more, wanted in PREDICTIONS[: 4 if version == "0.1" else None]:  # 0.1 had no missing values.
                 with self.subTest(version=version, model=model, more=more):
                     self.good("predict", "-m", model, "--x", data, *more, "-o", "found.npy", "-q", cwd=self.path(version))
                     self.assertEqual(self.read(version + "/found.npy"), self.read(version + "/" + wanted))
@@ -55,7 +55,7 @@ class Golden(Case):
         self.bad(65, "values.safetensors: .*checksum", "predict", "-m", "values.safetensors", "--x", "values.csv", "-o", "f.npy", cwd=folder)
 
     def test_interrupted_runs_go_on_or_are_refused(self):
-        """Those of this version end as they would have; of another one they are refused by its name, and left as they were."""
+        """Interrupted runs of this version are resumed. Those of other versions are rejected, with their version, and not changed."""
         own = ".".join(self.good("--version").split()[1].split(".")[:2])
         for version in self.versions:
             with self.subTest(version=version):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_hardening.py MERCER: what was once lost, sent to the terminal, or waited for without end (docs/reliability.md)."""
+"""test_hardening.py MERCER: tests for former bugs: lost files, control sequences, endless waits (docs/reliability.md)."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ ESCAPE = "\x1b[31m"
 
 
 class Terminal(Case):
-    """Texts of files are shown, not obeyed."""
+    """Control sequences in the text of files are shown escaped."""
 
     def test_escapes(self):
         names = [ESCAPE + "red", "\u009b31mblue", "green"]
@@ -36,7 +36,7 @@ class Terminal(Case):
         self.assertIn(b"\\x1b[31mred", b"".join(shown))
 
     def test_predictions(self):
-        """Names of classes go to a file as they are, and to a terminal visibly."""
+        """Class names are written unchanged to a file and with escaped control characters to a terminal."""
         self.make_csv("d.csv", names=[ESCAPE + "red", "blue"])
         self.good("train", "--x", "d.csv", "--target", "colour", "--centers", "20", "-o", "m", "-q")
         predict = ["predict", "-m", "m", "--x", "d.csv", "-o", "-", "-q"]
@@ -65,7 +65,7 @@ class Terminal(Case):
 
 class Streams(Case):
     def test_closed(self):
-        """A stream that is closed is no place for the next file that is opened."""
+        """If a standard stream is closed, no file that is opened later gets its descriptor."""
         self.make_npy()
         train = "'%s' train --x x.npy --y y.npy --centers 20 -o m --log run.jsonl" % PROGRAM
         for closed in ("2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -78,7 +78,7 @@ class Streams(Case):
 
 
 class Waiting(Case):
-    """Nothing is waited for without end."""
+    """No command waits forever."""
 
     def test_pipes_and_devices(self):
         self.make_npy()
@@ -97,7 +97,7 @@ class Waiting(Case):
         self.bad(74, r"fifo: is not a regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
 
     def test_a_kernel_of_zeros(self):
-        """No shift relative to a diagonal of zeros makes a matrix positive definite."""
+        """A shift relative to a zero diagonal never makes a matrix positive definite, so the attempts must end."""
         self.write("z.csv", "a,b,y\n" + "".join("0,0,%d\n" % i for i in range(40)))
         train = ["train", "--x", "z.csv", "--target", "y", "--kernel", "linear", "--tune", "off", "--ridge", "none", "-o", "m", "-q"]
         self.bad(1, r"K\(Z, Z\) is not positive definite", *train, "--solver", "krr", timeout=60)
@@ -110,7 +110,7 @@ class Waiting(Case):
 
     @unittest.skipIf(SANITIZED, "a sanitizer needs more address space")
     def test_little_address_space(self):
-        """Threads of a BLAS that gets no memory try for ever: they keep nothing alive."""
+        """Threads of a BLAS without memory retry forever, but do not keep the process alive."""
         self.make_model("m")
         ends = []
         for kib in (80000, 120000, 160000, 180000, 300000):
@@ -133,7 +133,7 @@ class Names(Case):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def test_links(self):
-        """What a link leads to is replaced, not the link."""
+        """An output that is a link replaces the target of the link, not the link."""
         self.make_npy()
         os.makedirs(self.path("there"))
         self.write("there/m", b"old")
@@ -154,7 +154,7 @@ class Names(Case):
 
 class Remains(Case):
     def test_of_killed_programs(self):
-        """What a killed writer left goes with the next one of the same name; what is in use, or another's, stays."""
+        """A writer removes temporary files of killed writers of the same name, but not those in use or of other names."""
         self.make_model("m")
         remains = [".m.0123456789abcdef.tmp", ".p.csv.AbC123.tmp"]
         others = [".m.tmp", ".mm.0123456789abcdef.tmp", ".m.0123456789abcdeg.tmp", ".p.csv.12345.tmp", ".q.csv.AbC123.tmp", ".m.fedcba9876543210.tmp"]
@@ -172,7 +172,7 @@ class Remains(Case):
 
     @unittest.skipIf(SANITIZED, "takes long")
     def test_of_a_run(self):
-        """Killed while it writes its checkpoint, again and again: the folder holds a run and nothing else."""
+        """A run that was killed repeatedly while it wrote checkpoints leaves no temporary files in its folder."""
         run = ["train", "--synth", "digits", "--rows", "500", "--centers", "400", "--solver", "ep4", "--epochs", "100000", "-o", "m", "-q",
                "--checkpoint", "run", "--checkpoint-every", "0"]  # fmt: skip
         for kill in range(6):
@@ -206,7 +206,7 @@ class Folders(Case):
         self.assertEqual(sorted(os.listdir(self.path("run"))), ["checkpoint.safetensors", "config.json"])
 
     def test_any_byte_counts(self):
-        """One byte of the data changed, whichever: the run is not continued."""
+        """A run is not resumed if a single byte of the data has changed."""
         rows, width = 60000, 8
         values = bytearray(struct.pack("<%df" % (4 * width), *range(4 * width)) * (rows // 4))
         head = npy_bytes("<f4", (rows, width), [])
@@ -215,14 +215,14 @@ class Folders(Case):
         run = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "20", "--epochs", "1", "--solver", "ep4", "-o", "m", "-q", "--checkpoint", "run"]
         self.good(*run)
         os.remove(self.path("m"))
-        place = (4 * width * rows - 65536) // 63 * 20 + 100000  # between the blocks that a fingerprint once was of
+        place = (4 * width * rows - 65536) // 63 * 20 + 100000  # between the blocks that former fingerprints covered
         values[place] ^= 1
         self.write("x.npy", head + bytes(values))
         self.bad(65, r"x\.npy: the training data changed since the run began", "resume", "run", "-q")
         values[place] ^= 1
-        self.write("x.npy", head + bytes(values))  # at another time, the same bytes
+        self.write("x.npy", head + bytes(values))  # the same bytes with a new modification time
         self.good("resume", "run", "-q")
-        # --verify belongs to the run: it is in its folder, and comes back with resume.
+        # --verify is stored in the folder of the run and also applies to resume.
         self.good(*run, "--verify", "--force")
         os.remove(self.path("m"))
         self.assertIs(json.loads(self.read("run/config.json"))["options"]["verify"], True)
@@ -230,10 +230,10 @@ class Folders(Case):
 
 
 class Shrinking(Case):
-    """Files that are cut or overwritten while they are read."""
+    """Files that are truncated or overwritten while they are in use."""
 
     def disturb(self, name, how, *arguments):
-        """Runs the program, does something to a file when it is under way, gives exit code and errors."""
+        """Start the program, call how(path) for a file while it runs, and return exit code and stderr."""
         process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(0.4 if not SANITIZED else 2)
         how(self.path(name))
@@ -241,7 +241,7 @@ class Shrinking(Case):
         return process.returncode, text
 
     def test_models(self):
-        """A model is in memory: what happens to its file later changes nothing."""
+        """A model is read into memory, so later changes of its file have no effect."""
         self.make_npy(3000, d=20)
         self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "2000", "--solver", "ep4", "--epochs", "1", "-o", "m", "-q")
         predict = ["predict", "-m", "m", "--synth", "teacher:d=20", "--rows", "20k" if SANITIZED else "150k", "-q", "-o"]
@@ -251,7 +251,7 @@ class Shrinking(Case):
         self.assertEqual(self.read("cut.npy"), self.read("whole.npy"))
 
     def test_samples(self):
-        """Samples are mapped: a file that is cut is an error with its name."""
+        """Samples are mapped, so a file that changes during training is an error with its name."""
         self.make_npy(4000, d=20)
         train = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "1000", "--solver", "ep4", "--epochs", "100000", "--batch", "500", "--device", "cpu",
                  "--memory", "30M", "-o", "m", "-q"]  # fmt: skip
@@ -273,7 +273,7 @@ class Shrinking(Case):
 
 class Sizes(Case):
     def test_a_large_index(self):
-        """Memory is taken by what a file holds, not by what it claims."""
+        """Memory is allocated by the contents of a file, not by the sizes that it claims."""
         self.write("d.svm", "1 300000000:2\n2 1:3\n3 2:3\n")
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))  # noqa: E731
         self.bad(1, r"d\.svm: index 300000000 makes 300000000 features, which would take \d+ bytes for a file of 26: is it right", "train",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What comes out of a model: formats of predictions, columns beside them, probabilities, intervals, measures."""
+"""Outputs of a model: formats of predictions, additional columns, probabilities, intervals and metrics."""
 import csv
 import io
 import json
@@ -13,7 +13,7 @@ N = 400
 
 class Outputs(Case):
     def make_tables(self):
-        """values.csv and classes.csv: two features, a target, and words that no model can use; -plain without these."""
+        """Write values.csv and classes.csv with two features, a target and two text columns, and *-plain.csv without the text."""
         rng = random.Random(5)
         rows = [(rng.gauss(0, 1), rng.gauss(3, 2)) for _ in range(N)]
         values = [a * b + 0.3 * rng.gauss(0, 1) + 50 for a, b in rows]
@@ -53,7 +53,7 @@ class Outputs(Case):
         self.assertEqual([float(row[2]) for row in rows], [float("%.6f" % v) for v in self.targets["values"]])
         self.assertEqual(self.table(self.predict("values", "p.tsv", *options), "\t"), (head, rows))
         half = [(float(row[5]) - float(row[4])) / 2 for row in rows]
-        self.assertLess(max(half) - min(half), 1e-12 * max(half) + 1e-13 * 60)  # ends are rounded where they lie
+        self.assertLess(max(half) - min(half), 1e-12 * max(half) + 1e-13 * 60)  # The ends, which are at most about 60, are rounded.
         lines = [json.loads(line) for line in self.predict("values", "p.jsonl", "--id-column", "id", "--interval", "0.9").splitlines()]
         self.assertEqual([(line["id"], line["t_predicted"], line["t_low"]) for line in lines], [(r[0], float(r[3]), float(r[4])) for r in rows])
         kind, shape, flat = read_npy(self.path(self.npy("values", "--interval", "0.9")))
@@ -65,7 +65,7 @@ class Outputs(Case):
         self.assertEqual(text.splitlines(), ["id,t_predicted", "r0," + rows[0][3]])
 
     def test_no_two_columns_have_one_name(self):
-        """A column of the input that is called as one of the output."""
+        """An output column is renamed if a kept input column has the same name."""
         self.make_models()
         for line, text in (("id,note", "set,probability_one"), ("set,probability_one", "t_predicted,probabilities")):
             table = self.read("classes.csv" if line == "id,note" else "same.csv").decode()
@@ -152,7 +152,7 @@ class Outputs(Case):
             self.good("predict", "-m", "m", "--x", "classes.csv", "-o", "p.txt")
             found = self.read("p.txt").decode().splitlines()
             counts[how] = [found.count(name) for name in self.names]
-        self.assertGreater(counts['th"ree=0,one=3'][0], counts["none"][0])  # "one" counts three times
+        self.assertGreater(counts['th"ree=0,one=3'][0], counts["none"][0])  # "one" has weight 3
         self.assertEqual(counts['th"ree=0,one=3'][1], 0)
         self.bad(2, r"class_weight: 'four=1' does not begin with NAME= of a class", "train", "--x", "classes-plain.csv",
                  "--target", "t", "--class-weight", "four=1", "-o", "m")  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data in several files: every command does what it does with the one file that these make up, byte for byte."""
+"""Data in several files: every command gives the same bytes as with one file of all rows."""
 import os
 import signal
 import subprocess
@@ -20,7 +20,7 @@ class Parts(Case):
         self.make_npy(N, D)
 
     def cut(self, sizes, stem="part", rows=None, labels=None, kind="<f4"):
-        """Files STEM-1.npy, ... of samples and, cut elsewhere, labels-1.npy, ... of their classes."""
+        """Write the samples to STEM-1.npy, ... and the labels, cut at another row, to STEMlabels-0.npy and STEMlabels-1.npy."""
         rows, labels = rows or self.rows, labels or self.labels
         for name in os.listdir(self.folder):
             if name.startswith((stem + "-", stem + "labels-")):
@@ -101,7 +101,7 @@ class SameBytes(Parts):
 
     def test_literal_name_and_folder(self):
         self.cut(CUTS[1])
-        self.write("part-*.npy", self.read("x.npy"))  # has the very name: it alone is meant
+        self.write("part-*.npy", self.read("x.npy"))  # A file with exactly this name takes precedence over the pattern.
         self.assertEqual(self.answer("convert", "--x", "part-*.npy", "-o", "o.npy")["rows"], N)
         os.remove(self.path("part-*.npy"))
         os.makedirs(self.path("odd [1]*"))
@@ -135,7 +135,7 @@ class Refused(Parts):
         self.refuse(65, r"part-\*\.npy: row 119, column 3 \(from 0\) is NaN")
 
     def test_order_matters(self):
-        """Files under other names are other data: they are not sorted by anything but their names."""
+        """Files are ordered by their names only, so renamed files are different data."""
         self.good("train", *self.WHOLE, *FEW, "-o", "whole")
         self.cut([50, 70])
         os.rename(self.path("part-1.npy"), self.path("part-10.npy"))
@@ -170,7 +170,7 @@ class Resume(Parts):
         self.bad(66, r"part-\*\.npy: no file matches", "resume", "run", "-q")
 
     def test_cut_anew_elsewhere(self):
-        """A run that is continued with the same rows in other files, from another folder, ends in the same bytes."""
+        """A run that is resumed from another folder, with the same rows in other files, gives the same bytes."""
         run = ["--centers", "30", "--solver", "ep4", "--epochs", "4", "--batch", "40", "--threads", "1", "--memory", "1G", "-q"]
         self.good("train", *self.WHOLE, *run, "-o", "whole")
         self.cut([50, 70])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interrupted, killed and resumed runs end in the same bytes as one that was left alone."""
+"""Interrupted, killed and resumed runs give the same bytes as undisturbed runs."""
 import json
 import os
 import random
@@ -12,22 +12,22 @@ import time
 from support import PROGRAM, Case, main, npy_bytes
 
 
-SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # such a build takes several times as long
+SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # a build with sanitizers, which is several times slower
 CENTERS, BATCH = (150, 150) if SANITIZED else (300, 300)
 
 
 def lasting(epochs, rows=900 if SANITIZED else 2000):
-    """A training that can be interrupted."""
+    """Return the options of a training that is long enough to be interrupted."""
     run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", str(CENTERS), "--center-method", "random"]
     run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", str(BATCH), "--seed", "3"]
     return [*run, "--memory", "1G"]
 
 
-RUN, LONG = lasting(4), lasting(1000)  # less than a second of work on two cores; a minute
+RUN, LONG = lasting(4), lasting(1000)  # less than a second and about a minute on two cores
 
 
 class Run(Case):
-    """What tests of runs in a folder need."""
+    """Base class for tests of runs in a folder."""
 
     def start(self, *arguments):
         return subprocess.Popen(
@@ -42,7 +42,7 @@ class Resume(Run):
     undisturbed = None
 
     def whole(self):
-        """The bytes of a run that nothing disturbs, and how long it takes: trained once for all tests."""
+        """Return the model of an undisturbed run and its duration in seconds; it is trained once for all tests."""
         if Resume.undisturbed is None:
             began = time.monotonic()
             self.good("train", *RUN, "-o", "whole.safetensors", "-q")
@@ -54,7 +54,7 @@ class Resume(Run):
         self.good(*self.train())
         self.assertEqual(self.read("m.safetensors"), whole)
         # A finished run has nothing to resume, and its folder may be used again.
-        self.write("run/lock", "process 1")  # of one that was killed when it had just finished
+        self.write("run/lock", "process 1")  # left by a process that was killed just after it had finished
         self.good("resume", "run", "-q")
         self.assertEqual(sorted(os.listdir(self.path("run"))), ["checkpoint.safetensors", "config.json"])
         os.remove(self.path("m.safetensors"))
@@ -73,8 +73,8 @@ class Resume(Run):
             if os.path.exists(self.path("m.safetensors")):
                 os.remove(self.path("m.safetensors"))
             process = self.start(*self.train())
-            # Every other one when it has a checkpoint: on a machine that became busy, a share of the time that a run took
-            # before may be too early for all of them.
+            # Every second run is killed only after its first checkpoint. If the machine has become slower, the delays,
+            # which are derived from the measured duration, could all be too short for a checkpoint.
             late = number % 2 == 1
             if late:
                 self.wait_for(process, "run", "checkpoint.safetensors")
@@ -86,7 +86,7 @@ class Resume(Run):
             else:
                 with_checkpoint += os.path.exists(self.path("run", "checkpoint.safetensors"))
                 resumed += 1
-                # Some are killed a second time.
+                # Some runs are killed a second time.
                 if number % 4 == 0:
                     process = self.start("resume", "run", "-q")
                     time.sleep(rng.uniform(0.02, 0.5 * seconds))
@@ -98,13 +98,13 @@ class Resume(Run):
         self.assertGreaterEqual(with_checkpoint, kills // 2)
 
     def wait_for(self, process, *names):
-        """Until a file is there, or the process has ended."""
+        """Wait until a file exists or the process has ended."""
         deadline = time.monotonic() + 60
         while not os.path.exists(self.path(*names)) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
 
     def test_killed_while_features_are_learned(self):
-        """Of samples that are not a table, for a given kernel."""
+        """A run on images that is killed while it learns features gives the same bytes."""
         run = ["--synth", "digits", "--rows", "500", "--centers", "100", "--kernel", "laplace-l1", "--learn-features", "on", "--effort", "1", "--memory", "1G"]
         self.good("train", *run, "-o", "learned.safetensors", "-q")
         process = self.start(*self.train(run=run))
@@ -139,7 +139,7 @@ class Resume(Run):
             self.assertEqual(events[-1], "summary")
 
     def test_checkpoint_on_request(self):
-        """SIGUSR1: a checkpoint in the midst of an epoch, where none is due, and the run goes on to the same bytes."""
+        """SIGUSR1 causes a checkpoint in the middle of an epoch, and the run continues to the same bytes."""
         run = ["50" if word == str(BATCH) else word for word in lasting(1, rows=4000 if SANITIZED else 10000)]
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "1h")
@@ -175,7 +175,7 @@ class Resume(Run):
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
     def test_without_a_terminal(self):
-        """nohup: a run that was told to ignore SIGHUP does."""
+        """A run that is started with SIGHUP ignored, as by nohup, keeps ignoring it."""
         whole, _ = self.whole()
         ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
         process = subprocess.Popen([PROGRAM, *self.train()], cwd=self.folder, stderr=subprocess.PIPE, preexec_fn=ignore)
@@ -186,7 +186,7 @@ class Resume(Run):
         self.assertEqual(self.read("m.safetensors"), whole)
 
     def test_reader_that_goes_away(self):
-        """Who reads the talk may leave: the model is written all the same."""
+        """The model is written even if the reader of the messages closes the pipe."""
         whole, _ = self.whole()
         arguments = " ".join(["train", *RUN, "-o", "m.safetensors"])
         line = "'%s' %s 2>&1 | head -n 1; exit ${PIPESTATUS[0]}" % (PROGRAM, arguments)
@@ -201,7 +201,7 @@ class Resume(Run):
         return [event for event in map(json.loads, lines) if event["event"] == kind]
 
     def test_killed_run_loses_no_epoch(self):
-        """A checkpoint at the end of every epoch, however rare they are to be within one; of short ones, every second."""
+        """Regardless of --checkpoint-every, a checkpoint is written at the end of an epoch, unless the last one is recent."""
         run = lasting(12, rows=1500 if SANITIZED else 8000)
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
@@ -214,12 +214,12 @@ class Resume(Run):
         self.assertGreater(len(ends), 10)
         self.good("resume", "run", "-q", "--log", "rest.jsonl")
         kept = int(self.events("rest.jsonl", "epoch")[0]["epoch"]) - 1
-        # The one that had just been told may not have been on disk yet.
+        # The checkpoint of the last logged epoch may not have been written yet.
         self.assertLess(ends[-2] - ends[min(kept, len(ends) - 2)], 1.5, (kept, ends))
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_failing_checkpoints_are_told(self):
-        """Once when they begin to fail, once when they can be written again, whatever --quiet says."""
+        """One warning when checkpoints begin to fail and one when they succeed later, even with --quiet."""
         process = self.start(*self.train(run=lasting(100000)))
         self.wait_for(process, "run", "checkpoint.safetensors")
         os.rename(self.path("run"), self.path("away"))
@@ -256,7 +256,7 @@ class Resume(Run):
 
 
 class Phases(Run):
-    """A run that searches and then trains."""
+    """Runs with a search before the training."""
 
     searched = ["--x", "t.csv", "--target", "y", "--effort", "3", "--centers", "120", "--solver", "ep4", "--batch", "50",
                 "--memory", "1G", "--threads", "1"]  # fmt: skip
@@ -271,7 +271,7 @@ class Phases(Run):
         self.write("t.csv", "\n".join(lines) + "\n")
 
     def header(self):
-        """Header and data of the checkpoint; None if there is none."""
+        """Return header and bytes of the checkpoint; (None, b"") if it does not exist."""
         try:
             data = self.read("run/checkpoint.safetensors")
         except OSError:
@@ -280,7 +280,7 @@ class Phases(Run):
         return json.loads(data[8 : 8 + size]), data
 
     def phase(self):
-        """What the checkpoint is of."""
+        """Return the phase of the checkpoint: "search", "training" or None."""
         header, _ = self.header()
         return "search" if "search.memory" in (header or {}) else "training" if "state.plan" in (header or {}) else None
 
@@ -299,20 +299,20 @@ class Phases(Run):
             process.communicate()
             self.assertEqual(self.phase(), phase)
             process = self.start("resume", "run", "-q")
-        time.sleep(0.2)  # Ctrl-C while it goes on
+        time.sleep(0.2)  # Ctrl-C during the resumed training
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, errors)
         self.assertIn(b"checkpoint written", errors)
-        self.assertIn("kernel", self.answer("inspect", "run/checkpoint.safetensors"))  # it is a model file
+        self.assertIn("kernel", self.answer("inspect", "run/checkpoint.safetensors"))  # It is also a model file.
         self.assertEqual(self.run_program("resume", "run", "-q").stderr, whole.stderr)  # the same warnings
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_disk_full(self):
-        """Wherever a file may not grow further: a message, and the run goes on later to the same bytes."""
+        """A full disk during a checkpoint is an error, and the resumed run gives the same bytes."""
         run = [*self.searched, "--epochs", "2"]
         self.good("train", *run, "-o", "whole.safetensors", "-q")
-        every = ["0s" if text == "0.05s" else text for text in self.train(run=run)]  # training is too short for another one
+        every = ["0s" if text == "0.05s" else text for text in self.train(run=run)]  # The training is too short for an interval of 0.05 s.
         self.good(*every)
         sizes = [os.path.getsize(self.path(name)) for name in ("whole.safetensors", "run/checkpoint.safetensors")]
         self.assertLess(sizes[0], sizes[1])
@@ -335,7 +335,7 @@ class Phases(Run):
 
 class Folder(Case):
     def interrupted(self):
-        """A run on files that was stopped."""
+        """Start a run on files, interrupt it and return its arguments."""
         self.make_npy(400)
         arguments = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "100", "--solver", "ep4", "--epochs", "100000", "--tune", "off"]
         arguments += ["--batch", "50", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-o", "m.safetensors", "-q"]
@@ -355,7 +355,7 @@ class Folder(Case):
         self.assertEqual(self.read("run/checkpoint.safetensors"), before)
 
     def test_one_run_at_a_time(self):
-        """A folder belongs to one run; what a killed one left half-written goes when the next one has it."""
+        """A folder belongs to one process at a time, and the next one removes the temporary files of a killed one."""
         arguments = self.interrupted()
         before = self.read("run/config.json")
         process = subprocess.Popen([PROGRAM, "resume", "run", "-q"], cwd=self.folder, stderr=subprocess.PIPE)

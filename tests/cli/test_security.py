@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_security.py MERCER: data never become code, commands, connections or markup (docs/security.md)."""
+"""test_security.py MERCER: data are never executed, open no connections and do not become markup (docs/security.md)."""
 import ctypes
 import glob
 import gzip
@@ -18,9 +18,9 @@ from support import PROGRAM, Case, npy_bytes
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "browser"))
 import page  # noqa: E402 (the line above must come first)
 
-# Starts a program that is killed (SIGSYS) by its first call that opens a connection, starts a process or runs another
-# program. A filter of the kernel looks at each call; the one execve that it lets pass has the address of our own path.
-# Threads may be started: clone with CLONE_THREAD. clone3, whose flags a filter cannot see, is said not to be there.
+# Runs a program under a seccomp filter. The first system call that opens a connection, starts a process or executes
+# another program kills it (SIGSYS). The filter allows only the execve whose path has the address of `path`. Threads are
+# allowed: clone with CLONE_THREAD. clone3 fails with ENOSYS, because a filter cannot read its flags.
 CAGE = r"""
 import ctypes, os, struct, sys
 NUMBERS = {"socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "socketpair": 53, "fork": 57, "vfork": 58,
@@ -55,7 +55,7 @@ HOSTILE = ["$(touch owned)", "`touch owned`", "|touch owned", "__import__('os').
 
 
 class Caged(Case):
-    """Nothing in a file or its name opens a connection, starts a process or is run."""
+    """The contents and names of files are not executed, start no process and open no connection."""
 
     def setUp(self):
         super().setUp()
@@ -65,13 +65,13 @@ class Caged(Case):
             raise unittest.SkipTest("the kernel takes no filters")
 
     def caged(self, *command):
-        # The leak detector of a sanitized build stops the program from a process of its own.
+        # The leak detector of a sanitized build starts a process, which the filter does not allow.
         options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         return subprocess.run([sys.executable, "-c", CAGE, *command], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=120,
                               capture_output=True, env=dict(os.environ, ASAN_OPTIONS=options), check=False)
 
     def free(self, *arguments):
-        """Runs the program in the cage; it must end by itself, and well."""
+        """Run the program under the filter and expect success."""
         result = self.caged(PROGRAM, *arguments)
         self.assertNotEqual(result.returncode, KILLED, arguments)
         self.assertEqual(result.returncode, 0, (arguments, result.stderr))
@@ -101,7 +101,7 @@ class Caged(Case):
         self.assertEqual(glob.glob(self.path("owned")), [])
 
     def test_a_header_that_is_an_expression(self):
-        # A reader that evaluated the header would run it; objects are pickles, which are programs.
+        # A reader that evaluated the header would run the expression; object arrays are pickles, which can run code.
         for text in ("{'descr': %s, 'fortran_order': False, 'shape': (1,)}" % HOSTILE[3],
                      "{'descr': '|O', 'fortran_order': False, 'shape': (1, 1)}"):
             text += " " * (-(10 + len(text) + 1) % 64) + "\n"
@@ -130,11 +130,11 @@ class Pages(Case):
         self.assertEqual(page.foreign(text), [])
         self.assertEqual(read.counts.get("script", 0), 0)
         self.assertIn("default-src 'none'", text)
-        self.assertIn(evil, read.text())  # as words: it was not lost, it was escaped
+        self.assertIn(evil, read.text())  # The text is present in escaped form.
 
 
 class RaisedRights(Case):
-    """MERCER_MODULES loads code: not in a program whose file gives it more rights than its caller has."""
+    """MERCER_MODULES loads code, so a program that has more privileges than its caller (set-gid) ignores it."""
 
     def test_set_gid(self):
         folder = self.path("modules")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_signals.py MERCER: signals at random moments of commands that take a while (the table in docs/reliability.md).
+"""test_signals.py MERCER: signals at random moments of longer commands (the table in docs/reliability.md).
 
-Whatever comes, and when: the exit code is one of those that are documented, a file that was there is the old one or the
-new one, a run goes on to the bytes of one that nothing disturbed, and nothing is left behind. About 20 moments; MERCER_TEST_MOMENTS=200
-for more.
+For every signal at any moment, the exit code is a documented one, an existing file is the old or the new one, a resumed
+run gives the bytes of an undisturbed one, and no temporary file is left. MERCER_TEST_MOMENTS sets the number of moments
+(default 20).
 """
 import os
 import random
@@ -17,9 +17,9 @@ from support import PROGRAM, Case, main
 SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))
 MOMENTS = int(os.environ.get("MERCER_TEST_MOMENTS", "6" if SANITIZED else "20"))
 
-LIMIT = float(os.environ.get("MERCER_TEST_LIMIT", "60" if SANITIZED else "10"))  # seconds from a signal to the end
+LIMIT = float(os.environ.get("MERCER_TEST_LIMIT", "60" if SANITIZED else "10"))  # time limit from a signal to the exit, in seconds
 
-# One factorization of many seconds.
+# A training whose only factorization takes many seconds.
 LONG = ["--synth", "teacher:d=8", "--rows", "6000", "--centers", "6000", "--solver", "direct", "--tune", "off"]
 TRAIN = ["train", "--synth", "digits", "--rows", "400", "--centers", "120", "--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "3",
          "--batch", "100", "--seed", "3", "--memory", "1G", "-q"]  # fmt: skip
@@ -29,7 +29,7 @@ SIGNALS = [*ASKING, *IGNORED, signal.SIGPIPE]
 
 
 def died(number):
-    """Exit codes that a signal may leave where a command has nothing to save: by the signal, or by the program."""
+    """Return the exit codes of a command that has nothing to save: killed by the signal, or ended by the program."""
     return {-number, 128 + number}
 
 
@@ -51,11 +51,11 @@ class Signals(Case):
         return int(masks["SigIgn"], 16) >> (number - 1) & 1 or masks["State"].strip().startswith("Z")
 
     def disturb(self, rng, number, *arguments, seconds):
-        """Starts the program, sends it a signal at a random moment; its exit code and how long it then went on."""
+        """Start the program and send a signal at a random moment; return the exit code, the seconds until exit and stderr."""
         process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 10
         while number in IGNORED and not self.ignores(process.pid, number) and time.monotonic() < deadline:
-            time.sleep(0.001)  # until it has begun: a signal that comes earlier is the system's
+            time.sleep(0.001)  # Wait: until the program ignores the signal, the default action of the system applies.
         time.sleep(rng.uniform(0.0, seconds))
         sent = time.monotonic()
         process.send_signal(number)
@@ -75,7 +75,8 @@ class Signals(Case):
         for _ in range(3):
             if code == 0:
                 break
-            # 75: to be resumed; by the signal itself: before the program knew what to do with it. SIGUSR1 ends nothing.
+            # 75 means that the run can be resumed. A signal kills the program before its handlers are installed. After
+            # that, SIGUSR1 does not end it.
             own = set() if number == signal.SIGUSR1 else {75}
             self.assertIn(code, own | ({-number} if own == set() else died(number) if number not in IGNORED else set()), what)
             begun = os.path.exists(self.path("run", "config.json"))
@@ -89,7 +90,7 @@ class Signals(Case):
         self.clean()
 
     def write_one(self, rng, number, name, arguments, own):
-        """A command that replaces one file. `own`: it removes its temporary file itself."""
+        """Disturb a command that replaces one file. `own`: the command removes its temporary file itself."""
         self.write(name, b"old")
         code, seconds, text = self.disturb(rng, number, *arguments, "-o", name, "-q", seconds=0.3)
         what = (name, number, code, text)
@@ -100,8 +101,8 @@ class Signals(Case):
         if own and code > 0:
             self.clean()
         if number in ASKING and not SANITIZED and name == "p.npy":
-            self.assertLess(seconds, 1.0, what)  # 0.2 s, on a machine that is busy with other things
-        self.good(*arguments, "-o", name, "-q")  # the next owner removes what is left
+            self.assertLess(seconds, 1.0, what)  # The documented limit is 0.2 s; 1 s allows for a busy machine.
+        self.good(*arguments, "-o", name, "-q")  # The next writer removes leftover files.
         self.clean()
 
     def test_moments(self):
@@ -124,7 +125,7 @@ class Signals(Case):
         print("signals at %d moments" % outcomes)
 
     def ends(self, number, *arguments, code, wait=0.7, **options):
-        """Starts a command that takes long, and sends it a signal: it ends soon. Its message."""
+        """Start a long command, send a signal, expect it to end soon with `code`, and return its message."""
         process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stderr=subprocess.PIPE, **{"stdout": subprocess.DEVNULL, **options})
         time.sleep(wait * (4 if SANITIZED else 1))
         if process.poll() is not None:
@@ -142,7 +143,7 @@ class Signals(Case):
         return text
 
     def test_every_command_ends(self):
-        """Commands that have nothing to save end at once, whatever they compute, and remove unfinished output."""
+        """Commands that have nothing to save end at once and remove unfinished output."""
         self.good("synth", "teacher:d=64", "--rows", "2000", "-o", "t.npy", "--y-output", "ty.npy", "-q")
         self.good("train", "--x", "t.npy", "--y", "ty.npy", "--centers", "2000", "--solver", "ep4", "--epochs", "1", "-o", "big", "-q")
         many = ["--synth", "teacher:d=64", "--rows", "4M"]
@@ -170,13 +171,13 @@ class Signals(Case):
             self.assertFalse(os.path.exists(self.path(name)), name)
 
     def test_set_up_has_nothing_to_save(self):
-        """A run with a checkpoint folder that is interrupted while it sets up can be resumed."""
+        """A run with a checkpoint folder can be resumed if it is interrupted during set-up."""
         text = self.ends(signal.SIGTERM, "train", *LONG, "-o", "m", "--threads", "1", "--checkpoint", "run", "-q", code=75, wait=1.5)
         self.assertIn("continue with: mercer resume run", text)
         self.assertTrue(os.path.exists(self.path("run", "config.json")))
 
     def test_output_that_is_not_read(self):
-        """Commands that wait for the reader of their output end, too."""
+        """Commands that are blocked because their output is not read end, too."""
         self.good(*TRAIN, "-o", "m", "--log", "run.jsonl")
         for command in (["inspect", "m", "--json"], ["plan", "--synth", "digits", "--rows", "60k", "--json"], ["report", "run.jsonl", "-o", "-"]):
             with self.subTest(command=command[0]):
@@ -192,7 +193,7 @@ class Signals(Case):
                 os.close(write)
 
     def test_predict_stops_at_once(self):
-        """A prediction that would take many seconds ends within 0.2 s."""
+        """A prediction that would take many seconds ends within 0.2 s of a signal."""
         self.good("synth", "teacher:d=64", "--rows", "2000", "-o", "t.npy", "--y-output", "ty.npy", "-q")
         self.good("train", "--x", "t.npy", "--y", "ty.npy", "--centers", "2000", "--solver", "ep4", "--epochs", "1", "-o", "big", "-q")
         process = subprocess.Popen([PROGRAM, "predict", "-m", "big", "--synth", "teacher:d=64", "--rows", "4M", "-o", "q.npy", "-q"], cwd=self.folder,
@@ -202,7 +203,7 @@ class Signals(Case):
         process.send_signal(signal.SIGINT)
         text = process.communicate(timeout=60)[1].decode()
         self.assertEqual(process.returncode, 130, text)
-        # On a machine that has other work the program waits for its turn.
+        # The limit grows with the load average, because the program may have to wait for a processor.
         self.assertLess(time.monotonic() - before[1], 0.2 * (5 if SANITIZED else 1) + 0.3 * os.getloadavg()[0] / os.cpu_count())
         self.assertFalse(os.path.exists(self.path("q.npy")))
 

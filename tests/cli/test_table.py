@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is made from the table of options: help, manual pages, completions, suggestions, configuration."""
+"""Output generated from the table of options: help, manual pages, completions, suggestions, configuration."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ COMMANDS += ["report", "completions", "help"]
 
 class Help(Case):
     def options(self, command):
-        """Long names in the help of a command, in order."""
+        """Return the long option names in the help of a command, in order."""
         return re.findall(r"^(?:  -\w, |      )--([a-z-]+)", self.good(command, "--help"), re.M)
 
     def test_overview_names_every_command_and_code(self):
@@ -143,7 +143,7 @@ class Mistakes(Case):
         self.bad(66, r"--x: does not exist|--x", "inspect", "--", "--x")
 
     def test_missing_options_before_data_are_read(self):
-        # The files do not exist either, but that is not what is wrong first.
+        # The files do not exist either, but missing options are reported first.
         self.bad(2, r"train: -o, --output FILE is missing", "train", "--x", "none.npy")
         self.bad(2, r"no data: give --x FILE, --data DIR or --synth SPEC", "train", "-o", "m")
         self.bad(2, r"eval: -m, --model FILE is missing", "eval", "--x", "none.npy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables with words, dates and gaps: trained on as they are, new ones read alike."""
+"""Tables with text, dates and missing values: training, and prediction on new tables with the model's schema."""
 import datetime
 import gzip
 import json
@@ -55,7 +55,7 @@ class Tables(Case):
         self.assertFalse(os.path.exists(self.path("c.npy")))
 
     def test_levels_are_looked_up(self):
-        """Products look levels up where rows are many; a few rows, and the reference, take every feature as it is."""
+        """Products with many rows use lookup tables for categories. Few rows and the reference backend give the same values."""
         rng = random.Random(2)
         towns = ["town %d" % i for i in range(30)]
         rows = []
@@ -72,7 +72,7 @@ class Tables(Case):
                 file.seek(8 + size + begin)
                 origin = memoryview(file.read(end - begin)).cast("d").tolist()
             self.assertEqual(len(origin), 1 + 30 + 8)
-            self.assertEqual(origin[1:], [0] * 38)  # which the look-up of the norm 2 needs
+            self.assertEqual(origin[1:], [0] * 38)  # The lookup for the L2 norm needs this.
             self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "all.csv", "-q")
             self.good("predict", "-m", "m", "--x", "few.csv", "--target", "price", "-o", "few-out.csv", "-q")
             self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "slow.csv", "--device", "reference", "-q")
@@ -82,7 +82,7 @@ class Tables(Case):
                 self.assertAlmostEqual(float(fast), float(slow), delta=1e-4)
 
     def test_numbers_that_floats_merge(self):
-        """Seconds since 1970 and the like: what they have in common is taken away first, and kept with the model."""
+        """An origin is subtracted from large numbers such as seconds since 1970 and stored with the model."""
         times = [1700000001, 1700000002, 1700000003, 1700000050, 1700000051, 1700000090]
         values = [1, 2, 3, 9, 8, 4]
         self.table("s.csv", ["t", "y"], [[str(t), str(y)] for t, y in zip(times, values)])
@@ -94,10 +94,10 @@ class Tables(Case):
         for one, value in zip(found, reversed(values)):
             self.assertLess(abs(one - value), 0.1, found)
         self.assertEqual(json.loads(self.good("inspect", "m", "--json"))["schema"]["columns"][0]["origin"], 1700000064)
-        # The same as C: a program without Mercer takes the same numbers away.
+        # An exported C file subtracts the same origin.
         self.good("export", "m", "-o", "m.c", "-q")
         self.assertIn(b"1700000064", self.read("m.c"))
-        # A model that was trained on numbers as they are gets them as they are, whatever their names.
+        # A model without a schema gets numbers unchanged, with a warning if rounding to float merges them.
         self.write("plain.csv", "1,2\n3,4\n5,7\n")
         self.good("train", "--x", "plain.csv", "--target", "1", "--centers", "3", "-o", "plain", "-q")
         self.write("far.csv", "1700000001\n1700000003\n")
@@ -105,7 +105,11 @@ class Tables(Case):
         self.assertRegex(result.stderr.decode(), r"\Amercer: warning: \S*far\.csv: column 0 \(from 0\): numbers such as 1700000003 are rounded to float")
 
     def peak(self, *arguments):
-        """Megabytes that the program had in memory at once; a process counts what it was forked from, so that is a small one."""
+        """Return the peak memory of the program in MiB.
+
+        The program is started by a small Python process, because the peak of a child includes the memory of its parent
+        at the fork.
+        """
         script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); " \
                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         done = subprocess.run([sys.executable, "-S", "-c", script, PROGRAM, *arguments], check=True, stdout=subprocess.PIPE)
@@ -125,7 +129,7 @@ class Tables(Case):
                 more = ("--x", self.path(name), "--target", "price", "-o", self.path(name + ".out.csv"), "-q", "--threads", "1")
                 peaks[name] = self.peak("predict", "-m", self.path("m"), "--id-column", "id", *more)
         size = len(text) / 2**20
-        self.assertGreater(size, 25)  # megabytes; features and predictions come to 10 more
+        self.assertGreater(size, 25)  # MiB; features and predictions take 10 more
         self.assertLess(peaks["n750.csv"], peaks["n75.csv"] + size / 2, peaks)
         self.assertLess(peaks["z750.csv.gz"], peaks["z75.csv.gz"] + size / 2, peaks)
         rows = self.read("n750.csv.out.csv")
@@ -134,7 +138,7 @@ class Tables(Case):
         self.assertEqual(rows, first + b"\n" + predicted * 10)
 
     def test_training_beyond_memory(self):
-        # That features would not be in memory shows where they cannot be written.
+        # Features that do not fit into memory go to a temporary file, which is an error if its folder does not exist.
         self.table("t.csv", self.header, self.rows * 500)
         self.bad(74, "nowhere: a temporary file: cannot open", "train", "--x", "t.csv", "--target", "price", "-o", "s", "-q",
                  "--memory", "6M", environment={"TMPDIR": self.path("nowhere")})
@@ -200,7 +204,7 @@ class Tables(Case):
         self.bad(2, r"'area:words' does not say what a column is", "train", "--x", "t.csv", "--target", "price", "--columns", "area:words", "-o", "n")
 
     def test_few_wrong_dates_are_refused(self):
-        """400 daily dates, one of which is not one: the column is not lost."""
+        """One invalid date in 400 is an error and does not turn the column into a category."""
         days = [(datetime.date(2020, 1, 1) + datetime.timedelta(i)).isoformat() for i in range(400)]
         days[59] = "2020-02-30"
         self.table("d.csv", ["when", "y"], [[day, "%d.5" % i] for i, day in enumerate(days)])
@@ -210,14 +214,14 @@ class Tables(Case):
         kinds = {column["name"]: column for column in json.loads(self.good("inspect", "m", "--json"))["schema"]["columns"]}
         self.assertEqual((kinds["when"]["kind"], kinds["when"]["missing"]), ("date", 1))
         self.good(*train, "--columns", "when:category")
-        # The words that mean "no value" by themselves stay, unless the list begins with an equals sign.
+        # The default words for missing values stay in effect, unless the list begins with an equals sign.
         self.table("d.csv", ["a", "y"], [["NA" if i == 3 else "-" if i == 5 else str(i % 7 + 0.5), "%d.5" % i] for i in range(80)])
         self.bad(65, r"line 7, column 'a': '-' is not a number", *train)
         self.good(*train, "--missing=-")
         self.bad(65, r"line 5, column 'a': 'NA' is not a number", *train, "--missing==-")
 
     def test_notations(self):
-        """Amounts, shares and dates as people write them, in training and in a new table."""
+        """Notations of amounts, percentages and dates, in training and in a new table."""
         rows = []
         for i in range(300):
             day = datetime.date(2023, 1, 1) + datetime.timedelta(i)
@@ -228,13 +232,13 @@ class Tables(Case):
         self.assertRegex(self.good("inspect", "m"), r"notations +amount \(\$1,234\.5\), share \(1,234\.5%\), when \(d/m/Y\)")
         self.assertGreater(self.answer("eval", "-m", "m", "--x", "t.csv", "--target", "y")["r2"], 0.99)
         self.good("predict", "-m", "m", "--x", "t.csv", "--target", "y", "-o", "a.csv", "-q")
-        # The first rows alone do not show which part of a date is the day: the model knows.
+        # The first rows do not show whether the day or the month comes first, but the model stores it.
         self.table("n.csv", header[:3], [row[:3] for row in rows[:12]])
         self.good("predict", "-m", "m", "--x", "n.csv", "-o", "b.csv", "-q")
         self.assertEqual(self.read("a.csv").split()[:13], self.read("b.csv").split())
         self.table("n.csv", header[:3], [["€5", *rows[0][1:3]]])
         self.bad(65, r"line 2, column 'amount': '€5' is not a number such as \$1,234\.5", "predict", "-m", "m", "--x", "n.csv", "-o", "c.csv")
-        # A reader that does not know notations refuses the file.
+        # The format version rises, so that readers without support for notations reject the file.
         with open(self.path("m"), "rb") as file:
             size = int.from_bytes(file.read(8), "little")
             self.assertEqual(json.loads(file.read(size))["__metadata__"]["format_version"], "7")
@@ -259,7 +263,7 @@ class Tables(Case):
                  "train", "--x", "t.csv", "--target", "price", "-o", "m")
 
     def test_columns_that_are_not_used(self):
-        """Every column that is left out is a warning, with -q too; those that were asked to be left out are not."""
+        """Every unused column causes a warning, even with -q, except for columns in --drop."""
         self.train("-q", "--drop", "id")
         rows = [[str(i + 1), *row, "7", ""] for i, row in enumerate(self.rows)]
         self.table("t.csv", ["number", *self.header, "same", "none"], rows)
@@ -274,7 +278,7 @@ class Tables(Case):
         result = self.run_program(*train, "-q")
         self.assertEqual((result.returncode, result.stderr.decode().splitlines()), (0, ["mercer: warning: " + text for text in expected]))
         self.assertEqual(json.loads(self.run_program(*train, "-q", "--json").stdout)["warnings"], expected)
-        self.assertIn("number", json.loads(self.good("inspect", "m", "--json"))["feature_names"])  # it stays
+        self.assertIn("number", json.loads(self.good("inspect", "m", "--json"))["feature_names"])  # The column is still a feature.
         self.assertEqual(self.run_program(*train, "-q", "--drop", "number,id,same,none").stderr, b"")
 
     def test_warnings_are_counted(self):

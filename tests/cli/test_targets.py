@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Targets anywhere and in any unit: the program learns them alike, and its models say in which units they predict."""
+"""Targets with any offset and unit are learned equally well, and models store the units of their predictions."""
 import csv
 import math
 import os
@@ -42,7 +42,7 @@ class Targets(Case):
                     model, _ = self.train(name, "--solver", solver, "--tune", "off", "--ridge", "none")
                     found[name] = self.r2(name, model)
                     self.assertGreater(found[name], 0.9, (kind, solver, found))
-                    # Targets are rounded to double before: 4e-12 of their deviation at most.
+                    # Rounding of the shifted targets to double is at most 2e-9 of their standard deviation.
                     self.assertLess(abs(found[name] - found["plain"]), 1e-6, (kind, solver, found))
 
     def test_losses_are_in_the_units_of_the_targets(self):
@@ -59,7 +59,7 @@ class Targets(Case):
 
     def test_what_the_model_says(self):
         self.make_data("<f4")
-        model, _ = self.train("far", "--tune", "off")  # a metric would make the format a later one
+        model, _ = self.train("far", "--tune", "off")  # A learned metric would need a later format version.
         targets = self.answer("inspect", model)["targets"]
         with open(self.path("y-far-train.npy"), "rb") as file:
             values = struct.unpack("<%dd" % N, file.read()[-8 * N :])
@@ -97,7 +97,7 @@ class Targets(Case):
         self.assertEqual(self.answer("eval", "-m", "model.safetensors", "--x", "x.npy", "--y", "y.npy")["accuracy"], 1)
 
     def test_targets_too_small_to_be_squared(self):
-        """Their deviation underflows to 0: they would be taken for a constant, and predicted as one."""
+        """Targets whose variance underflows to 0 are an error, because they would be taken for a constant."""
         for exponent, code in ((-300, 65), (-140, 0)):
             lines = ["%d,%d.%de%d" % (i % 37, i % 23, i % 7, exponent) for i in range(80)]
             self.write("small.csv", "a,price\n" + "\n".join(lines) + "\n")
@@ -117,7 +117,7 @@ class Targets(Case):
 
 class Versions(Case):
     def test_model_of_version_0_1(self):
-        """A file that Mercer 0.1.0 wrote: it has no units, and predicts what it did."""
+        """A model file of Mercer 0.1.0 has no units and gives the recorded predictions."""
         with open(os.path.join(DATA, "version-0.1.csv"), encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         self.write("x.csv", "a,b\n" + "".join("%s,%s\n" % (row["a"], row["b"]) for row in rows))
@@ -126,8 +126,8 @@ class Versions(Case):
         kind, _, found = read_npy(self.path("f.npy"))
         self.assertEqual(kind, "<f4")
         for row, value in zip(rows, found):
-            # A distance in float is off by 32 (2 d + 7) 2^-24 sqrt(20) at most, which the bandwidth, 1.769, divides;
-            # the weights are 33 in sum.
+            # Error bound: a distance in float has an error of at most 32 (2 d + 7) 2^-24 sqrt(20). It is divided by the
+            # bandwidth, 1.769, and multiplied by the sum of the absolute weights, 33.
             self.assertLess(abs(float(row["f"]) - value), 2e-3)
         self.assertNotIn("targets", self.answer("inspect", model))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a person sees on a terminal: a line that moves, no wider than the terminal; plain lines where it cannot."""
+"""Output on a terminal: a progress line no wider than the terminal, or plain lines on a dumb terminal."""
 import fcntl
 import os
 import pty
@@ -18,7 +18,7 @@ RUN += ["--epochs", "8", "--kernel", "laplace:bandwidth=10", "-o", "m.safetensor
 
 class Terminal(Case):
     def see(self, *more, run=RUN, columns=100, **environment):
-        """What the program writes to a terminal of that width as stderr."""
+        """Run the program with a terminal of the given width as stderr and return what it writes there."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         settings = {**os.environ, "TERM": "xterm", **environment}
@@ -31,7 +31,7 @@ class Terminal(Case):
         while True:
             try:
                 part = os.read(master, 4096)
-            except OSError:  # Linux: the other side is closed
+            except OSError:  # On Linux, reading fails after the other side is closed.
                 break
             if not part:
                 break
@@ -43,7 +43,7 @@ class Terminal(Case):
         return seen.decode().replace("\r\n", "\n")
 
     def lines(self, text):
-        """The states of the moving line, without the sequences that colour it."""
+        """Return the successive contents of the progress line without color sequences."""
         return [re.sub(r"\033\[[0-9;]*[mK]", "", part) for part in re.findall(r"\r(\[[^\r\n]*)", text)]
 
     def test_bar(self):
@@ -54,7 +54,7 @@ class Terminal(Case):
         self.assertLess(max(len(state) for state in states), 100)
         self.assertIn("\033[32m", text)
         self.assertNotRegex(text, r"(?m)^epoch \d/8: ")
-        # The line is gone at the end, and the summary stands in its place, apart from the plan.
+        # The progress line is erased at the end and leaves an empty line before the summary.
         self.assertRegex(text, r"\r\033\[K\naccuracy +\d")
 
     def test_direct_has_no_epochs(self):
@@ -78,7 +78,7 @@ class Terminal(Case):
         self.assertLess(max(len(state) for state in self.lines(self.see(columns=200, COLUMNS="50"))), 50)
 
     def test_tables_are_no_wider(self):
-        """What does not fit beside a name goes on below itself, word by word; no word is lost."""
+        """Values that are too long for a line are wrapped at words and aligned; no word is lost."""
         wide, narrow = self.see(columns=200).split("\r")[0], self.see(columns=60).split("\r")[0]
         self.assertGreater(max(map(len, wide.splitlines())), 60)
         self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
@@ -92,7 +92,7 @@ class Terminal(Case):
         self.assertIn("\033[3", self.see("--color", "always", NO_COLOR="1"))
 
     def test_warnings(self):
-        """What the library warns of is told once, on a line of its own, though plans are made several times."""
+        """A warning of the library is printed once and on its own line, although plans are made several times."""
         text = self.see("--eigenpairs", "100")
         self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers: [^\r\n]*\n", text)), 1, text)
         self.assertEqual(text.count("warning"), 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_tune.py MERCER: the hyperparameter search of mercer train, its effort, its budget, and searches that are resumed."""
+"""test_tune.py MERCER: the hyperparameter search of mercer train, its effort and budget, and resumed searches."""
 import json
 import math
 import os
@@ -18,14 +18,14 @@ QUICK = [*TABLE, "--effort", "1", "--centers", "150"]
 
 
 def samples(n, seed):
-    """Rows of five features, and targets that depend on two of them."""
+    """Return n rows of five features and targets that depend on two of them."""
     rng = random.Random(seed)
     rows = [[rng.gauss(0, 1) for _ in NAMES] for _ in range(n)]
     return rows, [math.sin(2 * x[1]) + abs(x[3]) for x in rows]
 
 
 class Search(Case):
-    """Tables, and the JSON object of a search."""
+    """Base class with tables and the JSON summaries of trainings."""
 
     def setUp(self):
         super().setUp()
@@ -41,12 +41,12 @@ class Search(Case):
         return self.answer("eval", "-m", model, "--x", x)["r2"]
 
     def train(self, *options, **more):
-        """The JSON summary of a training."""
+        """Train a model and return the JSON summary."""
         return self.answer("train", *options, "-q", "-o", "m.safetensors", **more)
 
 
 class Tune(Search):
-    """What is searched, and what stays as it is given."""
+    """Searched and given hyperparameters."""
 
     def test_search_and_training(self):
         told = self.train(*QUICK, "--log", "run.jsonl")
@@ -55,12 +55,12 @@ class Tune(Search):
         self.assertEqual((search["effort"], search["cut"], search["rows"]), (1, False, 600))
         self.assertTrue(0 < search["error"] < 0.5)
         stages = {step["stage"] for step in search["steps"]}
-        self.assertLess({1, 2}, stages)  # both norms, and at least one of them continued
+        self.assertLess({1, 2}, stages)  # stages 1 and 2 for the two norms, and at least one continuation
         self.assertLessEqual(stages, {1, 2, 3, 4})
         for step in search["steps"]:
             self.assertEqual(set(step), {"stage", "error", "exponent", "ridge"})
             self.assertGreater(step["ridge"], 0)
-        self.assertEqual(search["sizes"], [{"centers": 600, "error": search["error"]}])  # folds: all rows
+        self.assertEqual(search["sizes"], [{"centers": 600, "error": search["error"]}])  # Cross-validation trains on all rows.
         self.assertAlmostEqual(told["plan"]["lambda"], 600 * search["ridge"], delta=1e-9 * told["plan"]["lambda"])
         self.assertEqual(told["centers"], 150)
         found = self.score()
@@ -68,7 +68,7 @@ class Tune(Search):
         self.assertGreater(found, self.score())
 
     def test_log_and_page(self):
-        """The search, a chart of its steps and one of the numbers of centers, in the section Search of the page."""
+        """The page has a section Search with a chart of the steps and a chart of the errors by number of centers."""
         told = self.train("--x", "many.csv", "--target", "y", "--effort", "1", "--log", "run.jsonl")["search"]
         sizes = [size["centers"] for size in told["sizes"]]
         self.assertEqual(sizes, sorted(sizes))
@@ -89,7 +89,7 @@ class Tune(Search):
         self.assertIn(">Search<", page)
 
     def test_default(self):
-        """A table is searched, with a given bandwidth too, unless the search is off or it has too few rows."""
+        """Hyperparameters of a table are searched by default, unless the search is off or the table has too few rows."""
         tuned = ["train", *QUICK, "-o", "m.safetensors"]
         self.assertIn("search: ", self.run_program(*tuned).stderr.decode())
         self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--tune", "off").stderr.decode())
@@ -113,14 +113,14 @@ class Tune(Search):
         self.assertIn("search", told)
 
     def test_off(self):
-        """Kernel and preprocessing are the defaults; the ridge is still chosen."""
+        """Without a search, kernel and preprocessing are the defaults, but the ridge is still chosen."""
         told = self.train(*QUICK, "--tune", "off")
         self.assertRegex(told["kernel"], "^laplace:")
         self.assertGreater(told["plan"]["lambda"], 0)
         self.assertEqual(self.answer("inspect", "m.safetensors")["preprocess"], "standardise")
 
     def test_on(self):
-        """Samples that are not a table are searched if it is asked for; a switch without a value is on."""
+        """Samples that are not a table are searched only on request; --tune without a value means on."""
         digits = ["--synth", "digits", "--rows", "300", "--effort", "1", "--centers", "60", "-o", "m"]
         self.assertNotIn("search", self.answer("train", *digits))
         self.assertIn("search", self.answer("train", *digits, "--tune"))
@@ -142,7 +142,7 @@ class Tune(Search):
         self.assertNotEqual(self.read("m.safetensors"), models[0])
 
     def test_metric_beside_a_configuration(self):
-        """A metric is looked for in the folder of the configuration that names it, then in the current folder."""
+        """The path of a metric in a configuration file is relative to the folder of that file, or else to the current folder."""
         for folder in ("found", "jobs"):
             os.mkdir(self.path(folder))
         self.write("found/w.csv", "0.1,2,0.1,2,0.1\n")
@@ -153,7 +153,7 @@ class Tune(Search):
         warning = b"mercer: warning: metric is given, so weights of the features are not searched\n"
         self.assertEqual((told.returncode, told.stderr), (0, warning))
         self.assertEqual(self.read("jobs/b.safetensors"), self.read("a.safetensors"))
-        # 0.2 wrote the path from the current folder
+        # Version 0.2 wrote paths relative to the current folder.
         options = json.loads(self.read("found/best.json"))
         self.write("found/old.json", json.dumps(dict(options, metric="file:found/w.csv")))
         told = self.run_program("train", "--x", "t.csv", "--config", "found/old.json", "-o", "c.safetensors")
@@ -165,10 +165,10 @@ class Tune(Search):
 
 
 class Rows(Search):
-    """Rows that belong together, that are later than others, and that weigh more than others."""
+    """Groups, times and weights of rows."""
 
     def test_groups_do_not_leak(self):
-        """Whole groups are held out: an offset of each group that a feature gives away does not count as learned."""
+        """Whole groups are held out, so a feature that identifies the offset of a group does not lower the error."""
         rng = random.Random(3)
         rows = []
         for group in range(70):
@@ -182,12 +182,12 @@ class Rows(Search):
         groups = self.train(*table, "--group-column", "group")["search"]
         self.assertEqual((groups["rows"] + groups["held"], groups["held"] % 30), (2100, 0))
         self.assertGreater(groups["error"], 3 * alone["error"])
-        # 20 groups are too few to search
+        # 20 groups are too few for a search.
         self.table("few.csv", ["x", "mark", "y", "group"], [row[:3] + ["g%d" % (i % 20)] for i, row in enumerate(rows)])
         self.assertNotIn("search", self.train("--x", "few.csv", "--target", "y", "--group-column", "group", "--centers", "100"))
 
     def test_times(self):
-        """The latest fifth is held out."""
+        """With times, the latest fifth of the rows is held out."""
         rows, targets = samples(600, 4)
         dates = ["20%02d-%02d-01" % (i // 12, i % 12 + 1) for i in range(600)]
         drifting = [[*x, y + 0.02 * i, dates[i]] for i, (x, y) in enumerate(zip(rows, targets))]
@@ -200,7 +200,7 @@ class Rows(Search):
         self.bad(65, "neither a number nor a date", "train", "--x", "w.csv", "--target", "y", "--time-column", "word", "-o", "m")
 
     def test_weights(self):
-        """Rows that weigh next to nothing do not spoil the search."""
+        """Noisy rows with tiny weights hardly affect the search."""
         rng = random.Random(8)
         rows, targets = samples(600, 1)
         weighted = [[*x, y if i % 3 else rng.gauss(0, 9), 1 if i % 3 else 1e-6] for i, (x, y) in enumerate(zip(rows, targets))]
@@ -213,10 +213,10 @@ class Rows(Search):
 
 
 class Effort(Search):
-    """Sizes by effort, and time budgets."""
+    """Steps and centers by effort, and time budgets."""
 
     def test_effort(self):
-        """A larger effort searches longer and takes more centers."""
+        """A larger effort takes more steps and more centers."""
         rows, targets = samples(4500, 5)
         self.table("b.csv", [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
         steps = []
@@ -227,7 +227,7 @@ class Effort(Search):
         for small, large in zip(*steps):
             self.assertLess(small, large)
         self.assertIn("before training, effort 3", self.good("plan", *TABLE))
-        sizes = ["--rows", "100k", "--features", "8", "--memory", "4G"]  # without a search
+        sizes = ["--rows", "100k", "--features", "8", "--memory", "4G"]  # plans from sizes, without a search
         texts = [self.good("plan", *sizes, "--effort", effort) for effort in "123"]
         counts = [int(re.search(r"(?m)^centers +([\d,]+)", text).group(1).replace(",", "")) for text in texts]
         self.assertEqual(counts, sorted(set(counts)))
@@ -241,19 +241,19 @@ class Effort(Search):
         self.assertFalse(os.path.exists(self.path("m")))
 
     def test_a_budget_selects_the_effort(self):
-        """An hour is enough for the largest effort, or for the one that is given."""
+        """A budget of an hour selects the largest effort, unless an effort is given."""
         few = [*TABLE, "--rows", "100", "--budget", "1h"]
         for given, effort in ((["--effort", "2"], 2), ([], 5)):
             result = self.run_program("train", *few, *given, "--json", "-q", "-o", "m.safetensors")
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             told = json.loads(result.stdout)
             self.assertEqual((told["search"]["effort"], told["search"]["cut"], told["stopped"]), (effort, False, "finished"))
-        # and the same from a configuration, in which the default effort is not a given one
+        # The default effort in a printed configuration does not count as given.
         self.write("c.json", self.good("train", *few, "--print-config", "-o", "m.safetensors"))
         self.assertEqual(self.answer("train", "--config", "c.json", "-q")["search"]["effort"], 5)
 
     def test_a_budget_that_is_too_small(self):
-        """A warning, effort 1, and a model all the same, whatever the solver."""
+        """A budget that is too small causes a warning and effort 1, but training succeeds with any solver."""
         for solver in ("auto", "cg", "ep4"):
             result = self.run_program("train", *TABLE, "--budget", "1ms", "--solver", solver, "--json", "-q", "-o", "m.safetensors")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -263,7 +263,7 @@ class Effort(Search):
             self.assertGreater(self.score(), 0.5, solver)
 
     def test_a_budget_counts_from_the_start(self):
-        """Also what passes before data are read: here a configuration that comes late."""
+        """The budget includes the time before data are read, such as the wait for a configuration from a slow pipe."""
         script = '"$0" train --config <(sleep 1.2; echo "{}") --x t.csv --target y --rows 60 --budget 1s -q -o m.safetensors'
         result = subprocess.run(["bash", "-c", script, PROGRAM], cwd=self.folder, capture_output=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -271,7 +271,7 @@ class Effort(Search):
 
 
 class Resumed(Search):
-    """Searches that end early, and go on."""
+    """Interrupted and resumed searches."""
 
     long = ["--x", "l.csv", "--target", "y", "--effort", "4", "--centers", "150", "--memory", "1G"]
 
@@ -281,7 +281,7 @@ class Resumed(Search):
         self.table("l.csv", [*NAMES, "y"], [[*x, y] for x, y in zip(rows, targets)])
 
     def in_search(self):
-        """Whether the checkpoint is one of a search."""
+        """Return whether the checkpoint belongs to a search."""
         data = self.read("run/checkpoint.safetensors")
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return "search.memory" in header and "centers" not in header
@@ -319,7 +319,7 @@ class Resumed(Search):
             os.remove(self.path("m.safetensors"))
 
     def test_interrupted_while_a_member_is_fitted(self):
-        """The checkpoint has the first model of the mean and what its search found; the others are trained again."""
+        """The checkpoint stores the first model of the mean and the result of its search; other members are retrained."""
         first = self.answer("train", *self.long, "-o", "whole.safetensors", "-q")
         train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
         process = self.until_checkpoint(*train)
@@ -367,11 +367,11 @@ class Resumed(Search):
         self.bad(65, r"checkpoint\.safetensors: ", "resume", "run", "-q")
 
     def test_a_budget_applies_anew(self):
-        """A run that is resumed has the whole budget again."""
+        """A resumed run has the full budget."""
         train = ["train", *self.long[:4], "--centers", "150", "--effort", "1", "--budget", "1h", "--checkpoint", "run", "-o", "m.safetensors", "-q"]
         self.good(*train)
         os.remove(self.path("m.safetensors"))
-        os.remove(self.path("run", "checkpoint.safetensors"))  # killed before there was one: the search is made again
+        os.remove(self.path("run", "checkpoint.safetensors"))  # as if killed before the first checkpoint, so that the search is repeated
         config = json.loads(self.read("run/config.json"))
         self.assertEqual(config["options"]["budget"], "1h")
         self.write("run/config.json", json.dumps(dict(config, finished=False)))
@@ -385,13 +385,13 @@ class Resumed(Search):
             self.good("train", *QUICK, "--checkpoint", name, "-o", "m.safetensors", "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
             os.remove(self.path("m.safetensors"))
-            if killed:  # before there was a checkpoint: the search is made again
+            if killed:  # as if before the first checkpoint, so that the search is repeated
                 os.remove(self.path(name, "checkpoint.safetensors"))
             self.good("resume", name, "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
     def test_resumed_classifiers_have_the_same_temperature(self):
-        """Probabilities are cross-validated with what the search found, and the checkpoint keeps it."""
+        """The checkpoint stores the result of the search, which the cross-validated calibration needs."""
         rows, targets = samples(300, 1)
         self.table("c.csv", [*NAMES, "y"], [[*x, "high" if y > 1 else "low"] for x, y in zip(rows, targets)])
         options = ["--x", "c.csv", "--target", "y", "--effort", "1"]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_docs.py [ROOT]: what the pages say of the sources is true.
+"""check_docs.py [ROOT]: checks statements of the documentation about the sources.
 
-- Links between pages lead somewhere, anchors included, and every path of the tree that is named in backticks exists.
-- The walk in docs/architecture.md has at most 20 hops. Each names a function and its file; the function is there, does
-  more than call another one, and mentions what the hop says it calls. From there, or from an earlier hop, a few calls
-  lead to the next hop's function: by name, by the public function that it stands behind, or by a member of a table.
-- docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
-  draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
-  of tools/make-docs has every page, and what it says of the API every function.
-- The sizes of each effort in docs/tuning.md are those of the sources.
+- Links between pages have existing targets, including anchors, and every path of the tree in backticks exists.
+- The walk in docs/architecture.md has at most 20 hops. Each hop names a function, its file and a call. The function exists
+  in that file, has at least 3 statements and mentions the call. From this hop or an earlier one, at most 4 calls lead to
+  the function of the next hop: by name, by the name of its public function, or by a member of a table.
+- docs/architecture.svg is up to date with the includes (tools/make-graph), docs/comparison.svg with the recorded results
+  (tools/make-comparison) and examples/notebooks with the tutorials (tools/make-notebooks). The menu of tools/make-docs has
+  every page, and its API page has every public function.
+- The sizes of each effort in docs/tuning.md agree with the sources.
 """
 import glob
 import os
@@ -42,7 +42,7 @@ def pages():
 
 
 def anchors(text):
-    """The names that GitHub gives to headings."""
+    """Return the anchor names that GitHub gives to headings."""
     heads = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.replace("`", "").lower()).replace(" ", "-") for head in heads}
 
@@ -64,7 +64,7 @@ def check_links(page, text):
 
 
 def spellings(path):
-    """a/{b,c}.md as a/b.md and a/c.md."""
+    """Expand braces: a/{b,c}.md gives a/b.md and a/c.md."""
     match = re.search(r"\{([^}]*)\}", path)
     if not match:
         return [path]
@@ -82,7 +82,7 @@ def check_paths(page, text):
 
 
 class Calls:
-    """Which functions of the library and the program mention which: enough to follow a walk."""
+    """Approximate call graph of the library and the program: the functions that each function mentions."""
 
     def __init__(self):
         self.bodies, self.members, self.listed = {}, {}, set()
@@ -97,7 +97,7 @@ class Calls:
             self.listed.update(re.findall(r"\b(\w+)\s*[,}]", code))
 
     def mentioned(self, words):
-        """The functions that these words of a body may call."""
+        """Return the functions that a body with these words may call."""
         found = set()
         for word in words:
             found |= {word, re.sub("^mercer_", "mrc_", word)} & self.bodies.keys()
@@ -105,9 +105,9 @@ class Calls:
         return found
 
     def lead(self, start, goal):
-        """Whether at most DEEPEST calls lead from `start`, a function or a member of a table, to the function."""
+        """Return whether at most DEEPEST calls lead from `start`, a function or a member of a table, to the function `goal`."""
         layer, seen = self.mentioned({re.split(r"->|\.", start)[-1]}), set()
-        if not layer or re.search(r"->|\.", start):  # a table whose rows do not name their members
+        if not layer or re.search(r"->|\.", start):  # Rows of a table may list functions without member names.
             layer |= self.listed & self.bodies.keys()
         for _ in range(DEEPEST):
             if goal in layer:
@@ -160,7 +160,7 @@ def check_pictures():
 
 
 def check_api():
-    """Every public function is on the page of the C API."""
+    """Check that every public function is on the page of the C API."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, os.path.join(ROOT, "tools", "make-api"), folder], check=True)
         with open(os.path.join(folder, "api-c.md"), encoding="utf-8") as file:
@@ -175,7 +175,7 @@ def numbers(text):
 
 
 def check_efforts():
-    """The sizes of each effort in docs/tuning.md are those of the sources."""
+    """Check that the sizes of each effort in docs/tuning.md agree with the sources."""
     searched = re.search(r"efforts\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/search/search_effort.c"), re.DOTALL)
     plain = re.search(r"plain_centers\[MRC_MOST_EFFORT\] = \{(.*?)\};", read("src/fit/hyperparameters.c"))
     if not searched or not plain:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_readme.py [ROOT [PROGRAM]]: README.md is short, and what a reader copies from it works.
+"""check_readme.py [ROOT [PROGRAM]]: checks that README.md is short and that its code and commands work.
 
-- At most 150 lines; the first C block of docs/c.md is examples/readme.c, byte for byte (which is a test of its own).
-- Files that it installs have this version, `make` verbs are in the Makefile, and its lines of Python are at most six
-  (python/tests/test_readme.py runs them). With PROGRAM, every line of
-  it and of docs/first-model.md that begins with `mercer` is run, in a copy of examples.
-- Two commands are CI's own: make test runs this, and make demo is what tests/cli/test_demo.py runs.
+- README.md has at most 150 lines. The first C block of docs/c.md is identical to examples/readme.c, which another test runs.
+- Names of installed files have the current version, and the Makefile has every `make` target. README.md has at most six
+  lines of Python, which python/tests/test_readme.py runs.
+- With PROGRAM, every line of README.md and docs/first-model.md that begins with `mercer` is run next to a copy of examples.
+- `make test` and `make demo` are not run: the first one runs this script, the second one is tested by tests/cli/test_demo.py.
 
-check_readme.py --print python, or commands: that block, or those lines, for tools/try-debian.
+check_readme.py --print python|commands: prints the Python block or the mercer commands, for tools/try-debian.
 """
 import difflib
 import os
@@ -42,7 +42,7 @@ def check_example():
 
 
 def check_words(page, text):
-    """Versions in names of files, and verbs of make."""
+    """Check the versions in file names, and the targets of make."""
     header = read("include", "mercer", "mercer.h")
     version = ".".join(re.search(rf"MERCER_VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
     for name, found in re.findall(r"\./(\w+)[-_](\d+\.\d+\.\d+)", text):
@@ -60,13 +60,13 @@ def commands(page):
 
 
 def run_commands(program, page):
-    """Every line that begins with `mercer`, in order, in one folder with the examples."""
+    """Run all lines that begin with `mercer`, in order, in one folder with a copy of the examples."""
     lines = commands(page)
     if not lines:
         return [f"{page}: no command of the program"]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
-        # The table that the lines of Python write; python/tests/test_readme.py has the real one.
+        # Stand-in for the table that the README's Python code writes; python/tests/test_readme.py uses the real one.
         with open(os.path.join(folder, "tumours.csv"), "w", encoding="utf-8") as file:
             file.write("radius,texture,benign\n" + "".join(f"{i % 17},{i % 13},{int(i % 17 < 9)}\n" for i in range(200)))
         os.symlink(os.path.abspath(program), os.path.join(folder, "mercer"))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_program_failure.py MERCER MODULE: system calls of every command fail, one at a time.
 
-Each command runs once to count its calls on files of its folder, and then again and again, each time with one call that
-fails (tests/fault/fail_calls.c). It ends with an exit code and one line that says why, or does what it should; a file
-that was there is the old one or the new one; no temporary file is left. In CI the first, the last and some of the
-others of each kind fail; MERCER_TEST_LONG=1 for all.
+Each command first runs once to count its calls on files of its folder. In each further run one of these calls fails
+(tests/fault/fail_calls.c). The command succeeds or ends with a documented exit code and one line of error; an existing
+file is the old or the new one; no temporary file is left. By default the first, the last and some other calls of each
+kind fail; with MERCER_TEST_LONG=1 all of them.
 """
 import errno
 import os
@@ -19,7 +19,7 @@ MODULE = os.path.abspath(sys.argv.pop(1))
 KINDS = ["open", "read", "write", "fsync", "rename", "mmap"]
 ERRORS = {"open": [errno.EIO, errno.EMFILE], "read": [errno.EIO, errno.EINTR], "write": [errno.ENOSPC, errno.EINTR], "fsync": [errno.EIO],
           "rename": [errno.EIO], "mmap": [errno.ENOMEM]}  # fmt: skip
-MOST = 10**9 if os.environ.get("MERCER_TEST_LONG") else 3  # of each kind and command
+MOST = 10**9 if os.environ.get("MERCER_TEST_LONG") else 3  # If a command makes more calls of a kind, only some of them fail.
 
 
 class Commands(support.Case):
@@ -43,7 +43,7 @@ class Commands(support.Case):
         ]
 
     def paths(self, arguments):
-        """The module knows files by their absolute names."""
+        """Make file names absolute, because the module recognizes files by absolute names."""
         names = {"m", "t", "in.m", "x.npy", "y.npy", "d.csv", "c.npy", "cy.npy", "s.npy", "z.npy", "p.csv", "r.html", "in.run", "run", "log.jsonl", "in.jsonl"}
         return [self.path(word) if word in names else word for word in arguments]
 
@@ -123,7 +123,7 @@ class Commands(support.Case):
         self.assertGreater(refused, 40)
 
     def test_files_that_are_cut(self):
-        """A mapped file is cut by another program before its first block is read: an error with its name, no SIGBUS."""
+        """A mapped file that is truncated before its first block is read is an error with its name, not a SIGBUS."""
         self.make_npy(600, d=200)
         first, runs = self.tree(), 0
         for arguments, outputs in self.commands[:6]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_corpus.py: writes the seeds of the readers' fuzz targets into corpus/, beside this file."""
+"""make_corpus.py: writes seeds for the fuzz targets to corpus/ next to this script."""
 import gzip
 import os
 import struct
@@ -47,7 +47,7 @@ def save_arrays():
 
 
 def save_texts():
-    # The first byte chooses what is done with the rest: see the targets.
+    # The first byte selects the options of the reader; see the fuzz targets.
     csv = {
         "header": (0x31, b"a,b,label\n1,2.5,cat\n-3e2,4,dog\n5,6,cat\n"),
         "plain": (0x32, b"5.1,3.5,1\n4.9,3.0,0\n"),
@@ -81,7 +81,7 @@ def save_texts():
 
 
 def save_program_files():
-    """Arguments (the first byte chooses the command), logs of runs, configurations of a run's folder."""
+    """Save seeds for arguments (the first byte selects the command), run logs and the configuration of a run's folder."""
     for seed, text in {
         "train": b"\0--x\nx.npy\n--y=y.npy\n--kernel\nlaplace:bandwidth=3\n--centers\n20k\n-o\nm.safetensors\n-q",
         "config": b'\0{"x": "a.csv", "epochs": 3, "lambda": 1e-3, "columns": ["a:number", "b:word"], "average": true}\n--seed\n7',

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_docs.py WRITE_MODELS: the Python program in docs/model-file.md predicts what Mercer predicts.
+"""check_docs.py WRITE_MODELS: the Python program in docs/model-file.md gives the predictions of Mercer.
 
-Exits with 77 (skipped) where numpy is not installed.
+Exits with 77 (skipped) if numpy is not installed.
 """
 import json
 import os
@@ -36,7 +36,7 @@ def main():
             try:
                 got = program["predict"](path, numpy.array(case["x"]))
             except NotImplementedError:
-                continue  # the program is short: it knows one kernel
+                continue  # The short program supports only some kernels and transforms.
             assert numpy.allclose(got, case["f"], rtol=1e-11, atol=1e-11), path
             checked += 1
     assert checked > 0

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_golden.py PROGRAM FOLDER: files that one version of the program writes, for all later ones to read.
+"""make_golden.py PROGRAM FOLDER: writes files with one version of the program that all later versions must read.
 
-Run once for each release, with its program: make_golden.py mercer tests/model/golden/0.2. tests/cli/test_golden.py reads
-every folder there. It holds tables, models of classes, of values and of a table with gaps, their predictions, and a run that was interrupted:
-its checkpoint, and its configuration with @FOLDER@ for the folder the run was in.
+Run it once for each release, with the program of that release: make_golden.py mercer tests/model/golden/0.2.
+tests/cli/test_golden.py reads all these folders. A folder holds tables; models of classes, of values and of a table with
+missing values; their predictions; and an interrupted run with its checkpoint and its configuration, in which @FOLDER@
+stands for the folder of the run.
 """
 import os
 import random
@@ -20,7 +21,7 @@ COMMON = ["--centers", "12", "--seed", "1", "--threads", "1", "--memory", "1G", 
 
 
 def tables(folder):
-    """Three classes, one with a name that is not ASCII, and a value, of points around three corners."""
+    """Write tables of points around three corners with classes (one name is not ASCII) and values, and one with missing values."""
     rng = random.Random(5)
     classes, values, gaps = "a,b,c,kind\n", "a,b,c,value\n", "a,b,town,c,value\n"
     for i in range(ROWS):
@@ -38,7 +39,7 @@ def tables(folder):
 
 
 def interrupted_run(program, folder):
-    """Trains until there is a checkpoint; Ctrl-C writes the last one."""
+    """Train until the first checkpoint exists, then interrupt the run, which writes its last checkpoint."""
     command = [program, "train", "--x", "classes.csv", "--target", "kind", "--solver", "ep4", "--projector", "exact", "--epochs", "300",
                "--checkpoint", "run", "--checkpoint-every", "0.01s", "-o", "resumed.safetensors", *COMMON]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)

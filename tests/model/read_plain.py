@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""read_plain.py WRITE_MODELS: model files read and evaluated with Python's standard library alone.
+"""read_plain.py WRITE_MODELS: reads and evaluates model files using only Python's standard library.
 
-WRITE_MODELS is the program of tests/model/write_models.c. The formulas are written down here once more, in double.
+WRITE_MODELS is the program of tests/model/write_models.c. This script has its own implementation of all formulas in double.
 
 Tolerance: samples and centers have |x|^2, |z|^2 <= 54 (6 features within -3 .. 3). A squared distance from inner
-products has an error below (6 + 4) u 4 54 < 2200 u, u = 2^-53; no two rows are closer than 1/2, and bandwidths are at
-least 1, so a value of a function of the distance is off by less than 2200 u, and one of the inner product, whose
-largest value is `top`, by less than 2200 u top. Preprocessing adds a few roundings. So |f - f'| <= 4000 u top sum |alpha|.
+products has an error below (6 + 4) u 4 54 < 2200 u, u = 2^-53. No two rows are closer than 1/2, and bandwidths are at
+least 1, so the error of a kernel of the distance is below 2200 u. The error of a kernel of the inner product, whose
+largest value is `top`, is below 2200 u top. Preprocessing adds a few rounding errors, so |f - f'| <= 4000 u top sum |alpha|.
 """
 import json
 import math
@@ -21,7 +21,7 @@ LETTERS = {"F64": ("d", 8), "F32": ("f", 4), "F16": ("e", 2), "U8": ("B", 1)}
 
 
 def read(path):
-    """Metadata and tensors, as lists of rows."""
+    """Return the metadata and the tensors; matrices are lists of rows."""
     with open(path, "rb") as file:
         raw = file.read()
     (length,) = struct.unpack("<Q", raw[:8])
@@ -99,14 +99,14 @@ def check(folder, case):
             column = [row[j] for row in tensors["weights"]]
             got = offset[j] + scale[j] * math.fsum(a * k for a, k in zip(column, values))
             bound = 4000 * 2.0**-53 * max(1.0, max(map(abs, values))) * math.fsum(map(abs, column)) * scale[j]
-            bound += 4 * 2.0**-53 * abs(offset[j])  # the last rounding
+            bound += 4 * 2.0**-53 * abs(offset[j])  # rounding of the result
             assert abs(got - wanted) <= bound, (case["file"], metadata["kernel"], got, wanted, bound)
             worst = max(worst, abs(got - wanted) / bound)
     return metadata["kernel"], worst
 
 
 def check_folded(folder, case):
-    """A folded factor: the kernel before it, on scaled rows, is the same model."""
+    """Check that the kernel before folding, on scaled rows, gives the same values. Return 1 if the factor is folded, else 0."""
     metadata, tensors = read(os.path.join(folder, case["file"]))
     if metadata.get("preprocess_folded") != "true":
         return 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""read_with_safetensors.py WRITE_MODELS: the ordinary safetensors package reads model files.
+"""read_with_safetensors.py WRITE_MODELS: the safetensors package reads model files.
 
-Exits with 77 (skipped) where numpy or safetensors is not installed.
+Exits with 77 (skipped) if numpy or safetensors is not installed.
 """
 import json
 import os

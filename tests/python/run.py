@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py SOURCE WORK [WHEEL [TEST...]]: `pip install SOURCE[test]` into a virtual environment under WORK, then all Python
-tests. WORK is a folder in the tree: the package is built there, as far from the sources as other builds, and by the same
-compiler, so that a compiler cache knows what it compiles. With WHEEL, that is installed and nothing is built; with TESTs
-only those run.
+"""run.py SOURCE WORK [WHEEL [TEST...]]: installs the Python package into a virtual environment under WORK and runs its tests.
 
-The environment and the build are kept between runs, so that the second run takes the time of the tests. Exits with 77
-and a reason where the tests cannot run: Python older than 3.10, no venv module, no pip, no packages to be had.
+The package is built in WORK, a folder in the source tree, with the compiler of other builds, so that a compiler cache has
+hits. With WHEEL, this file is installed and nothing is built; with TESTs, only these run.
+
+The environment and the build are kept, so that later runs only take the time of the tests. Exits with 77 and a reason if
+the tests cannot run: Python is older than 3.10, the venv module or pip is missing, or packages cannot be installed.
 """
 
 import os
@@ -28,7 +28,7 @@ def call(command, **options):
 
 
 def environment(work):
-    """The Python of the virtual environment, made if it is not there."""
+    """Return the Python of the virtual environment, which is created if necessary."""
     folder = os.path.join(work, "venv")
     python = os.path.join(folder, "bin", "python")
     if not os.path.exists(python) or call([python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL).returncode:
@@ -39,7 +39,7 @@ def environment(work):
 
 
 def requirements(source):
-    """What pyproject.toml asks for to build and to test, without a parser that Python 3.10 does not have."""
+    """Return the requirements of the build and the tests. They are found by patterns, because Python 3.10 has no TOML parser."""
     with open(os.path.join(source, "pyproject.toml"), encoding="utf-8") as file:
         text = file.read()
     names = ("requires", "dependencies", "test")
@@ -48,14 +48,14 @@ def requirements(source):
 
 
 def fetch(python, source, work):
-    """Installs the requirements, unless the last run did."""
+    """Install the requirements, unless an earlier run has installed the same ones."""
     wanted = requirements(source)
     stamp = os.path.join(work, "requirements")
     if os.path.exists(stamp):
         with open(stamp, encoding="utf-8") as file:
             if file.read() == "\n".join(wanted):
                 return
-    # Modules are compiled when they are imported: most of these packages' never are.
+    # --no-compile: imports compile modules, and most modules of these packages are never imported.
     quiet = ["--quiet", "--disable-pip-version-check", "--no-compile", "--retries", "2", "--timeout", "20"]
     done = call([python, "-m", "pip", "install", *quiet, *wanted], stderr=subprocess.PIPE, text=True)
     if done.returncode:
@@ -74,16 +74,16 @@ def main():
         os.environ.pop(name, None)
     python = environment(work)
     fetch(python, source, work)
-    os.environ.setdefault("CC", "cc")  # CMake's choice; the build backend would take that of the Python interpreter
-    # From here on a failure is a failure.
+    os.environ.setdefault("CC", "cc")  # CMake's default; the build backend would use the compiler of the Python interpreter
+    # From here on, a failure is not counted as skipped.
     build = ["--config-settings=build-dir=" + work, "--no-build-isolation", "--no-deps"]
-    if not os.path.exists("/dev/nvidiactl"):  # nothing here could run what takes longest to compile
+    if not os.path.exists("/dev/nvidiactl"):  # Without a GPU, skip CUDA code, which takes longest to compile.
         build.append("--config-settings=cmake.define.MERCER_CUDA=OFF")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]
     if call([*pip, "--no-deps", os.path.abspath(sys.argv[3])] if len(sys.argv) > 3 else [*pip, *build, source]).returncode:
         sys.exit("pip could not build and install the package")
     tests = [os.path.join(source, "python", "tests", name) for name in sys.argv[4:] or [""]]
-    # Compiled modules are kept, whatever is usual here, and not beside the sources: the tests start a hundred processes.
+    # Keep compiled modules, but outside the source folder: the tests start about a hundred processes.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")
     sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=work).returncode)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of ranks share: jobs under mpirun, and trainings that are quick on ranks which share two processors.
+"""Shared helpers for the tests of ranks: jobs under mpirun, and trainings that are quick on ranks that share two processors.
 
-A test file is called with PROGRAM COLLECTIVE. MERCER_TEST_LONG tries everything on everything; every run has a time limit.
+The arguments of a test file are PROGRAM COLLECTIVE. MERCER_TEST_LONG runs all combinations; every run has a time limit.
 """
 import os
 import re
@@ -14,15 +14,15 @@ COLLECTIVE = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else ""
 from support import PROGRAM, Case, main  # noqa: E402
 
 LONG = bool(os.environ.get("MERCER_TEST_LONG"))
-SLOW = float(os.environ.get("MERCER_TEST_SLOW", "1"))  # sanitizers
+SLOW = float(os.environ.get("MERCER_TEST_SLOW", "1"))  # factor of time limits, for sanitizers
 FLAGS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
 SHARED_MEMORY = ["--mca", "btl", "self,vader"]
 TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
-DEADLINE = 4.0  # a rank that is merely not scheduled for a while must not be given up
+DEADLINE = 4.0  # seconds; long enough for a rank that is not scheduled for a while
 
 COMMON = ["--threads", "1", "--memory", "1G", "-q"]
 DIGITS = ["--synth", "digits", *COMMON]
-# Solvers with what makes them quick; every projector, and every way to choose centers, among them.
+# Quick trainings with every solver, projector and center method.
 TRAININGS = {
     "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
     "krr": ["--rows", "200", "--centers", "all", "--solver", "krr", "--lambda", "0.1"],
@@ -47,12 +47,13 @@ TRAININGS = {
     "other norm": ["--rows", "400", "--centers", "60", "--kernel", "laplace-l1", "--center-method", "rpcholesky", "--solver", "ep4", "--epochs", "1"],
     "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
 }
-# Without a factor of K(Z,Z): more than 2000 centers in shards, and a rough kernel. With 2400 its polynomial has degree 3.
+# Conjugate gradients without a factorization of K(Z,Z), which needs more than 2000 centers in shards and a rough kernel.
+# With 2400 centers, the polynomial preconditioner has degree 3.
 DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500", "--centers", "2400"]
 
 
 def longer(epochs):
-    """A training with many exchanges, and checkpoints as often as they can be written."""
+    """Return the options of a training with many exchanges."""
     training = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170"]
     return [*training, "--period", "5", "--epochs", str(epochs), "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
 
@@ -65,7 +66,7 @@ class Ranks(Case):
     def launch(self, ranks, *arguments, flags=(), variables=(), **options):
         environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1",
                            OMPI_MCA_mpi_yield_when_idle="1")
-        # Containers may forbid one process to read another's memory, which Open MPI then complains about.
+        # In containers a process may not be allowed to read the memory of another one, and Open MPI would warn about it.
         environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
         environment.update(variables)
         return subprocess.Popen(
@@ -79,7 +80,7 @@ class Ranks(Case):
         )
 
     def job(self, ranks, *arguments, code=0, flags=()):
-        """Runs the program on so many ranks and gives its stdout and stderr."""
+        """Run the program on `ranks` ranks and return its stdout and stderr."""
         process = self.launch(ranks, PROGRAM, *arguments, flags=flags)
         try:
             out, err = process.communicate(timeout=60 * SLOW)
@@ -91,7 +92,7 @@ class Ranks(Case):
         return out.decode(), err.decode()
 
     def ranks_of(self):
-        """Processes of the program that this test's mpirun has started (with -x MERCER_TEST_JOB), by rank."""
+        """Return the process of the program for each rank that this test's mpirun has started (with -x MERCER_TEST_JOB)."""
         found = {}
         for name in os.listdir("/proc"):
             if not name.isdigit():
@@ -109,7 +110,7 @@ class Ranks(Case):
         return found
 
     def alone(self, *training, name="alone.safetensors"):
-        """The bytes of one process with the shards that ranks would have."""
+        """Train in one process, with as many shards as several ranks use, and return the bytes of the model."""
         self.good("train", *training, "--shards", "8", "-o", name)
         return self.read(name)
 
@@ -126,7 +127,7 @@ def have(*command):
 
 
 def start():
-    """The main program of a test file: skipped where there is nothing to launch ranks with."""
+    """Run the tests of a file; exit with 77 (skipped) if mpirun or the MPI module is missing."""
     if not have("mpirun", "--version") or not os.path.exists(os.path.join(os.path.dirname(PROGRAM), "mercer_mpi.so")):
         print("no mpirun, or Mercer was built without MPI")
         sys.exit(77)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""relay.py CONTROL: a network of two hosts that can be slow, lose packets and part.
+"""relay.py CONTROL: simulates a network of two hosts with delay, packet loss and partition.
 
-Makes two network namespaces, each with a TUN device, and carries packets between them. CONTROL is a file with the delay in
-seconds, the share of packets that are lost, and 1 if nothing gets through: "0.003 0.01 0"; it is read again and again. The
-names of the namespaces are printed when all is ready; it ends, and takes them away, when its stdin closes. Needs root.
+It creates two network namespaces, each with a TUN device, and forwards packets between them. CONTROL is a file with the
+delay in seconds, the share of lost packets, and 1 for a partition, else 0: "0.003 0.01 0". It is read every 20 ms. When
+the network is ready, the names of the namespaces are printed. When stdin closes, the namespaces are removed. Needs root.
 """
 import ctypes
 import fcntl
@@ -29,7 +29,7 @@ def enter(path):
 
 
 def make_host(name, address):
-    """A namespace with an address; the file of its TUN device, which stays ours."""
+    """Create a namespace with an address and return the file descriptor of its TUN device."""
     subprocess.run(["ip", "netns", "add", name], check=True)
     enter("/run/netns/" + name)
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
@@ -41,7 +41,7 @@ def make_host(name, address):
 
 def carry(devices, control):
     rng = random.Random(1)
-    waiting, count = [], 0  # (when, number, to, packet)
+    waiting, count = [], 0  # heap of (delivery time, number, receiver, packet)
     delay, loss, parted, looked = 0.0, 0.0, False, 0.0
     while True:
         now = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that are killed or stopped, and networks that delay, lose and part (in the long form)."""
+"""Ranks that are killed or stopped or lack memory, and networks with delay, loss and partition (MERCER_TEST_LONG only)."""
 import os
 import random
 import re
@@ -18,7 +18,7 @@ MODULE = os.path.join(os.path.dirname(COLLECTIVE), "ranks_fail_memory.so")
 
 class Faults(Ranks):
     def disturb(self, number, rng, with_signal, seconds):
-        """One job on 4 ranks, one of which gets a signal at a random moment; then it is resumed. True if it was hit."""
+        """Run a job on 4 ranks and send a signal to one rank at a random moment. Return whether the job was hit."""
         shutil.rmtree(self.path("run"), ignore_errors=True)
         for name in ("m.safetensors",):
             if os.path.exists(self.path(name)):
@@ -29,7 +29,7 @@ class Faults(Ranks):
             4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
             "0.05s", "--deadline", str(DEADLINE), flags=flags,
         )
-        if number % 4 < 3:  # while it trains; else at any moment
+        if number % 4 < 3:  # hit during training; every fourth job at any moment
             self.wait_for_folder(process)
         time.sleep(rng.uniform(0.0, 0.7) * seconds)
         ranks = self.ranks_of()
@@ -52,13 +52,13 @@ class Faults(Ranks):
         try:
             _, err = process.communicate(timeout=3)
         except subprocess.TimeoutExpired:
-            # mpirun 4.1 may hang, or crash, when ranks end while they join: it is the ranks that count.
+            # mpirun 4.1 may hang or crash if ranks end while they connect. This test is only about the ranks.
             process.kill()
             _, err = process.communicate()
         text = err.decode()
         self.assertEqual(left, {}, "the job did not end: " + text)
         if process.returncode == 0:
-            return False  # it was through already
+            return False  # The job had already finished.
         self.assertLess(took, (DEADLINE + 8) * SLOW, text)
         if process.returncode > 0:
             self.check(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
@@ -71,18 +71,19 @@ class Faults(Ranks):
 
     def check(self, with_signal, victim, code, text, recovers):
         if with_signal == signal.SIGSTOP or recovers:
-            # Our own ranks have noticed. (mpirun --enable-recovery reports the code of some rank, the killed one's too.)
+            # The other ranks have noticed the loss. mpirun --enable-recovery returns the exit code of any rank, possibly
+            # that of the killed one.
             if not recovers:
                 self.assertEqual(code, 76, text)
             if "did not find each other" in text:
-                return  # it was hit before the ranks knew each other
+                return  # The rank was hit before the ranks were connected.
             if "died or stopped" in text:
                 self.assertRegex(text, r"rank %d (\(.*\) )?has died or stopped" % victim)
             else:
                 self.assertTrue(recovers or "rank %d" % victim in text, text)
         else:
             self.assertNotEqual(code, 0, text)
-            self.assertRegex(text, r"rank %d|,1\],%d" % (victim, victim))  # mpirun's own words
+            self.assertRegex(text, r"rank %d|,1\],%d" % (victim, victim))  # a message of mpirun
 
     def many(self, with_signal, times):
         wanted = self.alone(*LONGER)
@@ -102,9 +103,9 @@ class Faults(Ranks):
             hit = self.disturb(number, rng, with_signal, seconds)
             hits += hit
             if not hit:
-                seconds *= 0.7  # it was through already: the machine has less to do than when the job was timed
+                seconds *= 0.7  # The job had already finished, because the machine is less busy than when the job was timed.
             if not os.path.exists(self.path("run", "config.json")):
-                continue  # before there was anything to resume
+                continue  # The rank was hit before the folder of the run existed.
             ranks = (4, 2, 0)[number % 3]
             if ranks:
                 self.job(ranks, "resume", "run", "-q")
@@ -114,7 +115,7 @@ class Faults(Ranks):
         self.assertEqual(hits, times, "%d disturbed jobs" % (number + 1))
 
     def test_words_of_a_launcher_that_is_late(self):
-        """What ranks say is printed although mpirun reads it long after, and stands in the run's folder too."""
+        """Messages of ranks are printed even if mpirun reads them late, and are also in errors.log of the run's folder."""
         os.environ["MERCER_TEST_JOB"] = self.folder
         process = self.launch(
             4, PROGRAM, "train", *ENDLESS, "-o", "m.safetensors", "--checkpoint", "run", "--deadline", str(DEADLINE),
@@ -144,14 +145,14 @@ class Faults(Ranks):
 
 
 class Memory(Ranks):
-    """An allocation of one rank fails: all ranks end, soon, with a message that says so; nothing is written or left."""
+    """If an allocation of one rank fails, all ranks end soon with a message, and no incomplete or temporary file is left."""
 
     TRAINING = [*COMMON, "--synth", "spirals", "--rows", "300", "--centers", "40", "--solver", "ep4", "--projector", "bgs", "--batch", "50", "--epochs", "2"]
 
     def run_failing(self, rank, at):
         variables = {"LD_PRELOAD": MODULE, "MERCER_FAULT_RANK": str(rank), "MERCER_FAULT_AT": str(at), "MERCER_FAULT_COUNTS": self.path("counts")}
         passed = [word for name in variables if name != "LD_PRELOAD" for word in ("-x", name)]
-        preload = "LD_PRELOAD=" + variables.pop("LD_PRELOAD")  # not for mpirun itself
+        preload = "LD_PRELOAD=" + variables.pop("LD_PRELOAD")  # must not apply to mpirun itself
         process = self.launch(2, PROGRAM, "train", *self.TRAINING, "-o", "m.safetensors", "--checkpoint", "run", "--deadline", str(DEADLINE),
                               flags=[*passed, "-x", preload], variables=variables)  # fmt: skip
         began = time.monotonic()
@@ -202,7 +203,7 @@ exec ip netns exec $space unshare --uts sh -c "hostname $space; exec sh -c \\"\\
 
 
 class Networks(Ranks):
-    """Two hosts with their own names and network, two ranks on each; only in the long form, and where namespaces are allowed."""
+    """Two simulated hosts with two ranks each; only with MERCER_TEST_LONG and if network namespaces are allowed."""
 
     def setUp(self):
         super().setUp()
@@ -238,7 +239,7 @@ class Networks(Ranks):
         command += ["--mca", "btl_tcp_if_include", subnet, "--mca", "oob_tcp_if_include", subnet, "--host", "10.77.0.1:2,10.77.0.2:2"]
         command += ["-x", "MERCER_MODULES", "-x", "MERCER_TEST_JOB", "-n", "4", PROGRAM, *arguments]
         environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), MERCER_TEST_JOB=self.folder)
-        with open(self.path("stderr"), "wb") as errors:  # no pipe: daemons that are left behind would hold it
+        with open(self.path("stderr"), "wb") as errors:  # a file, because leftover daemons would keep a pipe open
             return subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL
             )
@@ -273,7 +274,7 @@ class Networks(Ranks):
         took = time.monotonic() - began
         self.assertEqual(self.ranks_of(), {}, "ranks on both sides must end")
         self.assertLess(took, (DEADLINE + 8) * SLOW)
-        # mpirun and its daemon wait for each other for ever: theirs to settle, not ours.
+        # mpirun and its daemon wait for each other forever, so the test kills them.
         for name in self.names:
             for pid in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout.split():
                 os.kill(int(pid), signal.SIGKILL)

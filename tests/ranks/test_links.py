@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exchanges from GPU to GPU, with a link that only pretends (fake_link.c): the logic around them."""
+"""Logic around exchanges from GPU to GPU, tested with a simulated link (fake_link.c)."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from job import COLLECTIVE, LONG, PROGRAM, SLOW, Ranks, start  # noqa: E402
 
 
 class Links(Ranks):
-    """Exchanges from GPU to GPU, with a link that only pretends (fake_link.c): the logic around them."""
+    """Choice of the route, and links that are missing or fail."""
 
     def collective(self, ranks, wish, misbehaviour="", most="5"):
         folders = os.path.join(os.path.dirname(COLLECTIVE), "fake_link") + ":" + os.path.dirname(PROGRAM)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program with several ranks in one process (--device cpu,cpu): the same bytes as one process, faults, refusals.
+"""The program with several ranks in one process (--device cpu,cpu): the same bytes as one rank, interruptions, errors.
 
-usage: test_local.py PROGRAM. Needs no launcher and no GPU. MERCER_TEST_DEVICES names other devices (cuda:0,cuda:0,...), of
-which each test takes as many as it needs; sanitizers may set MERCER_TEST_SLOW.
+usage: test_local.py PROGRAM. Needs no launcher and no GPU. MERCER_TEST_DEVICES sets other devices (cuda:0,cuda:0,...); each
+test uses the first ones. MERCER_TEST_SLOW is a factor of time limits, for sanitizers.
 """
 import json
 import math
@@ -36,7 +36,7 @@ TRAININGS = {
 
 
 def longer(epochs):
-    """Long enough to be interrupted, with checkpoints as often as they can be written."""
+    """Return the options of a training that is long enough to be interrupted."""
     rows, centers, batch = ("2000", "300", "200") if SLOW == 1 else ("500", "120", "50")
     training = [*COMMON, "--synth", "spirals", "--rows", rows, "--centers", centers, "--solver", "ep4", "--projector", "bgs", "--batch", batch]
     return [*training, "--epochs", str(epochs), "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
@@ -102,7 +102,7 @@ class SameBytes(Local):
         self.assertEqual(events.count("summary"), 1)
 
     def test_values_far_from_zero(self):
-        """Every rank finds the same units of the targets, and predicts in them."""
+        """All ranks find the same units of the targets and predict in them."""
         rng = random.Random(1)
         rows = [[rng.gauss(0, 1) for _ in range(3)] for _ in range(300)]
         lines = ["a,b,c,y"] + ["%.6f,%.6f,%.6f,%.9f" % (*row, 2e4 + 0.01 * (row[0] + row[1] ** 2)) for row in rows]
@@ -117,7 +117,7 @@ class SameBytes(Local):
                 self.assertGreater(self.answer("eval", *data, *on(ranks), "-m", "m.safetensors")["r2"], 0.8, solver)
 
     def test_learned_features(self):
-        """Every rank finds the metric, and the model, of one process."""
+        """All ranks learn the same metric and model as one process."""
         rng = random.Random(3)
         rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(240)]
         lines = ["a,b,c,d,e,y"] + [",".join("%.6f" % v for v in (*row, math.sin(3 * row[1]) + row[2])) for row in rows]
@@ -172,7 +172,7 @@ class Interrupted(Local):
         cases = [
             (2, signal.SIGINT, on(3)),
             (3, signal.SIGTERM, ["--device", DEVICES[0]]),
-            (3, signal.SIGUSR2, []),  # as it was
+            (3, signal.SIGUSR2, []),  # the devices of the interrupted run
         ]
         for ranks, number, device in cases if SLOW == 1 else cases[::2]:
             self.interrupt(ranks, number)
@@ -220,7 +220,7 @@ class Interrupted(Local):
             code, _, err = self.finish(process)
             self.assertIn(code, (0, 75, -signal.SIGINT, -signal.SIGKILL), err)
             if not os.path.exists(self.path("run", "config.json")):
-                continue  # before there was anything to resume
+                continue  # interrupted before the folder of the run existed
             self.good("resume", "run", "-q", *on(3 - number % 2))
             self.assertEqual(self.read("m.safetensors"), self.read("alone.safetensors"), number)
 
@@ -237,12 +237,12 @@ class Failures(Local):
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
     def test_files_that_run_out(self):
-        """Whichever rank cannot open something: all end with its code, and one of them says why."""
+        """If any rank cannot open a file, all ranks end, and exactly one of them prints the reason."""
         bad = 0
         for most in range(3, 16):
             result = self.run_program(*self.TRAIN, *on(3), preexec_fn=lambda n=most: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
             text = result.stderr.decode()
-            if result.returncode != 0 and "shared librar" not in text:  # else not even the program could be opened
+            if result.returncode != 0 and "shared librar" not in text:  # otherwise the program itself could not be loaded
                 bad += 1
                 self.assertEqual(len([line for line in text.splitlines() if line.startswith("mercer: ")]), 1, text)
         if not os.environ.get("MERCER_TEST_DEVICES"):
@@ -287,7 +287,7 @@ class Failures(Local):
         self.bad(2, words, *self.TRAIN, *on(2), environment={"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"})
 
     def test_reference(self):
-        """Any backend serves."""
+        """Ranks work with any backend."""
         training = [*self.TRAIN[:-1], "m.safetensors"]
         self.good(*training, "--device", "reference", "--shards", "8")
         wanted = self.read("m.safetensors")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks whose GPUs exchange by NCCL: the same bytes, and ranks that are killed or stopped.
+"""Ranks whose GPUs exchange data through NCCL: the same bytes, and ranks that are killed or stopped.
 
-usage: test_nccl.py PROGRAM. Needs a GPU, mpirun and mercer_nccl.so beside the program. NCCL takes a GPU for one rank only; where
-there is one GPU, every rank says that it is on a machine of its own (NCCL_HOSTID), and NCCL goes by sockets between them.
+usage: test_nccl.py PROGRAM. Needs a GPU, mpirun and mercer_nccl.so next to the program. NCCL allows only one rank per GPU of
+a host. Every rank gets its own NCCL_HOSTID, so that ranks can share a GPU and NCCL connects them by sockets.
 """
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program on several ranks: the same bytes on any number of them, costs, resuming, refusals."""
+"""The program on several ranks: the same bytes for any number of ranks, communication costs, resuming, errors."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ from job import COLLECTIVE, COMMON, DEFLATED, DIGITS, LONG, LONGER, PROGRAM, SHA
 class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
-        # In the short form those that test_local.py has on ranks that are threads are left to it, but for two.
+        # The short form leaves out most trainings that test_local.py runs on ranks that are threads.
         names = list(TRAININGS) if LONG else ["direct", "ep4 bgs", "ep4 ep2", "ep3 bgs", "ep3-exact", "ep1", "pegasos", "nytro", "gd", "few", "krr"]
         for number, name in enumerate(names):
             wanted = self.alone(*DIGITS, *TRAININGS[name])
@@ -45,7 +45,7 @@ class SameBytes(Ranks):
         self.assertEqual(self.read("m.safetensors"), wanted)
 
     def test_temporary_centers(self):
-        """Batches that shards do not divide, short last ones, and batches of fewer rows than there are shards."""
+        """Batches that are not divisible by the shards, short last batches, and batches with fewer rows than shards."""
         for name in ("ep4 uneven", "ep4 small"):
             wanted = self.alone(*DIGITS, *TRAININGS[name])
             for ranks in (1, 2, 3, 4, 8) if LONG else (3,):
@@ -86,15 +86,18 @@ class SameBytes(Ranks):
             self.assertEqual(process.returncode, 0, err.decode())
 
     def test_rank_0_speaks_before_it_leaves(self):
-        """A launcher ends a job at the first rank that ends: the others must not know of rank 0's end before it has spoken."""
+        """Other ranks must not notice the end of rank 0 before its message is printed.
+
+        A launcher ends a job when the first rank ends, so the message could be lost.
+        """
         process = self.launch(4, COLLECTIVE, "9", "leave", self.path("spoken"))
         _, err = process.communicate(timeout=60 * SLOW)
-        self.assertNotEqual(process.returncode, 3, err.decode())  # mpirun's own is 1: they end without MPI_Finalize
+        self.assertNotEqual(process.returncode, 3, err.decode())  # mpirun itself returns 1, because the ranks end without MPI_Finalize.
         self.assertTrue(os.path.exists(self.path("spoken")), err.decode())
 
 
 class Costs(Ranks):
-    """The bytes that one epoch more sends are those of the cost model. (Rank 0 counts: shares are even here.)"""
+    """The bytes sent in an additional epoch agree with the cost model. Rank 0 counts them; all shares are equal here."""
 
     def epoch(self, ranks, options):
         sent = []
@@ -114,7 +117,7 @@ class Costs(Ranks):
             self.compare(240, 1000, [*base, *options], ranks)
 
     def test_bytes_of_a_step(self):
-        """Conjugate gradients, without a factor and with one: an epoch is a step."""
+        """Conjugate gradients without and with a factorization; an epoch is one step."""
         self.compare(2400, 2500, DEFLATED[:4], 4)
         self.compare(240, 1000, ["--solver", "cg"], 2)
         self.compare(240, 1000, ["--solver", "cg", "--lambda", "0.1"], 8 if LONG else 4)
@@ -123,7 +126,7 @@ class Costs(Ranks):
 
     def compare(self, centers, rows, options, ranks):
         if "--lambda" not in options:
-            options = [*options, "--ridge", "none"]  # with one that is chosen, the second step may end early
+            options = [*options, "--ridge", "none"]  # With a chosen ridge, the second step may end early.
         measured = self.epoch(ranks, ["--synth", "digits", "--rows", str(rows), "--centers", str(centers), *options])
         sizes = ["--rows", str(rows), "--features", "784", "--outputs", "10", "--data-type", "u8", "--centers", str(centers)]
         plan = [option for option in options if option != "--kernel" and not option.startswith("laplace")]
@@ -138,8 +141,8 @@ class Resume(Ranks):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             process = self.launch(first, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
             self.wait_for_checkpoint(process)
-            process.send_signal(signal.SIGUSR1)  # a checkpoint, and on
-            process.send_signal(signal.SIGUSR2)  # as a scheduler that wants the machine back; mpirun passes both on
+            process.send_signal(signal.SIGUSR1)  # writes a checkpoint and continues
+            process.send_signal(signal.SIGUSR2)  # as from a scheduler that ends the job; mpirun forwards both signals
             _, err = process.communicate(timeout=60 * SLOW)
             self.assertEqual(process.returncode, 75, err.decode())
             self.assertIn("mercer resume run", err.decode())
@@ -150,7 +153,7 @@ class Resume(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
 
     def test_conjugate_gradients(self):
-        """Their vectors are shared out; begun on some ranks, stopped after a step or more, they go on on others."""
+        """Vectors are divided among the ranks. A training that is stopped after some steps resumes on other ranks."""
         training = [*DIGITS, *DEFLATED, "--epochs", "8", "--cache", "off"]
         wanted = self.alone(*training)
         for first, second in ((4, 2), (2, 0), (0, 3), (1, 8)) if LONG else ((4, 3),):
@@ -168,7 +171,7 @@ class Resume(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
 
     def wait_for_step(self, process):
-        """Until the checkpoint of the beginning has been followed by another."""
+        """Wait until a second checkpoint has replaced the initial one."""
         limit, path, first = time.monotonic() + 30 * SLOW, self.path("run", "checkpoint.safetensors"), None
         while process.poll() is None and time.monotonic() < limit:
             now = os.stat(path).st_ino if os.path.exists(path) else None
@@ -231,7 +234,7 @@ class Refusals(Ranks):
             "train", *DIGITS, "--rows", "100", "--centers", "10", "--comm", "mpi", "-o", "m.safetensors",
             environment={"MERCER_MODULES": self.folder},
         )
-        if result.returncode != 0:  # it may be found beside the program
+        if result.returncode != 0:  # The module may also be found next to the program.
             self.assertIn(b"mercer_mpi.so", result.stderr)
 
     def test_memory_falls(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A copy of the tree that a test adds something to, by touching as few files as CONTRIBUTING.md says, and builds."""
+"""A copy of the source tree that a test extends, within the number of files stated in CONTRIBUTING.md, and builds."""
 import os
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 class Extended(unittest.TestCase):
-    """A test with a copy of the files under version control in self.root; self.touched has those that were changed."""
+    """Base class with a copy of the files under version control in self.root; self.touched holds the changed files."""
 
     @classmethod
     def setUpClass(cls):
@@ -38,7 +38,7 @@ class Extended(unittest.TestCase):
         return os.path.join(self.root, name)
 
     def insert(self, name, after, text):
-        """Puts text behind the only place where `after` stands."""
+        """Insert text after the only occurrence of `after`."""
         with open(self.path(name), encoding="utf-8") as file:
             content = file.read()
         self.assertEqual(content.count(after), 1, f"{name}: {after!r}")
@@ -52,21 +52,24 @@ class Extended(unittest.TestCase):
         self.touched.add(name)
 
     def run_command(self, *command, status=0):
-        """What the command prints; fails unless it ends with that status."""
+        """Run a command, check its exit status and return its output."""
         done = subprocess.run(command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         self.assertEqual(done.returncode, status, " ".join(command) + "\n" + done.stdout[-4000:])
         return done.stdout
 
     def build(self, *targets, optimisation=None, **options):
-        """Configures with options and builds the targets; build/ is the folder. Where everything is compiled anew, less
-        optimisation takes less time; what is not is in the cache with the usual one."""
+        """Configure with the options and build the targets in the folder build/.
+
+        `optimisation` is a compiler flag such as -O0. It saves time if all files must be recompiled. Otherwise the
+        default flags are faster, because unchanged files are in the compiler cache.
+        """
         chosen = {"CUDA": "OFF", "MPI": "OFF", "NCCL": "OFF", "CLI": "OFF", "EXAMPLES": "OFF", "BENCH": "OFF",
                   "WERROR": "ON", **options}
         flags = [f"-DMERCER_{name}={value}" for name, value in chosen.items()]
         if optimisation:
             flags.append(f"-DCMAKE_C_FLAGS_RELEASE={optimisation}")
-        # What is compiled anew is found in a cache by the next run alone.
+        # In CI, files with other flags are not cached, because only a later run could use them.
         cache = "ccache" if shutil.which("ccache") and not (optimisation and os.environ.get("CI")) else ""
         flags.append(f"-DCMAKE_C_COMPILER_LAUNCHER={cache}")
         if shutil.which("ninja"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The checks in tools/ pass on this tree and fail, naming file and line, on every kind of thing they forbid.
+"""The checks in tools/ pass on this tree and fail, with file and line, on every kind of violation.
 
-Each case works on a tree of its own, into which it puts one wrong thing.
+Each case creates a small tree with one violation.
 """
 import contextlib
 import io
@@ -16,7 +16,7 @@ import unittest.mock
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TOOLS = os.path.join(ROOT, "tools")
-sys.path.insert(0, TOOLS)  # as it is for a program of that folder
+sys.path.insert(0, TOOLS)  # as for a program in that folder
 sys.dont_write_bytecode = True
 
 
@@ -31,7 +31,7 @@ def write_text(path, text):
 
 
 class Tree(unittest.TestCase):
-    """A test with an empty tree in self.root."""
+    """Base class with an empty tree in self.root."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -47,7 +47,7 @@ class Tree(unittest.TestCase):
         write_text(full, text)
 
     def run_check(self, name, *arguments):
-        """Exit status and output of a check: a hundred of them, so each runs in this process."""
+        """Run a check and return its exit status and output. It runs in this process, because there are about a hundred runs."""
         path, output, status = os.path.join(TOOLS, name), io.StringIO(), 0
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), \
                 unittest.mock.patch.object(sys, "argv", [path, *(arguments or (self.root,))]):
@@ -63,7 +63,7 @@ class Tree(unittest.TestCase):
         self.assertTrue(output.endswith(": ok\n"), output)
 
     def assert_wrong(self, name, where, *arguments):
-        """The check fails, and its output has `where`, usually file:line."""
+        """Expect that the check fails and that its output contains `where`, usually file:line."""
         status, output = self.run_check(name, *arguments)
         self.assertEqual(status, 1, output)
         self.assertIn(where, output)
@@ -259,7 +259,7 @@ class Folders(Tree):
 
 
 class Documents(unittest.TestCase):
-    """tests/docs/check_docs.py on a copy of the files under version control."""
+    """tests/docs/check_docs.py on a copy of the source tree with changes."""
 
     CHANGES = (
         ("CONTRIBUTING.md", "# Contributing", "# Contributing `src/nowhere.c`", "CONTRIBUTING.md:1: no such file"),
@@ -277,7 +277,7 @@ class Documents(unittest.TestCase):
     INCLUDE = (("src/core/clock.c", '#include "core/', '#include "model/model.h"\n#include "core/', "make-graph"),)
 
     def problems(self, root):
-        """What check_docs.py says of the tree, and its exit status."""
+        """Run check_docs.py on a tree; return its messages and exit status."""
         command = [sys.executable, os.path.join(root, "tests", "docs", "check_docs.py")]
         result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         return result.stderr, result.returncode
@@ -397,7 +397,7 @@ class Abi(Tree):
 
     @unittest.skipUnless(shutil.which("abidiff") and shutil.which("cc"), "needs abidiff")
     def test_libraries(self):
-        """Two libraries: functions may come, and may not go."""
+        """Between two versions of a library, functions may be added but not removed."""
         for name, text in (("one", "int a(int x) { return x; }"), ("two", "int a(int x) { return x; }\nint b(void) { return 1; }")):
             source = os.path.join(self.root, name + ".c")
             self.write(name + ".c", text + "\n")

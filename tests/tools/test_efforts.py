@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bench/tables: random splits, runs of efforts.py with a program that stands for Mercer, and the tables, chart and section of its results."""
+"""bench/tables: random splits, runs of efforts.py with a substitute for the program, and tables, chart and section of results."""
 import contextlib
 import gzip
 import importlib.util
@@ -46,7 +46,7 @@ def line(package, size, value, seconds, table="housing", split="files", seed=0, 
 
 
 def lines():
-    """Two tables, three seeds: Mercer is clearly better on housing, and worse on letter by less than its noise."""
+    """Return results of two tables and three seeds: Mercer is clearly better on housing and insignificantly worse on letter."""
     found = []
     for seed in range(3):
         found += [line("mercer", 1, 0.80, 1.0, seed=seed), line("mercer", 3, 0.85 + seed / 1000, 4.0, seed=seed),
@@ -184,7 +184,7 @@ class Charts(unittest.TestCase):
         drawn = xml.fromstring(effort_chart.draw(lines()))
         texts = ["".join(node.itertext()) for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
         self.assertEqual([texts.count(name) for name in ("housing", "letter", "1 − R²", "1 − accuracy")], [1, 1, 1, 1])
-        self.assertEqual([texts.count(name) for name in ("Mercer", "CatBoost")], [3, 3])  # the key, and a name in each panel
+        self.assertEqual([texts.count(name) for name in ("Mercer", "CatBoost")], [3, 3])  # the legend, and a name in each panel
         marks = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}title")]
         self.assertIn("Mercer, effort 3: 0.1490 after 4.0 s", marks)
         self.assertEqual(len(marks), 1 + 4 + 2)

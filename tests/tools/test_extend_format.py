@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A format of files is added by touching three files: its reader, the list of formats, the reference of the program.
+"""A new file format touches three files: its reader, the list of formats and the reference of the program.
 
-In a copy of the tree: a line "MATRIX rows columns" and then the numbers, little-endian floats. `mercer convert` reads
-it by its mark, its name and its option, and messages know it.
+The test adds a format to a copy of the tree: a line "MATRIX rows columns", followed by little-endian floats. `mercer
+convert` detects it by its first bytes and its file name ending, accepts it as --format, and lists it in messages.
 """
 import os
 import struct

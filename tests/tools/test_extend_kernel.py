@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel function is added by touching three files: its header, the tests' table, the documents.
+"""A new kernel function touches three files: the header of formulas, the tests' table of kernels and the documentation.
 
-In a copy of the tree: the inverse multiquadric 1 / sqrt(1 + r^2/b^2). Conformance then runs it on the reference and on
-every instruction set of the CPU, and nvcc, where there is one, compiles the CUDA code that has it.
+The test adds the inverse multiquadric 1 / sqrt(1 + r^2/b^2) to a copy of the tree. The conformance tests then run it on the
+reference backend and with every instruction set of the CPU, and nvcc, if present, compiles the CUDA code with it.
 """
 import os
 import re
@@ -52,7 +52,7 @@ class Kernel(extend.Extended):
                              "src/backends/cuda/device/profile.cu", "-o", "profile.o")
 
     def test_documents(self):
-        """docs/math.md has every kernel of the list."""
+        """docs/math.md describes every kernel of the list."""
         with open(os.path.join(extend.ROOT, FORMULAS), encoding="utf-8") as file:
             names = re.findall(r'^    X\(\w+, \w+, (?:DISTANCE|DIFFERENCES|INNER|ANGLE), "([^"]+)"', file.read(), re.MULTILINE)
         with open(os.path.join(extend.ROOT, DOCUMENT), encoding="utf-8") as file:

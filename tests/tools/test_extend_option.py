@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An option of training is added by touching three files: the header, the list of options, and the code that uses it.
+"""A new training option touches three files: the header, the list of options and the code that uses it.
 
-In a copy of the tree: `most_epochs`, which the planner does not go beyond. Then C, the program (help, configuration,
-messages), Python and docs/cli.md have it; the declarations of Python and the page are written by their tools.
+The test adds `most_epochs`, an upper limit for the epochs of a plan, to a copy of the tree. C, the program (help,
+configuration, messages), Python and docs/cli.md must then have it. Tools write the declarations of Python and the page.
 """
 import json
 import os
@@ -52,7 +52,7 @@ print(mercer.plan(5000, 300, 9, solver="ep4", epochs=8)["epochs"])
 
 
 def find_python():
-    """A Python with NumPy: this one, or that of the package's tests; None if there is neither."""
+    """Return a Python with NumPy and scikit-learn: this one or that of the package's tests; None if neither has them."""
     for python in (sys.executable, os.path.join(extend.ROOT, "build", "python", "venv", "bin", "python")):
         try:
             if subprocess.run([python, "-c", "import numpy, sklearn"], stderr=subprocess.DEVNULL, check=False).returncode == 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A corner of the iteration is added by touching one file, a solver of its own or a projector by touching two.
+"""A new preset of the iteration touches one file; a new solver or projector touches two.
 
-In a copy of the tree: the preset `ep3-bgs`, the solver `descent` (steepest descent on the normal equations) and the
-projector `gradient` (steepest descent on K(Z,Z) theta = h). A small program then finds them in the library's lists and
-trains with them by name, within the memory that they said they need.
+The test adds to a copy of the tree the preset `ep3-bgs`, the solver `descent` (steepest descent on the normal equations)
+and the projector `gradient` (steepest descent on K(Z,Z) theta = h). A small program then finds them in the library's
+lists and trains with them by name, within their planned memory.
 """
 import re
 import unittest

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stage of a fit is added by touching three files: one of its own, the header of src/fit, and the list of stages.
+"""A new stage of a fit touches three files: its own source file, the header of src/fit and the list of stages.
 
-In a copy of the tree: `count`, which records the number of training rows after the stage samples.
+The test adds the stage `count` after the stage `samples` to a copy of the tree. It records the number of training rows.
 """
 import json
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bench/paper/figure BUILD: a part that needs no data, one that was interrupted, and one whose data are not there."""
+"""test_paper_figures.py BUILD: bench/paper/figure for a figure without data, after an interruption, and with missing data."""
 import csv
 import json
 import os
@@ -19,7 +19,7 @@ class Figures(unittest.TestCase):
         self.out = folder.name
 
     def figure(self, *arguments, data=""):
-        """Standard error of a run that must succeed."""
+        """Run bench/paper/figure, expect success and return its standard error."""
         environment = {**os.environ, "MERCER_DATA": data, "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, FIGURE, "--build", BUILD, "--out", self.out, *arguments]
         result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -35,7 +35,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(said.count("s of processors"), 10)
         rows = list(csv.DictReader(self.read("lemma.csv").splitlines()))
         self.assertEqual([row["problem"] for row in rows], [str(problem) for problem in range(1, 11)])
-        for row in rows:  # what the lemma says, of every problem
+        for row in rows:  # the statements of the lemma, for each problem
             self.assertLess(float(row["error_0.95"]), 0.1)
             self.assertLess(float(row["limit_error"]), 1e-9)
             self.assertGreater(float(row["error_1.05"]), 1e6)
@@ -44,7 +44,7 @@ class Figures(unittest.TestCase):
             self.assertAlmostEqual(float(row["variance_measured"]) / float(row["variance_formula"]), 1, delta=0.05)
             self.assertAlmostEqual(float(row["variance_mended"]) / float(row["variance_formula"]), 1, delta=1e-6)
         self.assertIn("<svg", self.read("lemma.html"))
-        # Killed while the eighth line was written.
+        # Simulate a kill while the eighth line was written.
         lines = self.read("cells.jsonl").splitlines(keepends=True)
         with open(os.path.join(self.out, "cells.jsonl"), "w", encoding="utf-8") as file:
             file.write("".join(lines[:7]) + lines[7][:40])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/run-tests: its closing line and its exit status, on small projects of known outcome."""
+"""tools/run-tests: its last line and its exit status for small projects with a known outcome."""
 import os
 import subprocess
 import sys
@@ -11,8 +11,10 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 
 class RunTests(unittest.TestCase):
     def told(self, *tests):
-        """Runs tests given as (name, command, properties) and returns (exit status, lines); self.place: what a file of that
-        name says."""
+        """Run tests given as (name, command, properties) and return the exit status and the lines of output.
+
+        self.place is the content of the file "place" if a test writes it, otherwise None.
+        """
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
                 for name, command, properties in tests:
@@ -28,7 +30,7 @@ class RunTests(unittest.TestCase):
             return result.returncode, result.stdout.rstrip("\n").split("\n")
 
     def outcome(self, *tests):
-        """(exit status, last line)."""
+        """Run tests and return the exit status and the last line of output."""
         status, lines = self.told(*tests)
         return status, lines[-1]
 
@@ -55,7 +57,7 @@ class RunTests(unittest.TestCase):
         self.assertEqual(line, "1 passed, 1 failed")
 
     def test_temporary_files_go(self):
-        """Tests have a folder for them; what they leave there is told, and removed."""
+        """Tests have a folder for temporary files. Leftover files are reported and removed."""
         status, lines = self.told(("a", 'sh "-c" "mkdir $TMPDIR/forgotten && echo $TMPDIR > $0" place', ""))
         self.assertEqual((status, lines[-2:]), (0, ["left behind in the temporary folder: forgotten", "1 passed, 0 failed"]))
         self.assertFalse(os.path.exists(self.place))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bench/tables: jobs in lanes whose processes fail, die or are ended by the limit; means, verdicts and a document of result lines."""
+"""bench/tables: lanes with jobs that fail, crash or exceed the time limit; means, verdicts and the document of results."""
 import json
 import math
 import os
@@ -18,7 +18,7 @@ CORE = min(os.sched_getaffinity(0))
 
 
 def work(job, cores):
-    """What a lane does, by the name of the job."""
+    """Simulate the work of a lane; the name of the job selects the outcome."""
     if job == "die":
         os._exit(3)
     if job == "fail":
@@ -45,7 +45,7 @@ class Lanes(unittest.TestCase):
         start = time.monotonic()
         found = list(lanes.run([(None, [CORE])], ["long"], lambda job: None, work, limit=1.5))
         self.assertLess(time.monotonic() - start, 60)
-        self.assertIn(found, ([("long", {"begun": True})], []))  # none where a process takes longer than that to begin
+        self.assertIn(found, ([("long", {"begun": True})], []))  # empty if the process takes longer than the limit to start
 
     def test_lanes(self):
         self.assertEqual(lanes.lanes_of("1x1", (None,)), [(None, [CORE])])
@@ -85,7 +85,7 @@ class Documents(unittest.TestCase):
 
     def test_document(self):
         entries = table_results.read([self.path])
-        for _ in range(2):  # what was written is replaced
+        for _ in range(2):  # The second call replaces the output of the first one.
             table_docs.write(self.docs, entries)
         with open(self.docs, encoding="utf-8") as file:
             text = file.read()
@@ -101,7 +101,7 @@ class Documents(unittest.TestCase):
 
     def test_page(self):
         found = page.html(table_results.read([self.path]))
-        self.assertEqual(found.count("<circle"), 4 + 5)  # the packages, and a mark for each group
+        self.assertEqual(found.count("<circle"), 4 + 5)  # the legend with 4 packages, and one mark per group
         self.assertIn("people: AUC", found)
 
 
