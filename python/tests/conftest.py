@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings that must be there before anything is imported, and data that tests share."""
+"""Environment variables that must be set before the imports, and fixtures that several tests use."""
 
 import os
 
-# scikit-learn skips one of its checks without it.
+# Without SCIPY_ARRAY_API, scikit-learn skips one of its estimator checks.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
@@ -18,7 +18,7 @@ def rng():
 
 @pytest.fixture(scope="session")
 def blobs():
-    """Three clouds in the plane that overlap a little: X (1200, 2), y (1200)."""
+    """Return three clouds in the plane that overlap slightly: X (1200, 2), y (1200)."""
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 1200)
     centers = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Six small tables, every option with sensible values, and one fit of a table through the program, Python or C.
+"""Small tables, all options with sensible values, and functions that fit a table through the program, Python or C.
 
 test_paths.py, test_metamorphic.py and test_nothing_silent.py share this module. An option without an entry in OPTIONS or
 NOT_FITTED fails test_paths.py::test_every_option_has_an_entry.
@@ -35,18 +35,18 @@ INTERFACES = ("program", "python", "c")
 
 @dataclass
 class Table:
-    """Training rows, validation rows and noiseless test rows; y is a column of numbers or of class names."""
+    """Training rows, validation rows and noiseless test rows; y holds numbers or class names."""
 
     name: str
     frame: pd.DataFrame
     y: np.ndarray
     check: tuple[pd.DataFrame, np.ndarray]  # validation rows
     test: tuple[pd.DataFrame, np.ndarray]
-    # Absolute slack of the error. Measured ranges of the default's error over seeds 0 to 4: numbers 0.005, words 0.0008,
-    # repeated 0.012, heavy 0.013, few 0.003, classes 0.005.
+    # Absolute slack of the error, above the measured range of the default fit's error over seeds 0 to 4: numbers 0.005,
+    # words 0.0008, repeated 0.012, heavy 0.013, few 0.003, classes 0.005.
     slack: float
     groups: np.ndarray | None = None
-    grouped: tuple[pd.DataFrame, np.ndarray] | None = None  # instead of frame and y where groups are given
+    grouped: tuple[pd.DataFrame, np.ndarray] | None = None  # replaces frame and y if groups are given
 
     @property
     def classes(self):
@@ -61,7 +61,7 @@ class Table:
 
 
 def _columns(rng, n):
-    """Five numbers; the target depends on the first four, and e is noise."""
+    """Return n rows of five numbers; the target depends on the first four, and e is noise."""
     return pd.DataFrame(rng.normal(size=(n, 5)), columns=list("abcde"))
 
 
@@ -96,14 +96,14 @@ def words():
 
     frames, y = _parts(2, 510, signal, 0.3, columns)
     rng = np.random.default_rng(20)
-    for frame in frames[:2]:  # test rows are complete: a missing value is noise
+    for frame in frames[:2]:  # Test rows stay complete, because a missing value acts as noise.
         frame.loc[rng.random(len(frame)) < 0.04, "d"] = np.nan
         frame.loc[rng.random(len(frame)) < 0.04, "city"] = None
     return Table("words", frames[0], y[0], (frames[1], y[1]), (frames[2], y[2]), slack=0.03)
 
 
 def repeated():
-    """Each row occurs three times, in random order. Where groups are given, the three rows of a group differ slightly."""
+    """Return a table with three copies of each row, in random order. If groups are given, the three rows of a group differ slightly."""
     frames, y = _parts(3, 168, lambda x: np.sin(1.5 * x["a"]) + x["b"] / 2, 0.3)
     order = np.random.default_rng(30).permutation(3 * 168)
     frame, targets = (frames[0].iloc[np.repeat(np.arange(168), 3)[order]].reset_index(drop=True), np.repeat(y[0], 3)[order])
@@ -125,7 +125,7 @@ def few():
 
 
 def _class_table(name, seed, n, count, slack):
-    """Classes around random centers in the plane of a and b; the other columns are noise."""
+    """Return a table of classes around random centers in the plane of a and b; the other columns are noise."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(count, 2)) * 3
 
@@ -162,18 +162,18 @@ def table(name):
 
 @dataclass
 class Option:
-    """One way to give one option: to the program, to Python and to C; None where an interface does not have it."""
+    """One value of one option, as the program, Python and C take it; None if an interface does not have the option."""
 
     name: str
     program: list[str] | None = None
     python: dict | None = None
-    c: dict | None = None  # fields of mercer_fit_options; "train.NAME": of mercer_train_options
-    variant: str = ""  # the training rows have a column of weights, groups, times or ids
-    only: str = ""  # "values", "classes" or "numbers" (a table without words and missing values)
-    words: tuple[str, ...] = ()  # further names that a warning or refusal may use
-    # A value that is a legitimate choice of a worse model: only a constant prediction bounds its error.
+    c: dict | None = None  # fields of mercer_fit_options; "train.NAME", "context.NAME" and "data.NAME" are fields of other structs
+    variant: str = ""  # further column of the training rows: "weights", "groups", "times" or "ids"
+    only: str = ""  # kind of table: "values", "classes" or "numbers" (without text and missing values); "" for all
+    words: tuple[str, ...] = ()  # further names that a warning or an error may use
+    # The value asks for a worse model. Its error must only be below that of a constant prediction.
     weaker: bool = False
-    weaker_on: str = ""  # a table on which it is one
+    weaker_on: str = ""  # name of a table on which the value gives a worse model
 
     def given(self, interface):
         return {"program": self.program, "python": self.python, "c": self.c}[interface]
@@ -193,13 +193,13 @@ def plain(text):
 
 
 def both(name, value, text=None, c=None, **more):
-    """An option that has one name in the three interfaces."""
+    """Return an option that has the same name in all three interfaces."""
     text = [f"--{name.replace('_', '-')}", str(value) if text is None else text]
     return Option(name, text, {name: value}, {name: value.encode() if isinstance(value, str) else value} if c is None else c, **more)
 
 
 def training(name, value, **more):
-    """An option of mercer_train_options."""
+    """Return an option that is a field of mercer_train_options."""
     text = {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     c = {True: L.ON, False: L.OFF}[value] if isinstance(value, bool) else value.encode() if isinstance(value, str) else value
     return Option(name, [f"--{name.replace('_', '-')}", text], {name: value}, {f"train.{name}": c}, **more)
@@ -225,7 +225,7 @@ OPTIONS = [
         Option(
             "ridge", ["--ridge", str(value)], {"ridge": value}, {"train.lambda": value or -1.0}, only=only, words=("lambda",),
             weaker=not value,
-            # The search chooses 0.31 there. A kernel that is searched for a smaller ridge looks nearly as good to it.
+            # The search chooses a ridge of 0.31 on this table, but kernels with smaller ridges score nearly as well.
             weaker_on="repeated",
         )
         for value, only in ((0.02, "values"), (0, ""), (0.5, "classes"))
@@ -260,7 +260,7 @@ OPTIONS = [
     Option("centers", ["--center-method", "file:centers.npy"], {"centers": "rows"}, {"given_centers": "rows"}, only="numbers"),
     *(both("center_method", name) for name in ("kmeans", "rpcholesky")),
     both("center_method", "balanced", only="classes"),
-    *(  # of kmeans
+    *(  # options of the method kmeans
         Option(
             name, ["--center-method", "kmeans", f"--{name.replace('_', '-')}", text], None,
             {"center_method": b"kmeans", name: value}, words=("center_method",),
@@ -292,7 +292,7 @@ OPTIONS = [
     Option("tune", ["--tune", "on"], {"tune": True}, {"tune": L.ON}),
     both("effort", 1),
     both("effort", 5),
-    Option("budget", ["--budget", "1h"], {"budget": 3600.0}, {"budget": 3600.0}),  # enough for effort 5
+    Option("budget", ["--budget", "1h"], {"budget": 3600.0}, {"budget": 3600.0}),  # sufficient for effort 5
     Option("budget", ["--budget", "0.001s"], {"budget": 0.001}, {"budget": 0.001}),
     Option("learn_features", ["--learn-features", "on"], {"learn_features": True}, {"learn_features": L.ON}),
     Option("metric", ["--metric", "file:metric.npy"], {"metric": "ones"}, {"metric": "ones"}, only="numbers"),
@@ -341,7 +341,7 @@ OPTIONS = [
     only_program("color", "never"),
 ]
 
-# Options that no path gives, with the reason.
+# Options that no path sets, with the reason.
 NOT_FITTED = {
     "program": {
         "x": "every path gives it", "target": "every path gives it", "output": "every path gives it", "json": "every path gives it",
@@ -385,7 +385,10 @@ def pick(name, index):
 
 
 def join(options):
-    """Several options as one, or None where an interface lacks one of them or two of them need different rows."""
+    """Combine several options into one; return None if one is for values and another for classes.
+
+    The combined option is None for an interface that lacks one of them.
+    """
     joined = replace(options[0])
     for option in options[1:]:
         variants = {joined.variant, option.variant} - {""}
@@ -405,7 +408,7 @@ def join(options):
 
 
 def program_options():
-    """The names of all options of mercer train."""
+    """Return the names of all options of mercer train."""
     text = subprocess.run([program(), "train", "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
     return re.findall(r"(?m)^ +(?:-\w, )?--([a-z-]+)", text)
 
@@ -423,13 +426,13 @@ def c_fields():
 
 @dataclass
 class Outcome:
-    """What a fit did. `bytes` is the model file; `shown` is everything else that does not depend on the time."""
+    """Result of a fit. `bytes` is the model file; `shown` is all other output that is deterministic."""
 
-    error: float = float("nan")  # 1 - R2, or the share of misclassified rows
-    constant: float = 1.0  # the error of the best constant prediction
+    error: float = float("nan")  # 1 - R2, or the misclassification rate
+    constant: float = 1.0  # error of the best constant prediction
     log_loss: float | None = None
-    coverage: float | None = None  # of the 90 % intervals or sets of classes
-    warnings: list[str] = field(default_factory=list)  # with the fields, where the interface has them
+    coverage: float | None = None  # share of test targets in their 90 % interval or class set
+    warnings: list[str] = field(default_factory=list)  # in C with the name of the field
     refusal: str | None = None
     bytes: bytes = b""
     shown: str = ""
@@ -447,7 +450,7 @@ def _constant(rows):
 
 
 def _extra(rows, variant):
-    """The columns that a variant of the training rows has next to its features."""
+    """Return the training rows of a variant, their targets and its columns that are not features."""
     frame, y = rows.rows(variant if "groups" not in variant else "groups")
     n, extra = len(frame), {}
     if "weights" in variant:
@@ -462,7 +465,7 @@ def _extra(rows, variant):
 
 
 def of_program(rows, option, folder):
-    """mercer train with the options, and mercer eval on the test rows."""
+    """Run mercer train with the option, and mercer eval on the test rows."""
     frame, y, extra = _extra(rows, option.variant)
     folder = Path(folder)
     if not (folder / "test.csv").exists():
@@ -504,7 +507,7 @@ TIMES = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|outpu
 
 
 def _shown(value):
-    """An answer as text, without measured times and memory."""
+    """Return an answer as text, without measured times and memory."""
     if isinstance(value, dict):
         return "{%s}" % ",".join(f"{key}:{_shown(value[key])}" for key in sorted(value, key=str) if not TIMES.search(str(key)))
     if isinstance(value, (list, tuple)):
@@ -515,7 +518,7 @@ def _shown(value):
 
 
 def _values(rows, value, frame):
-    """Values that depend on the table."""
+    """Replace a placeholder such as "ones" by the array for this table; return other values unchanged."""
     if not isinstance(value, str) or value not in ("ones", "rows", "groups", "times"):
         return value
     return {
@@ -525,7 +528,7 @@ def _values(rows, value, frame):
 
 
 def of_python(rows, option, folder):
-    """KernelRegressor or KernelClassifier with the parameters."""
+    """Fit a KernelRegressor or KernelClassifier with the option."""
     frame, y, _ = _extra(rows, option.variant)
     X, test = (frame, rows.test[0]) if not rows.is_plain else (frame.to_numpy(), rows.test[0].to_numpy())
     given = {name: value for name, value in option.python.items() if not name.startswith("fit.")}
@@ -562,7 +565,7 @@ def of_python(rows, option, folder):
 
 
 class _Library:
-    """Calls of the C library as a C program makes them, with float samples."""
+    """Calls to the C library with the arguments of a C program and float samples."""
 
     def __init__(self, fields):
         options = L.mercer_context_options(threads=1)
@@ -615,7 +618,7 @@ class _Library:
 
 
 def of_c(rows, option, folder):
-    """mercer_fit with the fields, on a dataset of arrays."""
+    """Call mercer_fit with the option, on a dataset of arrays."""
     frame, y, _ = _extra(rows, option.variant)
     fields = {"seed": SEED, **option.c}
     split = {part: {name[len(part) :]: fields.pop(name) for name in list(fields) if name.startswith(part)}
@@ -689,11 +692,11 @@ NOTHING = Option("default", [], {}, {})
 
 
 def run(rows, option, interface, folder):
-    with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):  # threads of a fit in Python, where n_jobs is not given
+    with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):  # number of threads of a fit in Python without n_jobs
         return RUNNERS[interface](rows, option, folder)
 
 
-# Names of options that are words of their own: a text must mark them as a name, as in --rows, rows=5 or 'rows'.
+# Option names that are common words. A message must mark them as names, as in --rows, rows=5 or 'rows'.
 COMMON = {
     "rows", "first", "only", "drop", "columns", "header", "format", "missing", "task", "log", "model", "samples", "weights",
     "groups", "times", "validation", "centers", "force", "verify", "config", "color", "seed", "memory", "ones", "w", "g", "t",
@@ -701,7 +704,7 @@ COMMON = {
 
 
 def says(outcome, option):
-    """Whether a warning or the refusal names one of the options given."""
+    """Return whether a warning or the error names one of the given options."""
     texts = [plain(text) for text in (*outcome.warnings, outcome.refusal or "")]
     for name in map(re.escape, option.names()):
         marked = rf"--{name}\b|__{name}\b|\b{name} ?=|'{name}'|^{name}:" if name in COMMON else rf"(?<![a-z]){name}(?![a-z])"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays at the boundary: what is viewed, what is copied, what is refused."""
+"""Conversion of input arrays: which ones are viewed, copied and rejected."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from mercer import _arrays as A
 
 
 class Tensor:
-    """A producer that speaks DLPack and nothing else."""
+    """An array that only supports DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -22,7 +22,7 @@ class Tensor:
 
 
 class Interface:
-    """A producer that has an array interface and nothing else."""
+    """An array that only has ``__array_interface__``."""
 
     def __init__(self, array):
         self.array = array
@@ -162,7 +162,7 @@ def test_masked_arrays_are_refused_unless_nothing_is_hidden():
     plain, masked = model.predict(X), np.ma.masked_array(X.copy(), mask=False)
     assert np.array_equal(model.predict(masked), plain)
     masked[3, 1] = np.ma.masked
-    masked.data[3, 1] = 1e6  # what is hidden must not count
+    masked.data[3, 1] = 1e6  # A masked value must not have an effect.
     with pytest.raises(ValueError, match="X is a masked array, 1 of its values are hidden"):
         model.predict(masked)
     with pytest.raises(ValueError, match="masked array"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Centers: rows of X, clusters, classes, interruptions."""
+"""Choice of centers: random rows, k-means, class-balanced rows, callbacks and argument checks."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of tables go by their names."""
+"""Columns of tables are matched by name."""
 
 import mercer
 import numpy as np
@@ -69,7 +69,7 @@ def test_several_targets(tables):
 
 @pytest.fixture
 def far(tmp_path):
-    """A table whose column 'far' needs an origin when it is read on its own; two halves."""
+    """Write train.csv and test.csv. Without a schema, each file gets its own origin for the column 'far' when it is read."""
     rng = np.random.default_rng(2)
     x = np.column_stack([1e4 + rng.integers(0, 4000, 400) / 1000, rng.normal(size=400).round(3)])
     y = np.sin(2 * (x[:, 0] - 1e4)) + x[:, 1]
@@ -116,12 +116,12 @@ def test_a_dataset_is_read_by_the_schema_of_the_model(far):
     own = Dataset(folder / "test.csv", target="class", schema=model.schema)
     np.testing.assert_array_equal(model.predict(data), model.predict(own))
     assert mercer.evaluate(model, data)["accuracy"] == mercer.evaluate(model, own)["accuracy"] > 0.8
-    # a part of the table has one class only
+    # A table may lack classes of the model.
     lines = (folder / "test.csv").read_text().splitlines(keepends=True)
     (folder / "low.csv").write_text("".join(lines[:1] + [line for line in lines if line.endswith("low\n")]))
     few = mercer.evaluate(model, Dataset(folder / "low.csv", target="class", kinds="y:drop"))
     assert few["confusion"].shape == (2, 2) and few["confusion"][0].sum() == 0
-    # features that are encoded already are used as they are
+    # Features that are already encoded are used unchanged.
     arrays = Dataset._of_arrays(model.context, own.read()[0], labels=own.read()[1], classes=2)
     assert mercer.evaluate(model, arrays)["accuracy"] == mercer.evaluate(model, own)["accuracy"]
 

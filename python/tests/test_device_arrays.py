@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays on a GPU: what is refused, anywhere; and where there is one, PyTorch, CuPy and JAX in and out."""
+"""Arrays on a GPU: argument checks on any machine; on a machine with a GPU also arrays of PyTorch, CuPy and JAX."""
 
 import ctypes as C
 import importlib
@@ -31,7 +31,7 @@ class Interface:
 
 
 class FakeContext:
-    """A context with a stream; it notes what it is called with."""
+    """A context with a stream that records its calls."""
 
     handle, stream = None, 77
 
@@ -54,7 +54,7 @@ def test_matrix_from_interface():
     assert (column.rows, column.cols, column.ld) == (4, 1, 3)
     old = FakeContext()
     description = Interface()
-    del description.described["stream"]  # version 2: the default stream
+    del description.described["stream"]  # Version 2 of the interface has no stream, which means the default stream.
     D.DeviceArray(description, "X", old)
     assert old.calls == [("mercer_context_wait", None, D.DEFAULT_STREAM)]
 
@@ -94,7 +94,8 @@ def test_out():
     model.weights[...] = W
     room = np.full((300, 6), 7.0)
     assert model.predict(X, out=room[:, :3]).base is room
-    # In double, and in float: sums of 160 terms of at most |w|, and distances of 40 features.
+    # The result in out is double, the other one float. Bound: rounding in float of sums of 160 terms of at most |w| and
+    # of distances over 40 features.
     bound = 2 * (160 + 40) * 2**-24 * np.abs(W).sum(axis=0).max()
     np.testing.assert_allclose(room[:, :3], model.predict(X), rtol=0, atol=bound)
     assert (room[:, 3:] == 7).all()
@@ -143,13 +144,13 @@ def test_model_there(name):
     x = put(name, X)
     model = mercer.Model("laplace:bandwidth=5", put(name, Z), outputs=3)
     assert model.context.info()["device"] == 0
-    for _ in range(2):  # weights that were written in between count
+    for _ in range(2):  # The second prediction must use the new weights.
         model.weights[...] += W
         F = model.predict(x)
         assert type(F) is type(x)
         np.testing.assert_array_equal(D.to_host(F), model.predict(X))
         np.testing.assert_array_equal(D.to_host(model.classify(x)), model.classify(X))
-        P = D.to_host(model.probabilities(x))  # JAX has no doubles unless told
+        P = D.to_host(model.probabilities(x))  # By default JAX has no double precision.
         np.testing.assert_array_equal(P, model.probabilities(X).astype(P.dtype))
 
 
@@ -162,7 +163,7 @@ def test_estimators_there(name):
         model = mercer.KernelRegressor(**options).fit(x, y)
         host = mercer.KernelRegressor(**options).fit(X, target)
         np.testing.assert_array_equal(model.model_.weights, host.model_.weights)
-        guess = D.to_host(model.predict(x))  # JAX has no doubles unless told
+        guess = D.to_host(model.predict(x))  # By default JAX has no double precision.
         np.testing.assert_array_equal(guess, host.predict(X).astype(guess.dtype))
     classes = (X[:, 0] > 0).astype(np.int32) + (X[:, 1] > 1)
     label = mercer.KernelClassifier(device="cuda", random_state=0).fit(x, put(name, classes))
@@ -188,7 +189,7 @@ def test_steps_there(name):
 
 @there
 def test_streams():
-    """What a slow stream still writes is waited for, and its memory is not read before."""
+    """A prediction waits for pending writes on the current stream before it reads its input."""
     torch = pytest.importorskip("torch")
     x, model = torch.as_tensor(X, device="cuda"), mercer.Model("laplace:bandwidth=5", Z, outputs=3, device="cuda")
     model.weights[...] = W

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples in the docstrings and in docs/python.md do what they show."""
+"""The examples in the docstrings and in docs/python.md give the output that they show."""
 
 import doctest
 import importlib

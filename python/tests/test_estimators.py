@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimators beyond scikit-learn's own checks: what their parameters do, and what people do with them."""
+"""The estimators beyond scikit-learn's own checks: their parameters, and their use with pandas, pipelines, pickles and forks."""
 
 import io
 import json
@@ -42,18 +42,18 @@ def waves(rng):
 
 def test_digits():
     X, y = load_digits(return_X_y=True)
-    X = X.astype("uint8")  # pixels
+    X = X.astype("uint8")
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
     start = time.process_time()
     model = KernelClassifier(random_state=0).fit(X_train, y_train)
     assert model.score(X_test, y_test) >= 0.985
-    assert time.process_time() - start < 2 * (os.cpu_count() or 1)  # of all processors together
+    assert time.process_time() - start < 2 * (os.cpu_count() or 1)  # CPU time of all threads
 
 
 def test_ridge_is_that_of_the_objective(waves):
     X, y = waves
     K = Kernel("gaussian", bandwidth=1.0)(X)
-    for transform, offset in (("none", 0), ("auto", y.mean())):  # the offset is not penalised
+    for transform, offset in (("none", 0), ("auto", y.mean())):  # The offset is not penalized.
         how = {"preprocess": "none", "target_transform": transform}
         model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7, **how).fit(X, y)
         wanted = offset + K @ np.linalg.solve(K + 0.7 * np.eye(500), y - offset)
@@ -85,7 +85,7 @@ def test_weights_matter(waves):
 
 
 def test_large_sets_draw_heavy_centers():
-    X = np.arange(12_000.0).reshape(-1, 1)  # more than are merged
+    X = np.arange(12_000.0).reshape(-1, 1)  # all rows differ, so none are merged
     weights = np.where(X[:, 0] < 1000, 100.0, 0.001)
     model = KernelRegressor(n_centers=50, random_state=0, solver="cg", epochs=2, preprocess="none")
     assert (model.fit(X, X[:, 0], weights).model_.centers < 1000).mean() > 0.9
@@ -95,7 +95,7 @@ def test_large_sets_draw_heavy_centers():
 
 
 def test_probabilities_are_calibrated(rng):
-    """Labels that are right in 80 % of all cases: an interpolating model is sure of all of them without calibration."""
+    """20 % of the labels are wrong. Without calibration an interpolating model is certain of all of them."""
     X = rng.uniform(-1, 1, (3000, 2))
     right = (X[:, 0] > 0).astype(int)
     y = np.where(rng.random(3000) < 0.8, right, 1 - right)
@@ -119,7 +119,7 @@ def test_held_back_for_calibration(rng):
         model = KernelClassifier(validation_fraction=share, **parameters).fit(X, y)
         trained.append(json.loads(model.model_.note)["rows"])
         assert (model.temperature_ == 0.25) == (share == 0) and 0.02 < model.temperature_ < 1
-    assert trained == [5700, 6000]  # one in twenty is held back
+    assert trained == [5700, 6000]  # One row in twenty is held out; validation_fraction 0.1 only switches calibration on.
 
 
 def test_few_samples():
@@ -146,7 +146,7 @@ def test_centers(waves):
 
 def test_all_centers(waves):
     model = KernelRegressor(n_centers="all", preprocess="none").fit(*waves)
-    np.testing.assert_array_equal(model.model_.centers, waves[0])  # in their order
+    np.testing.assert_array_equal(model.model_.centers, waves[0])  # in the order of the rows
 
 
 def test_precision_and_types(waves):
@@ -154,7 +154,7 @@ def test_precision_and_types(waves):
     assert KernelRegressor().fit(X, y).predict(X).dtype == np.float64
     for single in (KernelRegressor(precision="float32").fit(X, y), KernelRegressor().fit(X.astype("f"), y)):
         assert single.model_.weights.dtype == np.float32
-        assert single.predict(X).dtype == np.float64  # an offset may have digits that float has not
+        assert single.predict(X).dtype == np.float64  # An offset may have more digits than a float.
     assert KernelRegressor(precision="float32", target_transform="none").fit(X, y).predict(X).dtype == np.float32
     assert KernelRegressor().fit(X.astype(np.float16), y).model_.centers.dtype == np.float16
     bytes_ = KernelRegressor().fit((X * 30 + 100).astype(np.uint8), y)
@@ -260,7 +260,7 @@ def test_bad_parameters(parameters, error, waves):
     ],
 )
 def test_messages_name_parameters_of_python(parameters, message, waves):
-    """Not the structs of C, their fields, or options of the program."""
+    """Messages use neither the names of C structs and fields nor the options of the program."""
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         mercer.KernelRegressor(**{"tune": "off", **parameters}).fit(*waves)
 
@@ -319,7 +319,7 @@ def test_partial_fit_of_types_and_after_fit(waves):
     assert stream.score(X, y) > 0.9
 
 
-# ---- Company ----
+# ---- Use with other libraries ----
 
 
 def test_multi_output(waves):
@@ -372,7 +372,7 @@ def _score_in_child(model, X, y, queue):
 
 
 def test_a_forked_process_can_go_on(blobs):
-    """Threads do not survive a fork: the child has to start its own."""
+    """Threads do not survive a fork, so the child has to start its own."""
     X, y = blobs
     model = KernelClassifier(random_state=0, n_jobs=2).fit(X, y)
     fork = multiprocessing.get_context("fork")
@@ -386,7 +386,7 @@ def test_a_forked_process_can_go_on(blobs):
     assert queue.get(timeout=5) == model.score(X, y)
 
 
-# ---- Watching ----
+# ---- Progress, plots and reports ----
 
 
 def test_callbacks(waves):
@@ -400,7 +400,7 @@ def test_callbacks(waves):
 def test_control_c(waves):
     X, y = waves
 
-    def interrupt(state):  # after the first epoch, however slow the machine is
+    def interrupt(state):  # interrupts after the first epoch on a machine of any speed
         if state["epoch"] >= 1:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -472,7 +472,7 @@ def test_plots(waves):
 
 @pytest.fixture(scope="module")
 def default_fits():
-    """A regressor and a classifier with no parameters but a seed, fitted to enough rows for a search."""
+    """Return a regressor and a classifier with default parameters and a seed, fitted to enough rows for a search."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 3))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures against scikit-learn's, probabilities and intervals the same in Python, the program and C."""
+"""Metrics agree with scikit-learn; probabilities, intervals and class sets of Python are those of the program."""
 
 import json
 import os
@@ -24,7 +24,7 @@ N = 400
 def rows(classes, weighted, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, N)
-    scores = np.round(8 * (rng.normal(size=(N, classes)) + 1.5 * np.eye(classes)[labels])) / 8  # exact differences
+    scores = np.round(8 * (rng.normal(size=(N, classes)) + 1.5 * np.eye(classes)[labels])) / 8  # multiples of 1/8, so that differences are exact
     return scores, labels, rng.integers(0, 4, N).astype(float) if weighted else None
 
 
@@ -46,7 +46,7 @@ def test_classes_are_measured_as_scikit_learn_does(classes, weighted):
     else:
         squares = ((P - np.eye(classes)[labels]) ** 2).sum(axis=1)
         assert found["brier"] == pytest.approx(np.average(squares, weights=weights), rel=1e-12)
-        # Rows that are equal but for rounding are ranked either way: they are few, and a pair counts little.
+        # Probabilities that differ only by rounding may be ranked either way. Such pairs are rare and contribute little.
         assert found["auc"] == pytest.approx(S.roc_auc_score(labels, P, multi_class="ovr", **weight), abs=1e-4)
     parts = S.precision_recall_fscore_support(labels, given, **weight)
     for name, values in zip(("precision", "recall", "f1", "weight"), parts, strict=True):
@@ -143,7 +143,7 @@ def test_class_weights_are_weights_of_samples():
         by_hand = KernelClassifier(**options).fit(X, names, sample_weight=factors[labels])
         assert np.array_equal(ours.decision_function(X), by_hand.decision_function(X))
     assert ours.get_params()["class_weight"] == "balanced" and "ridge" in ours.get_params()
-    # A rare class is found more often when it counts as much as the others.
+    # Balanced class weights make predictions of a rare class more frequent.
     rare = np.where(np.arange(len(X)) % 10 == 0, labels == 2, 0).astype(int)
     models = [KernelClassifier(class_weight=weight, **options).fit(X, rare) for weight in (None, "balanced")]
     assert models[1].predict(X).sum() > models[0].predict(X).sum()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scripts in examples/python run, and say what they should."""
+"""The scripts in examples/python run and print plausible results."""
 
 import os
 import re
@@ -21,7 +21,7 @@ ARGUMENTS = {"large_tabular": ["5000", "300"]}
 
 def run(name):
     command = [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS.get(name, [])]
-    with tempfile.TemporaryDirectory() as folder:  # for what they leave for their user to look at
+    with tempfile.TemporaryDirectory() as folder:  # for the files that the scripts leave for the user
         environment = {**os.environ, "TMPDIR": folder}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
@@ -73,4 +73,4 @@ def test_torch_gpu():
     out = run("torch_gpu")
     assert "on cuda:0" in out and float(re.search(r"left: (\S+)", out).group(1)) < 0.5
     moved = [int(value.replace(",", "")) for value in re.findall(r"host ([\d,]+)", out)]
-    assert len(moved) == 2 and max(moved) < 100_000  # of 5 MB of samples
+    assert len(moved) == 2 and max(moved) < 100_000  # bytes; the samples have 5 MB

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradients, metrics and learned features beside plain NumPy."""
+"""Gradients, metrics and learned features, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def distances(A, B):
 
 
 def jacobian(A, B, alpha, b, q):
-    """(m, c, d): the definition, pair by pair."""
+    """Return the gradients (m, c, d) by their definition, pair by pair."""
     r = distances(A, B)
     psi = kernel(r, b, q) * (q / b**q) * r ** (q - 2)
     return -np.einsum("mp,mpd,pc->mcd", psi, A[:, None] - B[None], alpha)
@@ -59,7 +59,7 @@ def planted(n=900, d=6, seed=3):
 
 
 def test_one_round_is_that_of_numpy():
-    """A fit, the AGOP at its samples and the update, by plain linear algebra; the metric to five digits."""
+    """The predictions and gradients of a fit agree with NumPy."""
     A, y = planted()
     y = (y - y.mean()) / y.std()
     rows, held = A[:720], A[720:]
@@ -111,11 +111,11 @@ def test_learning(tmp_path):
     model.model_.save(tmp_path / "a")
     assert (Model.load(tmp_path / "a").predict(B) == model.model_.predict(B)).all()
     again = mercer.KernelRegressor(learn_features=True, n_jobs=2, **common).fit(A, y)
-    assert again.model_.to_bytes() == model.model_.to_bytes()  # for any number of threads
+    assert again.model_.to_bytes() == model.model_.to_bytes()  # independent of the number of threads
 
 
 def test_learning_in_norm_1():
-    """A kernel of the L1 distance gets a weight per feature."""
+    """A kernel of the L1 distance gets one weight per feature."""
     A, y = planted(1200, 10)
     model = mercer.KernelRegressor("laplace-l1", learn_features=True, effort=1, random_state=0).fit(A, y)
     weights = model.model_.metric

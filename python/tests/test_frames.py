@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data frames with words, dates, booleans and gaps go into estimators as they are."""
+"""Estimators accept data frames with text, dates, booleans and missing values."""
 
 import pickle
 
@@ -77,7 +77,7 @@ def test_classes_and_new_levels(frame):
     assert model.predict_proba(new).shape == (120, 2)
 
 
-# ---- What is refused, and what is a warning ----
+# ---- Errors and warnings ----
 
 
 def texts(recorded):
@@ -89,7 +89,7 @@ def days(count, form="%Y-%m-%d"):
 
 
 def test_a_few_bad_cells():
-    """A column is not lost for them: the message has the row, and what to do in Python."""
+    """A few bad cells do not turn a column into a category: the error has the row and the remedy in Python."""
     when = days(400)
     when[59] = "2020-02-30"
     frame = pandas.DataFrame({"when": when, "a": np.arange(400) % 7 + 0.5})
@@ -122,8 +122,8 @@ def test_notations(tmp_path):
     model = KernelRegressor(random_state=0, tune="off").fit(frame, y)
     expected = model.predict(frame)
     assert model.score(frame, y) > 0.99
-    np.testing.assert_array_equal(model.predict(frame.iloc[:12]), expected[:12])  # day or month? the model knows
-    numbers = frame.iloc[:12].assign(amount=y[:12])  # numbers are what they are
+    np.testing.assert_array_equal(model.predict(frame.iloc[:12]), expected[:12])  # The model stores the order of day and month.
+    numbers = frame.iloc[:12].assign(amount=y[:12])  # A column of numbers is accepted, too.
     np.testing.assert_array_equal(model.predict(numbers), expected[:12])
     with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' is not a number"):
         model.predict(frame.assign(amount="€5"))
@@ -138,7 +138,7 @@ def test_text_that_is_true_or_false():
 
 
 def test_whole_numbers_as_text():
-    """The usual way to mark a category stays one, with a warning; codes with leading zeros have none."""
+    """Whole numbers as text are a category, with a warning unless they have leading zeros."""
     month, zips = [str(i % 12 + 1) for i in range(60)], ["00501", "10001"] * 30
     frame = pandas.DataFrame({"month": month, "zip": zips, "kind": pandas.Categorical(month)})
     with pytest.warns(MercerWarning) as recorded:
@@ -164,7 +164,7 @@ def test_durations_and_periods():
         assert names == ["took", "took missing", "month", "month sine", "month cosine"]
         np.testing.assert_array_equal(X[4:, 0], (hours[4:] / 24).astype(np.float32))  # days
         assert X[3, 1] == 1
-        assert X[:3, 2].tolist() == [0, 31, 60]  # days since 2000-01-01, when each begins
+        assert X[:3, 2].tolist() == [0, 31, 60]  # start of each month in days since 2000-01-01
 
 
 def test_warm_start_on_missing_values():
@@ -182,7 +182,7 @@ def test_warm_start_on_missing_values():
         with pytest.raises(ValueError, match=f"^warm_start: X has missing values in {says} the last fit had none; fill them"):
             model.fit(X, y)
         np.testing.assert_array_equal(model.predict(frame), before)
-    with pytest.raises(ValueError, match="in column 'a', where"):  # where the last fit had some, but in others
+    with pytest.raises(ValueError, match="in column 'a', where"):  # The last fit had missing values in other columns.
         KernelRegressor(warm_start=True, effort=1).fit(holes, y).fit(holes.assign(a=holes["b"]), y)
     assert model.set_params(warm_start=False).fit(holes, y).predict(holes).shape == (80,)
 
@@ -214,7 +214,7 @@ def test_row_numbers(plain):
         model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, frame["a"])
     expected = "column 'id': 60 different whole numbers in order; it looks like a row number; if it is one, remove it"
     assert [text for text in texts(recorded) if "in order" in text] == [expected]
-    assert model.n_features_in_ == len(frame.columns)  # it stays
+    assert model.n_features_in_ == len(frame.columns)  # The column is still a feature.
 
 
 def test_integers_that_double_merges():
@@ -308,7 +308,7 @@ def test_arrays_with_gaps():
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(frame, library):
-    """A table of Arrow's is the same table: features, schema, predictions."""
+    """A table of polars or pyarrow gives the same features, schema and predictions as one of pandas."""
     other = pytest.importorskip(library)
     pytest.importorskip("pyarrow")
     y = target(frame)
@@ -332,7 +332,7 @@ def test_permutation_importance(frame):
     y = target(frame)
     found = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y).permutation_importance(frame, y, random_state=0)
     drops = dict(zip(found.names, found.importances_mean, strict=True))
-    assert list(drops) == list(frame.columns)  # whole columns, not their features
+    assert list(drops) == list(frame.columns)  # columns of the table, not encoded features
     assert drops["area"] > drops["city"] > 10 * abs(drops["garden"])
     np.testing.assert_allclose(found.importances_std, found.standard_error * np.sqrt(5))
     assert found.score > 0.95
@@ -350,7 +350,7 @@ def test_permutation_importance(frame):
 
 
 def test_class_weights_of_names_with_signs():
-    """Names with commas and equals signs, of which one begins like another."""
+    """Class names may contain commas and equals signs, and one may be the start of another."""
     X = np.random.default_rng(0).normal(size=(90, 2))
     names = np.array(["a", "a=1", "a=1,b=2"])[np.arange(90) % 3]
     weight = {"a": 2.0, "a=1": 3.0, "a=1,b=2": 5.0}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Anything at all at the boundary: a right answer or a Python exception, never the end of the interpreter.
+"""Random arguments give a correct result or a Python exception, but never crash the interpreter.
 
-Whatever is accepted is compared with plain NumPy.
+Results of accepted arguments are compared with NumPy.
 """
 
 import warnings
@@ -28,7 +28,7 @@ few = settings(
 
 
 def mostly(likely, other):
-    """Nine times in ten the first."""
+    """Draw from `likely` nine times in ten, otherwise from `other`."""
     return st.integers(0, 9).flatmap(lambda number: other if number == 9 else likely)
 
 
@@ -38,9 +38,9 @@ DTYPES = mostly(NUMBERS, st.sampled_from(["c16", "S3", "U2", "M8[s]", "m8[s]", "
 
 @st.composite
 def any_array(draw, dimensions=(0, 4), rows=None):
-    """Arrays of any type, shape and layout: strided, reversed, transposed, broadcast, read-only, misaligned.
+    """Draw an array of any type, shape and layout: strided, reversed, transposed, broadcast, read-only, misaligned.
 
-    Most have ``rows`` rows (0 .. 6 if None) and 3 columns, so that several may fit together.
+    Most arrays have ``rows`` rows (0 .. 6 if None) and 3 columns, so that the shapes of several arrays often match.
     """
     count = st.integers(0, 6) if rows is None else st.just(rows)
     dtype = np.dtype(draw(DTYPES))
@@ -212,12 +212,12 @@ def test_estimators(X, y, classify):
 
 
 def test_huge_views_of_little_memory():
-    """Shapes whose bytes overflow, and arrays that repeat one element a thousand million times."""
+    """The size in bytes of these arrays overflows; all their elements share one address."""
     one = np.ones((1, 1))
     for shape in ((2**31, 2**31), (2**62, 1), (1, 2**62)):
         try:
             huge = np.lib.stride_tricks.as_strided(one, shape, (0, 0))
-        except ValueError:  # NumPy itself refuses it
+        except ValueError:  # NumPy rejects the shape.
             continue
         with pytest.raises((*REFUSED,)):
             mercer.kernel_matrix(huge, huge, "linear")

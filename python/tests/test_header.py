@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mercer/_library.py says what the public headers say, and ctypes lays structs out as the compiler does."""
+"""mercer/_library.py agrees with the public headers, and ctypes and the compiler use the same struct layouts."""
 
 import ctypes as C
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernel functions and products, against NumPy."""
+"""Kernel functions and products, compared with NumPy."""
 
 import copy
 import pickle

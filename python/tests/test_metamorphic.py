@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of the data that must not matter, through the whole default fit with its search.
+"""Changes of the data that must not affect a default fit, which includes the search.
 
 Rows are permuted, repeated and weighted; columns permuted, scaled and duplicated; targets shifted and scaled; classes
 renamed. The test error must stay within the spread over seeds: the largest error of seeds 0 to 4, times RATIO, plus the
 range of those five. Where the change must not matter at all, the model file or the predictions must be equal. Weights of
-1 are not among these: they change roundings.
+1 change rounding, so they are checked by the test error.
 """
 
 from functools import cache
@@ -20,8 +20,8 @@ from mercer import KernelClassifier, KernelRegressor  # noqa: E402
 
 SEEDS = 5
 # Errors of seeds 0 to 4 on these data: values 0.0273 0.0419 0.0414 0.0301 0.0276, classes 0.1993 0.1980 0.2000 0.1940
-# 0.1967. A changed table is a different draw of the search's rows, as a different seed is, so that its error may exceed
-# the largest of five: with probability 1/6 if nothing else changes, which RATIO and the range allow for.
+# 0.1967. A changed table makes the search draw other rows, as another seed does. Its error therefore exceeds the largest
+# of the five with probability 1/6, even if the change has no other effect; RATIO and the range allow for this.
 RATIO = 1.15
 TABLES = {"values": "numbers", "classes": "classes"}
 
@@ -51,7 +51,7 @@ def unchanged(kind, seed=0):
 
 @cache
 def bound(kind):
-    """The largest error that counts as unchanged."""
+    """Return the largest error that counts as unchanged."""
     _, _, test, truth = data(kind)
     errors = [test_error(unchanged(kind, seed), test, truth) for seed in range(SEEDS)]
     return RATIO * max(errors) + max(errors) - min(errors)
@@ -74,11 +74,11 @@ def test_rows_permuted(kind):
 
 @KINDS
 def test_rows_repeated_or_weighted(kind):
-    """Rows that occur k times and rows of weight k give the same model, wherever the repetitions are."""
+    """Rows that occur k times and rows of weight k give the same model, for any order of the repetitions."""
     X, y, test, truth = data(kind)
     counts = np.random.default_rng(2).integers(1, 4, len(X))
     weighted = fitted(X, y, counts.astype(float))
-    # Each row first occurs where it did: centers are in the order of their first occurrence.
+    # The first occurrences keep their order, because centers are in the order of first occurrence.
     later = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), counts - 1))
     rows = np.concatenate([np.arange(len(X)), later])
     assert fitted(X[rows], y[rows]).model_.to_bytes() == weighted.model_.to_bytes()
@@ -121,7 +121,7 @@ def test_targets_shifted_and_scaled(shift, scale):
 
 
 def test_classes_renamed():
-    """Names in the same order are the same classes; in another order they are other outputs."""
+    """New names in the same order leave the model unchanged; names in another order permute its outputs."""
     X, y, test, truth = data("classes")
     names = np.unique(y)
     same = {name: f"class {k:02d}" for k, name in enumerate(names)}

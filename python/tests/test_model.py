@@ -177,7 +177,7 @@ def test_many_threads_may_use_one_model(model, rng):
 
 
 def test_devices():
-    """The default is the CPU; auto is a GPU if there is one, as in C and in the program."""
+    """The default is the CPU; auto is a GPU if one is present, as in C and in the program."""
     there = L.lib.mercer_device_count(b"cuda") > 0
     assert mercer.Context().info()["backend"] == mercer.Context(device="cpu").info()["backend"] == "cpu"
     assert mercer.Context(device="auto").info()["backend"] == ("cuda" if there else "cpu")

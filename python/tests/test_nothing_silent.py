@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every option is used, warned about or refused.
+"""Every option has an effect or causes a warning or an error.
 
 The tests walk the options of mercer train, the parameters of the estimators and the fields of mercer_fit_options and
-mercer_train_options, as paths.py lists them with values other than their defaults. An option is used if the model file,
-the plan or the answer differs from the same fit without the option. Options whose effect none of these shows are listed
-in UNSEEN with the reason.
+mercer_train_options, which paths.py lists with values other than their defaults. An option has an effect if the model
+file, the plan or the answer differs from the same fit without the option. Options whose effect is not visible in these
+are listed in UNSEEN with the reason.
 """
 
 import tempfile
@@ -47,7 +47,8 @@ UNSEEN = {
     "weights": "weights of 1 are the default; test_metamorphic.py gives others",
 }
 VALUES, CLASSES = "few", "few_classes"
-# The solver that a few rows are trained with has no epochs, so that options of others are warned about; here they are used.
+# Few rows are trained by a direct solver, which warns about options of iterative solvers. These options are also tested
+# with the solver ep4, which uses them.
 ITERATIVE = {
     "epochs", "batch", "projector", "average", "decay", "polish", "step_factor", "nystrom", "eigenpairs", "period", "carry",
     "projector_nystrom", "projector_eigenpairs", "projector_passes", "projector_tolerance", "projector_block", "patience", "tol",
@@ -62,7 +63,10 @@ def folders():
 
 
 def _effects(option, interface, base, folders, kept={}):
-    """For each table that the option is for: used, said or nothing; classes only where values show nothing."""
+    """Return the effect of the option by table: "used", "said", "nothing" or "says something else: ...".
+
+    The table of classes is tried only if the table of values shows no effect.
+    """
     found = {}
     for name in (VALUES, CLASSES):
         if set(found.values()) & {"used", "said"}:
@@ -103,7 +107,7 @@ def test_reasons_are_needed():
 
 @pytest.mark.parametrize("solver, warns", [("paper", True), ("gd", True), ("ep3", False), ("ep4", False)])
 def test_unconverged_training_warns(folders, solver, warns):
-    """A training that ends far from its optimum is warned about; with a small ridge, 10 epochs of ep3 were too few."""
+    """Training that ends far from its optimum causes a warning. With a small ridge, ep3 needs more than 10 epochs."""
     rows = paths.table("heavy")
     option = next(option for option in paths.OPTIONS if option.c == {"train.solver": solver.encode()})
     found = paths.of_python(rows, option, folders[VALUES])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to start workers x what they do, and ways to stop x what is stopped: nothing hangs, nothing crashes Python."""
+"""Worker processes and threads with several kinds of work, and several ways to end: nothing hangs and Python does not crash."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ import pytest
 
 import mercer
 
-LIMIT = 120  # seconds that a script may take; it needs a few
+LIMIT = 120  # time limit of a script in seconds; a script takes a few seconds
 
-# What workers and threads do; each returns bytes that must be the same wherever it runs.
+# Functions for workers and threads. Their results are bytes that must not depend on the process or thread.
 WORK = """
 import multiprocessing, os, signal, sys, threading, time
 import numpy as np
@@ -48,7 +48,7 @@ if os.environ.get("MERCER_TEST_LONG"):
 
 
 def start(folder: Path, *parts: str) -> subprocess.Popen[str]:
-    """A script in a process of its own; from a file, which workers that are spawned import."""
+    """Start a script in a new process. It is a file, because spawned workers import it."""
     path = folder / "script.py"
     path.write_text("".join(textwrap.dedent(part) for part in (WORK, *parts)), encoding="utf-8")
     folders = os.pathsep.join([str(Path(mercer.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -62,7 +62,7 @@ def start(folder: Path, *parts: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Code, stdout and stderr; a process that hangs is a failure, not a test that does."""
+    """Wait for a process and return its exit code, stdout and stderr. A process that exceeds the time limit fails the test."""
     try:
         out, error = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -80,7 +80,7 @@ if os.environ.get("MERCER_TEST_LONG"):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_workers(method, tmp_path):
-    """A worker, after the library was used here; models go there as pickles."""
+    """A worker gives the same results as the parent, which has used the library before. Models are sent as pickles."""
     done = start(
         tmp_path,
         f"""
@@ -96,7 +96,7 @@ def test_workers(method, tmp_path):
 
 
 def test_threads(tmp_path):
-    """Eight threads at once, all kinds of work, one model for all that predict."""
+    """Eight threads do all kinds of work concurrently and share one model for predictions."""
     done = start(
         tmp_path,
         """
@@ -131,7 +131,7 @@ def test_ends_while_workers_and_threads_run(end, tmp_path):
 
 
 def test_control_c(tmp_path):
-    """Ctrl-C at any moment is a KeyboardInterrupt, after which everything works as before."""
+    """Ctrl-C at any moment raises KeyboardInterrupt, and later results are unchanged."""
     process = start(
         tmp_path,
         """
@@ -157,7 +157,7 @@ def test_control_c(tmp_path):
         time.sleep(0.013 + 0.001 * (k % 7))
         process.send_signal(signal.SIGINT)
     code, out, error = finish(process)
-    # Python drops one that comes inside a finalizer, and says so; one that comes while another is caught ends the script.
+    # Python reports and ignores an interrupt inside a finalizer. An interrupt inside the except block ends the script.
     if error:
         assert error.startswith(("Exception ignored in", "Traceback")) and error.rstrip(": \n").endswith("KeyboardInterrupt")
     if not error.startswith("Traceback"):

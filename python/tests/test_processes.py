@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that end or fork while other threads are inside the library."""
+"""Processes that exit or fork while other threads are inside the library."""
 
 import os
 import subprocess
@@ -11,9 +11,10 @@ import pytest
 
 import mercer
 
-LIMIT = 120  # seconds that a script may take; it needs a few
+LIMIT = 120  # time limit of a script in seconds; a script takes a few seconds
 
-# Every script has a model that takes some tenths of a second to predict with, and threads that are always at it.
+# Start of every script: endless() keeps background threads busy, fork() runs a function in a child process. A call of
+# model.predict in PREDICTS takes some tenths of a second.
 BEGINNING = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -63,7 +64,7 @@ def train(solver="direct"):
 
 
 def run(*parts):
-    """Runs a script in a process of its own."""
+    """Run a script in a new process."""
     folder = str(Path(mercer.__file__).parents[1])
     paths = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
     script = "".join(textwrap.dedent(part) for part in (BEGINNING, *parts))
@@ -92,7 +93,7 @@ def test_exit_while_threads_train(solver, delay):
 
 @pytest.mark.parametrize("delay", [0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
 def test_exit_while_threads_are_inside_blas(delay):
-    """The linear algebra library releases its memory at the end of the process: nobody may be computing in it then."""
+    """The linear algebra library releases its memory at exit, so no thread may be inside it at that point."""
     done = run(
         f"""
         Z, Y = rng.normal(size=(1200, 5)), rng.normal(size=(1200, 1))
@@ -111,7 +112,7 @@ def test_exit_while_a_thread_reads_a_dataset():
 
 
 def test_fork_while_threads_predict():
-    """The child has the model, whole, and none of the threads that were using it."""
+    """The child has a usable model, but none of the threads that were using it."""
     done = run(
         PREDICTS,
         """
@@ -132,7 +133,7 @@ def test_fork_while_threads_predict():
 
 
 def test_fork_while_threads_train():
-    """A lock that another thread held at the fork must not stay shut in the child."""
+    """A lock that another thread held at the fork must not stay locked in the child."""
     done = run(
         TRAINS,
         """
@@ -174,7 +175,7 @@ def test_a_model_that_was_trained_at_the_fork_is_refused_in_the_child():
 
 
 def test_control_c_works_in_a_child_that_a_thread_forked():
-    """A call of the main thread defers Control-C; a child forked meanwhile has nobody to undo that."""
+    """A call in the main thread defers Control-C. A child that another thread forks during the call must undo this itself."""
     done = run(
         PREDICTS,
         """
@@ -204,7 +205,7 @@ def test_control_c_works_in_a_child_that_a_thread_forked():
 
 
 def test_fork_inside_a_callback():
-    """The thread that forks is the one that trains: its child goes on."""
+    """If the training thread forks, its child continues the training."""
     done = run(
         TRAINS,
         """
@@ -241,7 +242,7 @@ def test_threads_follow_the_environment(monkeypatch):
 
 
 def test_workers_share_the_processors():
-    """joblib's processes get their part of the processors, and the library starts no more threads than that."""
+    """joblib limits the processors of each worker, and the library starts no more threads than the limit."""
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         found = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads)() for _ in range(4))

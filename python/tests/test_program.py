@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program inside the package, and the package without its optional parts."""
+"""The program in the package, and the package without optional dependencies."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def test_version_is_that_of_the_package():
     try:
         assert version("mercer") == mercer.__version__
     except PackageNotFoundError:
-        assert mercer.__version__.count(".") == 2  # run from the source tree
+        assert mercer.__version__.count(".") == 2  # The tests run from the source tree.
 
 
 def test_numpy_is_enough():

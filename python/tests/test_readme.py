@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python in README.md and on the pages of docs/ runs as it stands there, and is as good as it says."""
+"""The Python code in README.md and in the tutorials runs unchanged, and the README's model reaches the stated accuracy."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ TUTORIALS = ["docs/first-model.md", *sorted(f"docs/{path.name}" for path in (ROO
 
 @pytest.fixture
 def least_effort(monkeypatch):
-    """Every fit has effort 1, unless it says otherwise: larger efforts have tests of their own."""
+    """Set effort 1 for fits without an explicit effort, to save time; larger efforts have their own tests."""
     from mercer._estimators import DEFAULT_EFFORT, KernelEstimator
 
     sizes = KernelEstimator._sizes
@@ -24,7 +24,7 @@ def least_effort(monkeypatch):
 
 
 def blocks(page):
-    """The Python of a page."""
+    """Return the blocks of Python code of a page."""
     path = ROOT / page
     found = re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.M | re.S) if path.exists() else []
     if not found:
@@ -33,7 +33,7 @@ def blocks(page):
 
 
 def test_lines_of_readme(monkeypatch, capsys, tmp_path):
-    """The lines of Python, and on the table that they write the lines of the shell."""
+    """The Python code runs, and then the shell commands on the table that it writes."""
     monkeypatch.chdir(tmp_path)
     (text,) = blocks("README.md")
     exec(compile(text, "README.md", "exec"), {})
@@ -49,7 +49,7 @@ def test_lines_of_readme(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_tutorials(page, monkeypatch, tmp_path, least_effort):
-    """Block after block, in one folder with the examples; the notebooks have the same code (tests/docs/check_docs.py)."""
+    """All blocks of a page run in order, in a folder with the examples. tests/docs/check_docs.py compares the notebooks."""
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimators and the program have one recipe: the same table gives the same model, whoever trains it."""
+"""The estimators and the program use the same preprocessing and defaults, so the same table gives equivalent models."""
 
 import gzip
 import json
@@ -48,7 +48,7 @@ def write_table(path, X, y):
 
 @pytest.fixture(scope="module")
 def table():
-    """Five columns in units as tables have them, of which all matter: X (1500, 5), y (1500)."""
+    """Return five relevant columns with very different units: X (1500, 5), y (1500)."""
     rng = np.random.default_rng(3)
     plain = rng.normal(size=(1500, 5))
     y = np.sin(2 * plain[:, 0]) + plain[:, 1] * plain[:, 2] + 0.5 * plain[:, 3] - plain[:, 4] ** 2 / 3
@@ -73,7 +73,7 @@ def test_program_and_estimator_agree(table, kind, tmp_path):
     assert str(ours.model_.kernel) == str(theirs.kernel)
     scores = [r2_score(y[1000:], model.predict(X[1000:])) for model in (ours, theirs)]
     assert scores[0] > 0.8
-    # The same centers, data and objective in another order: what is left is rounding, of float.
+    # Centers, rows and objective are the same, so the scores differ only by rounding.
     np.testing.assert_allclose(scores[0], scores[1], atol=2e-3)
 
 
@@ -120,7 +120,7 @@ def test_kinds(preprocess, dtype, spec, rng):
     model = KernelRegressor(preprocess=preprocess, random_state=0).fit(X, y)
     assert model.model_.preprocess.startswith(spec) and model.score(X, y) > 0.9
     if dtype == "u1":
-        assert model.model_.centers.dtype == np.uint8  # the factor is in the bandwidth
+        assert model.model_.centers.dtype == np.uint8  # The bandwidth includes the factor.
 
 
 def test_bad_preprocess(table):
@@ -138,7 +138,7 @@ def test_own_centers_are_in_the_units_of_the_data(table):
 
 
 def test_large_numbers_are_not_rounded_before_they_are_standardised():
-    """Seconds since 1970 differ in the last of ten digits; a float has seven."""
+    """Seconds since 1970 have ten digits and differ only in the last ones, but a float has seven digits."""
     times = 1_700_000_000.0 + np.arange(200.0).reshape(-1, 1)
     y = np.sin(times[:, 0] / 20)
     model = KernelRegressor(precision="float32", random_state=0).fit(times, y)
@@ -173,7 +173,7 @@ def test_probabilities_of_a_table(table):
 
 @pytest.mark.skipif(not HOUSING.exists(), reason="MERCER_DATA has no tables")
 def test_housing(tmp_path):
-    """A table of houses as people have it: prices by place, age, rooms, people and income."""
+    """A real table: house prices by location, age, rooms, population and income."""
     parts = {}
     for part in ("train", "test"):
         with gzip.open(HOUSING.with_name(f"housing_{part}.csv.gz"), "rt") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same data, seed and options give the same model file from C, from the program and from the estimators."""
+"""The same data, seed and options give the same model file in C, in the program and in the estimators."""
 
 import ctypes as C
 import os
@@ -27,7 +27,7 @@ def samples(dtype, classes):
     return X.astype(dtype), np.digitize(y, [39.5, 40.5]) if classes else y
 
 
-# Parameters of the estimator, options of the program, fields of the C structs.
+# Each case: parameters of the estimator, options of the program, fields of mercer_fit_options and mercer_train_options.
 DEFAULT = ({}, [], {}, {})
 PLAIN = ({"tune": "off"}, ["--tune", "off"], {"tune": L.OFF}, {})
 TUNED = ({"tune": True, "effort": 1}, ["--tune", "on", "--effort", 1], {"tune": L.ON, "effort": 1}, {})
@@ -38,7 +38,7 @@ LEARNED = (
     {"lambda": 0.01},
 )
 MEAN = ({"effort": 4, "n_centers": 50}, ["--effort", 4, "--centers", 50], {"effort": 4, "centers": 50}, {})
-# A budget that is large enough changes nothing.
+# A sufficient budget has no effect on the model.
 BUDGETED = ({"effort": 1, "budget": 3600.0}, ["--effort", 1, "--budget", "1h"], {"effort": 1, "budget": 3600.0}, {})
 GIVEN = (
     {"kernel": "gaussian:bandwidth=1.5", "n_centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
@@ -87,7 +87,7 @@ def of_program(folder, classes, options):
 
 
 def of_library(folder, data, fields, train, **more):
-    """mercer_fit and mercer_model_save, as a C program calls them."""
+    """Call mercer_fit and mercer_model_save with the arguments of a C program."""
     context, model, inner = data.context, C.c_void_p(), L.mercer_train_options(**train)
     options = L.mercer_fit_options(seed=SEED, memory=MEMORY, train=C.pointer(inner), **fields, **more)
     context.call("mercer_fit", model, context.handle, data.handle, options, None)
@@ -102,7 +102,7 @@ def test_same_bytes(dtype, classes, how, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
     parameters, options, fields, train = how
-    # The estimator and the program calibrate probabilities by default; the library has to be told.
+    # The estimator and the program calibrate probabilities by default, the library only on request.
     calibrate = {"calibrate": L.ON} if classes else {}
     program = of_program(tmp_path, classes, options)
     task = "classification" if classes else "regression"
@@ -113,7 +113,7 @@ def test_same_bytes(dtype, classes, how, tmp_path):
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_sample_weights(classes, tmp_path):
-    """The program has none; a file of repeated rows has them in another form."""
+    """Weights give the same bytes in the estimator and in the library, and the same as repeated rows."""
     X, y = samples("f8", classes)
     weights = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
     targets = {"labels": y, "classes": 3, "names": ["0", "1", "2"]} if classes else {"Y": y.reshape(-1, 1)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every check that scikit-learn has for estimators, with the defaults."""
+"""All estimator checks of scikit-learn, with default parameters."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A struct whose struct_size was not set is refused by a message that says what to write."""
+"""A struct without struct_size is rejected with a message that says how to set it."""
 
 import ctypes as C
 
@@ -19,7 +19,7 @@ SIZED = sorted(
 
 
 class Things:
-    """One of everything that the calls below need."""
+    """The objects that the calls below need, and functions that call the library with them."""
 
     def __init__(self):
         self.model = mercer.Model("laplace:bandwidth=1", Z)
@@ -46,7 +46,7 @@ class Things:
         return status
 
     def evaluated(self, name, *arguments):
-        """A question to an evaluation that has seen a row."""
+        """Call a query function on an evaluation of one row and return the status."""
         handle, one = C.c_void_p(), np.ones((1, 1))
         options = L.mercer_evaluation_options(task=L.TASK_REGRESSION, outputs=1, rows=1)
         L.check(L.lib.mercer_evaluation_create(C.byref(handle), self.context, options), self.context)
@@ -56,7 +56,7 @@ class Things:
         return status
 
     def importance(self, options, info):
-        """Of a model of one output on two rows; what it came to."""
+        """Compute the permutation importance of a model with one output on two rows, query it if info is given, return the status."""
         handle, X = C.c_void_p(), np.zeros((2, 2))
         data = mercer.Dataset._of_arrays(self.model.context, X, Y=np.arange(2.0).reshape(2, 1))
         call = L.lib.mercer_permutation_importance
@@ -68,7 +68,7 @@ class Things:
         return status
 
     def decision(self, decision):
-        """Of a fit to three rows that is prepared."""
+        """Query the first decision of a prepared fit to three rows and return the status."""
         handle, exists = C.c_void_p(), C.c_int()
         rows = np.arange(3.0).reshape(3, 1)
         data = mercer.Dataset._of_arrays(self.model.context, rows, Y=rows)
@@ -87,7 +87,7 @@ def create_with(things, allocator):
     return L.lib.mercer_context_create(C.byref(things.out), options)
 
 
-# For each struct a call that reads or fills it.
+# One call per struct that reads or fills it.
 CALLS = {
     "mercer_allocator": create_with,
     "mercer_context_options": lambda t, s: L.lib.mercer_context_create(C.byref(t.out), s),
@@ -121,13 +121,13 @@ CALLS = {
 }
 
 
-HANDED_OUT = {"mercer_progress", "mercer_batch", "mercer_kernel_block", "mercer_option"}  # by the library, with their size
+HANDED_OUT = {"mercer_progress", "mercer_batch", "mercer_kernel_block", "mercer_option"}  # filled by the library, including struct_size
 
 
 def test_every_sized_struct_is_called():
     assert set(SIZED) == {*CALLS, *HANDED_OUT}
     structs = {name for name, kind in vars(L).items() if hasattr(kind, "_fields_")}
-    frozen = {"mercer_matrix", "mercer_kernel", "mercer_table_column"}  # their layout
+    frozen = {"mercer_matrix", "mercer_kernel", "mercer_table_column"}  # structs with a fixed layout and without struct_size
     assert structs - set(SIZED) == frozen
 
 

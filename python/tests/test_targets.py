@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Targets anywhere and in any unit."""
+"""Targets with any offset and unit, durations and dates."""
 
 import pickle
 
@@ -30,7 +30,7 @@ def test_any_offset_and_unit_is_learned_alike(waves, solver, precision):
         model.fit(X, offset + scale * y)
         found.append(model.score(X_test, offset + scale * y_test))
     assert found[0] > 0.9
-    # Targets are rounded to double before: 4e-12 of their deviation at most.
+    # Rounding of the shifted targets to double is at most 2e-9 of their standard deviation.
     assert np.ptp(found) < 1e-6
 
 
@@ -69,7 +69,7 @@ def test_classes_begin_at_their_shares(waves):
     model = KernelClassifier(n_centers=200, random_state=0).fit(X, names)
     offset, scale = model.model_.targets
     assert offset == pytest.approx([np.mean(names == "high"), np.mean(names == "low")]) and (scale == 1).all()
-    assert (model.predict(np.full((1, 5), 1e6)) == "low").all()  # far from all samples: the likelier class
+    assert (model.predict(np.full((1, 5), 1e6)) == "low").all()  # the more frequent class, far from all samples
     probabilities = model.predict_proba(np.full((1, 5), 1e6))
     assert probabilities[0, 1] > 0.5
 
@@ -115,7 +115,7 @@ def test_model_and_trainer(waves):
 
 
 def as_targets(days, pandas):
-    """The same durations in every type that holds them."""
+    """Return the durations in every type that can hold them."""
     series = pandas.Series(pandas.to_timedelta(days, unit="D"))
     return {
         "series": series,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trainers: whole trainings, steps, callbacks, interruption, plans, datasets."""
+"""Trainers: training, single steps, callbacks, interruption, plans and datasets."""
 
 import ctypes as C
 import os
@@ -56,7 +56,7 @@ def test_iteration_history_and_spectrum(problem):
 
 
 def test_validation_weights(problem):
-    """Rows without weight do not count, wherever validation is looked at."""
+    """Validation rows of weight 0 have no effect on the validation loss."""
     X, Y = problem
     weights = np.r_[np.zeros(30), np.full(20, 3.0)]
     losses = []
@@ -191,7 +191,7 @@ def test_checkpoint_and_resume(problem, tmp_path):
 
 
 def test_checkpoint_on_request(problem, tmp_path):
-    """Asked for by a callback in the midst of the only epoch, where none is due."""
+    """A callback can request a checkpoint in the middle of an epoch."""
     X, Y = problem
     path, seen = tmp_path / "state", []
 
@@ -362,7 +362,7 @@ def test_bad_datasets(tmp_path):
 
 
 def test_every_option_is_listed():
-    """The library's list and the struct agree, but for fields that are no person's to set."""
+    """The library's list of options and the struct agree, except for fields that are not options."""
     listed, row = {}, 0
     while option := L.lib.mercer_train_option(row):
         listed[option.contents.name.decode()] = option.contents
@@ -378,7 +378,7 @@ def test_every_option_is_listed():
 
 
 def test_history_has_epochs_that_ended():
-    """Progress is told at the start of a pass too, when that is the moment: nothing has ended then."""
+    """A progress report at the start of a pass with unchanged counts is neither recorded nor passed to callbacks."""
     watch, told = Watch(Context(), []), []
     watch.callbacks = [lambda progress: told.append(progress["epoch"])]
     for epoch, samples, within in ((0, 0, 0), (0, 10, 10), (1, 20, 0), (1, 20, 0), (1, 30, 10), (2, 40, 0), (1, 20, 0)):

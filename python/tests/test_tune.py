@@ -42,7 +42,7 @@ def test_search():
     assert set(search) == REPORT and search["skipped"] is None and search["effort"] == 3 and not search["cut"]
     assert 0 < search["error"] < 0.1 and search["r2"] == 1 - search["error"] and search["ridge"] > 0
     assert search["rows"] > 0 and search["held"] > 0 and search["seconds"] > 0
-    assert search["centers"] == {600: search["error"]}  # folds: all rows
+    assert search["centers"] == {600: search["error"]}  # Cross-validation trains on all rows.
     stages = {step["stage"] for step in search["steps"]}
     assert {1, 2} < stages <= {1, 2, 3, 4}
     assert all(step["error"] > 0 and step["ridge"] > 0 for step in search["steps"])
@@ -53,7 +53,7 @@ def test_search():
 
 
 def test_errors_by_number_of_centers():
-    """From 2,000 rows on, errors at three numbers of centers."""
+    """With 2,000 rows or more, the search reports errors at three numbers of centers."""
     A = np.random.default_rng(4).normal(size=(2000, 6))
     centers = KernelRegressor(**QUICK).fit(A, np.sin(2 * A[:, 0]) + np.abs(A[:, 1])).summary_["search"]["centers"]
     sizes = sorted(centers)
@@ -61,7 +61,7 @@ def test_errors_by_number_of_centers():
 
 
 def test_efforts():
-    """Each effort takes at least as many steps as the one before; None is the default."""
+    """A larger effort takes at least as many steps; None is the default effort."""
     steps = [search_of(effort=effort)["steps"] for effort in (1, 2, 5)]
     assert len(steps[0]) < len(steps[1]) <= len(steps[2])
     assert [search_of(effort=effort)["members"] for effort in (2, 4)] == [1, 3]
@@ -87,7 +87,7 @@ def test_what_is_not_an_effort(wrong):
 
 
 def test_budget():
-    """A budget that is large enough selects effort 5, or the one given, and changes nothing else."""
+    """A sufficient budget selects effort 5, or the given effort, and has no other effect."""
     assert search_of(effort=3, budget=600)["effort"] == 5 and search_of(effort=None, budget=600.0)["effort"] == 5
     limited = fitted(effort=1, budget=600)
     assert limited.summary_["search"]["effort"] == 1 and not limited.summary_["search"]["cut"]
@@ -105,7 +105,7 @@ def test_budget_that_is_too_small(kind, target):
 
 
 def test_budget_ends_training():
-    """Of an iterative solver, which would go on for long."""
+    """The budget ends an iterative solver that has epochs left."""
     with pytest.warns(MercerWarning):
         model = KernelRegressor(bandwidth=3.0, ridge=1e-3, solver="ep4", epochs=10**6, budget=0.5, random_state=0).fit(X, Y)
     assert model.summary_["stopped"] == "budget" and model.n_iter_ < 10**6 and model.score(X, Y) > 0.8
@@ -121,7 +121,7 @@ def test_what_is_not_a_budget(wrong):
 
 
 def test_default():
-    """Tables of 50 rows or more are searched."""
+    """Hyperparameters are searched by default on tables with 50 different rows or more."""
     for given in ({}, {"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}, {"metric": np.ones(6)}, {"bandwidth": 2.0}):
         search = KernelRegressor(**QUICK, **given).fit(X[:50], Y[:50]).summary_["search"]
         assert search["skipped"] is None and search["steps"]
@@ -158,7 +158,7 @@ def test_parameters_of_earlier_versions():
             KernelRegressor(**{name: None})
 
 
-# ---- What is given stays ----
+# ---- Given hyperparameters are not changed ----
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern32", "laplace-l1", "exppower:gamma=0.7"])
@@ -182,7 +182,7 @@ def test_given_preprocess(preprocess):
 
 
 def test_given_metric():
-    """Only the bandwidth is searched."""
+    """With a given metric, only its scale (the bandwidth) is searched."""
     metric = np.array([1.0, 4, 0.5, 0, 1, 1])
     model = fitted(metric=metric)
     found = model.model_.metric
@@ -209,7 +209,7 @@ def test_weights_are_repetitions(kind, target):
 
 
 def test_groups_and_times():
-    """A feature that names the group predicts the groups of training rows only: held-out rows are of other groups."""
+    """Whole groups are held out: a feature that identifies the group is useful only without group keys."""
     rng = np.random.default_rng(4)
     groups = np.repeat(np.arange(60), 10)
     A, b = np.c_[groups, rng.normal(size=600)], rng.normal(size=60)[groups]
@@ -233,7 +233,7 @@ def test_few_groups():
 
 
 def test_options_of_training_do_not_warn_about_others(recwarn):
-    """They leave a solver that does not converge, which a searched fit prefers."""
+    """A searched fit prefers converging solvers. No warning if average=True leaves only others, or with converge=False."""
     model = fitted(average=True)
     assert model.plan_["solver"] == "ep4" and not recwarn.list
     assert fitted(converge=False).plan_["solver"] == "krr" and not recwarn.list
@@ -293,7 +293,7 @@ def test_control_c_in_the_search():
         heard.append(progress["phase"])
         if len(heard) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)  # the handler runs
+            time.sleep(0.01)  # gives the signal handler time to run
 
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, callbacks=[interrupt])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimators without a search, which has tests of its own: what most tests mean by a fit with defaults."""
+"""The estimators with tune="off". Most tests use them as defaults, because the search has its own tests."""
 
 from functools import partial
 
