@@ -1,10 +1,10 @@
-# Short names for what a person does with the project; CMake does the work (see CMakePresets.json).
+# Short names for common tasks; CMake does the work (see CMakePresets.json).
 .DEFAULT_GOAL := build
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# The Python package and the copies of the tree that some tests build compile the same sources again: with a compiler
-# cache, not in earnest. It knows them by their paths from the build folder, one step below the sources in all of them.
+# The Python package and the copies of the tree that some tests build compile the same sources again. A compiler cache avoids
+# most of that work: it compares paths relative to the build folder, which is one level below the sources in every tree.
 ifneq ($(shell command -v ccache 2>/dev/null),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CCACHE_NOHASHDIR ?= 1
@@ -12,14 +12,14 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 endif
 BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 
-# A tree is configured once and then keeps itself up to date; continuous integration configures it anew,
-# so that warnings become errors in a tree made without that.
+# A build tree is configured once and then updates itself. Continuous integration always configures it, so that warnings
+# become errors in an existing tree too.
 ifdef CI
 CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
-# Without a GPU it is seen that device code compiles, not how fast it is.
+# Without a GPU, device code is only checked to compile; the quick compilation makes slow kernels.
 CONFIGURE_FLAGS += -DMERCER_CUDA_QUICK=$(if $(wildcard /dev/nvidiactl),OFF,ON)
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
-# Nothing compiles these objects twice: a cache would only take time.
+# These objects are compiled only once, so a compiler cache would only cost time.
 build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt: export CMAKE_C_COMPILER_LAUNCHER =
 endif
 
@@ -42,52 +42,52 @@ test: setup ## build and run all tests
 	@$(MAKE) build
 	@tools/run-tests build
 
-test-sanitize: setup ## the same tests under the address and undefined-behaviour sanitizers; their line coverage
+test-sanitize: setup ## run the tests under the address and undefined-behavior sanitizers; report their line coverage
 	@$(MAKE) build-asan-ubsan/CMakeCache.txt
 	@$(call BUILD_TREE,build-asan-ubsan)
 	@find build-asan-ubsan -name '*.gcda' -delete
 	@tools/run-tests build-asan-ubsan
 	@tools/coverage build-asan-ubsan
 
-# The tests in which threads meet: the pool, work ahead, streams, training on several threads, ranks that are threads.
+# Tests that use several threads: the thread pool, background work, streams, training on several threads, ranks as threads.
 THREAD_TESTS = parallel background stream_threads comm_local train_invariance trainer iteration
 empty :=
 space := $(empty) $(empty)
 
-test-threads: setup ## the tests of threads, local ranks and training under the thread sanitizer
+test-threads: setup ## run the tests of threads, local ranks and training under the thread sanitizer
 	@$(MAKE) build-tsan/CMakeCache.txt
 	@$(call BUILD_TREE,build-tsan) --target mercer_program $(addprefix unit_,$(THREAD_TESTS))
 	@tools/run-tests build-tsan -R '^(ranks_local|unit_($(subst $(space),|,$(THREAD_TESTS))))$$'
 
-demo: setup ## build, then train on computed digits: a table and build/demo/report.html
+demo: setup ## build, then train on synthetic digits; print a table and write build/demo/report.html
 	@mkdir -p build/demo && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
 	@build/mercer demo -o build/demo/report.html
 
-# NumPy, scikit-learn and PyTorch: from tools/setup compare if it was run, else what is here.
+# Python with NumPy, scikit-learn and PyTorch: the environment made by `tools/setup compare` if it exists, otherwise python3.
 COMPARE_PYTHON = $(firstword $(wildcard build/compare-venv/bin/python) python3)
 
 COMPARISONS = composed eigenpro sklearn_models tables
 
-# Cells that have run are kept in the folder of the pages; a part that was interrupted goes on where it was.
-paper: setup ## the paper's figures and tables that MERCER_DATA allows: build/paper/paper.html, CSV files; 15 minutes
+# Results of finished cells are saved in the output folder; an interrupted run continues where it stopped.
+paper: setup ## make the paper's figures and tables that MERCER_DATA allows: build/paper/paper.html, CSV files; about 15 minutes
 	@mkdir -p build && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
 	@bench/paper/figure
 
-paper-full: setup ## the same with the paper's epochs and sizes: many hours without a GPU
+paper-full: setup ## like paper, with the paper's epochs and sizes; many hours without a GPU
 	@$(MAKE) build
 	@bench/paper/figure --full
 
-paper-gpu: setup ## of these what wants a GPU: the whole preset, 120 million samples, the largest numbers of centers
+paper-gpu: setup ## run the parts that need a GPU: the full preset, 120 million samples, the largest numbers of centers
 	@$(MAKE) build
 	@MERCER_DEVICE=cuda MERCER_ARITHMETIC=fast bench/paper/figure --full --out build/paper-gpu table stream million
 
-bench: setup ## run every benchmark, beside NumPy, scikit-learn and PyTorch where they are
+bench: setup ## run every benchmark, and comparisons with NumPy, scikit-learn and PyTorch if they are installed
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
 	@set -e; for name in $(COMPARISONS); do $(COMPARE_PYTHON) bench/compare/$$name.py; done
 
-bench-results: setup ## the same as JSON lines in bench/results/, and the tables of docs/performance.md
+bench-results: setup ## like bench, but write JSON lines to bench/results/ and update the tables of docs/performance.md
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then \
@@ -99,7 +99,7 @@ bench-results: setup ## the same as JSON lines in bench/results/, and the tables
 	  if [ -s build/profile.jsonl ]; then mv build/profile.jsonl bench/results/; fi
 	@bench/report.py --write docs/performance.md
 
-check: ## format, static analysis and the project's own rules
+check: ## check the format, run static analysis and check the project's own rules
 	@tools/setup check
 	@$(MAKE) build
 	@tools/check build
@@ -107,29 +107,29 @@ check: ## format, static analysis and the project's own rules
 format: ## rewrite the sources in the project's format
 	@tools/check --format
 
-install: build ## install under PREFIX (default /usr/local); DESTDIR is honoured
+install: build ## install under PREFIX (default /usr/local); DESTDIR is honored
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
-wheel: ## the Python package as a wheel that needs no compiler, in dist/; CUDA=1: the one for GPUs
+wheel: ## build the Python package as a wheel that needs no compiler, in dist/; CUDA=1: the wheel for GPUs
 	@tools/make-wheel $(if $(CUDA),--cuda)
 
-deb: ## the Debian packages, in dist/
+deb: ## build the Debian packages in dist/
 	@tools/make-deb
 
-docs: ## the documentation as a site, in build-docs/site
+docs: ## build the documentation site in build-docs/site
 	@tools/make-docs
 
-release: ## source archive, wheel, Debian packages, list of parts and checksums, in dist/; CUDA=1: both wheels
+release: ## build source archive, wheel, Debian packages, SBOM and checksums in dist/; CUDA=1: both wheels
 	@tools/make-release $(if $(CUDA),--cuda)
 
-cross-aarch64: ## build for 64-bit ARM and run the tests of computing, reading and training in an emulator
+cross-aarch64: ## build for 64-bit ARM and run the tests of arithmetic, file reading and training in an emulator
 	@tools/cross-aarch64
 
-setup: ## install the packages a build needs (Debian and relatives), or say which
+setup: ## install the packages that a build needs (Debian and derivatives), or list them
 	@tools/setup
 
-clean: ## remove every build tree
+clean: ## remove every build tree and dist/
 	@rm -rf build build-* dist
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Just enough knowledge of C for the checks in this folder: blank out comments and strings, find functions.
+"""Scan C sources for the checks in this folder: blank out comments and strings, find functions.
 
-It is a scanner, not a parser: it trusts that the code compiles and is formatted. That is all the checks need,
-and it keeps them free of dependencies.
+This is a scanner, not a parser: it relies on code that compiles and is formatted. The checks need no more, and have no
+dependencies.
 """
 import collections
 import os
@@ -10,14 +10,14 @@ import re
 
 Function = collections.namedtuple("Function", "name first last static")
 
-# Comments, string and character literals; the first alternative that matches at a place wins.
+# Comments, string literals and character literals; the first alternative that matches at a position wins.
 _TOKENS = re.compile(
     r"""//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/|"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE | re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
-# A declarator: a name, then its parameter list up to the end of the text before the body.
+# The beginning of a function declarator: a name and an opening parenthesis.
 _DECLARATOR = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 
 
@@ -26,7 +26,7 @@ def _blank(match):
 
 
 def strip_comments(text, strings=True):
-    """Blanks comments, and literals too if `strings`; line numbers and columns stay what they were."""
+    """Blank out comments, and literals too if `strings`; line numbers and columns do not change."""
 
     def replace(match):
         if not strings and match.group(0)[0] in "\"'":
@@ -37,29 +37,29 @@ def strip_comments(text, strings=True):
 
 
 def code_only(text):
-    """Blanks comments, literals and preprocessor lines; places stay what they were."""
+    """Blank out comments, literals and preprocessor lines; line numbers and columns do not change."""
     return _DIRECTIVE.sub(_blank, strip_comments(text))
 
 
 def functions(text):
-    """Lists the function definitions in a C source text."""
+    """List the function definitions in a C source text."""
     code = code_only(text)
     found = []
     depth = 0
-    head = 0  # where the text before the present top-level block begins
+    head = 0  # start of the text before the current top-level block
     start = None
     for match in re.finditer(r"[{};]", code):
         at, sign = match.start(), match.group(0)
         if sign == "{":
             if depth == 0:
                 before = code[head:at]
-                if re.fullmatch(r"\s*extern\s*", before):  # extern "C" { is no block of its own
+                if re.fullmatch(r"\s*extern\s*", before):  # the block of extern "C" { is not a function
                     head = at + 1
                     continue
                 start = (before, head + len(before) - len(before.lstrip()))
             depth += 1
         elif sign == "}":
-            # A closing brace in column 0 ends everything, so that branches of #if cannot leave us inside.
+            # A closing brace in column 0 closes all blocks, so that braces in branches of #if cannot unbalance the count.
             first_column = at == 0 or code[at - 1] == "\n"
             depth = 0 if first_column else max(depth - 1, 0)
             if depth == 0:
@@ -77,7 +77,7 @@ def functions(text):
 def _function(code, start, end):
     before = _ATTRIBUTE.sub(lambda m: _blank(m), start[0])
     declarator = _DECLARATOR.search(before)
-    # No parenthesis: struct, union, enum. An assignment: an initialiser.
+    # Without parentheses it is a struct, union or enum; with an assignment it is an initializer.
     if not declarator or "=" in before or not before.rstrip().endswith(")"):
         return None
     return Function(
@@ -93,7 +93,7 @@ SKIPPED_FOLDERS = re.compile(r"^(build(-.*)?|\..*|__pycache__)$")
 
 
 def sources(root, folders, suffixes=SUFFIXES):
-    """Lists the files with these endings under the folders of root, as paths relative to root, sorted."""
+    """List the files with these suffixes below the folders of root, sorted, as paths relative to root."""
     found = []
     for folder in folders:
         for path, below, names in os.walk(os.path.join(root, folder)):
@@ -108,7 +108,7 @@ def read(root, path):
 
 
 def finish(name, problems):
-    """Prints the outcome of a check in the common form and returns its exit status."""
+    """Print the result of a check in the common form; return its exit status."""
     if not problems:
         print(f"{name}: ok")
         return 0
