@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Finds the C interfaces of BLAS and LAPACK: cblas.h, lapacke.h and the libraries behind them.
+# Find the C interfaces of BLAS and LAPACK: cblas.h, lapacke.h and their libraries.
 #
 # MERCER_BLAS chooses the library: "openblas" (default) or "generic" (libcblas, else libblas).
 # Result: MercerBLAS_FOUND, MercerBLAS_LIBRARIES and the target MercerBLAS::MercerBLAS.
@@ -25,7 +25,7 @@ endif()
 find_path(MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR cblas.h PATH_SUFFIXES ${blas_suffixes})
 find_path(MercerBLAS_LAPACKE_INCLUDE_DIR lapacke.h PATH_SUFFIXES lapacke openblas)
 find_library(MercerBLAS_${MERCER_BLAS}_LIBRARY NAMES ${blas_names} NAMES_PER_DIR)
-# Some OpenBLAS builds contain LAPACKE; then there is no library of its own to find.
+# Some OpenBLAS builds contain LAPACKE; then there is no separate LAPACKE library.
 find_library(MercerBLAS_LAPACKE_LIBRARY NAMES lapacke)
 mark_as_advanced(MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR MercerBLAS_LAPACKE_INCLUDE_DIR
   MercerBLAS_${MERCER_BLAS}_LIBRARY MercerBLAS_LAPACKE_LIBRARY)
@@ -36,7 +36,7 @@ foreach(library ${MercerBLAS_LAPACKE_LIBRARY} ${MercerBLAS_${MERCER_BLAS}_LIBRAR
     list(APPEND MercerBLAS_LIBRARIES "${library}")
   endif()
 endforeach()
-# An archive brings neither the Fortran runtime that its LAPACK calls nor what is only asked for weakly (blas.c).
+# A static library links neither the Fortran runtime that LAPACK calls nor the functions that blas.c references weakly.
 if("${MercerBLAS_${MERCER_BLAS}_LIBRARY}" MATCHES "\\.a$")
   foreach(name gfortran quadmath)
     execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=lib${name}.a
@@ -53,7 +53,7 @@ list(REMOVE_DUPLICATES MercerBLAS_INCLUDE_DIRS)
 
 if(MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR AND MercerBLAS_LAPACKE_INCLUDE_DIR
     AND MercerBLAS_${MERCER_BLAS}_LIBRARY)
-  # A file that is there is not yet a library that links: some libblas have no C interface.
+  # An existing library may still not link: some versions of libblas have no C interface.
   cmake_push_check_state(RESET)
   set(CMAKE_REQUIRED_INCLUDES ${MercerBLAS_INCLUDE_DIRS})
   set(CMAKE_REQUIRED_LIBRARIES ${MercerBLAS_LIBRARIES} m)

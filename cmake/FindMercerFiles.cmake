@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Finds what reading and writing files needs: jansson (JSON), xxHash (checksums) and zlib (gzip'ed input).
+# Find the libraries for reading and writing files: jansson (JSON), xxHash (checksums) and zlib (gzip-compressed input).
 #
 # Result: MercerFiles_FOUND, MercerFiles_LIBRARIES and the target MercerFiles::MercerFiles.
 #

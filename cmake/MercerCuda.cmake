@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The CUDA backend: mercer_add_cuda(target) adds src/backends/cuda to the library's objects.
+# The CUDA backend: mercer_add_cuda(target) adds src/backends/cuda to the objects of the library.
 #
-# Device code is compiled by calling nvcc, one command for each file, so that CMake needs no C++ compiler to configure
-# the project where there is no CUDA, and each file can have the targets it needs: files named *_sm90.cu use
-# instructions of Hopper alone (sm_90a); the others are built for MERCER_CUDA_ARCHITECTURES and kept as PTX for GPUs to
-# come. Everything is linked statically but cuBLAS and cuSOLVER, which are loaded when a backend is made.
+# Device code is compiled by one nvcc command per file. So CMake needs no C++ compiler on machines without CUDA, and each file
+# can have its own architectures. Files named *_sm90.cu use instructions that only Hopper has (sm_90a). The others are compiled
+# for MERCER_CUDA_ARCHITECTURES, and to PTX for future GPUs. The CUDA runtime is linked statically; cuBLAS and cuSOLVER are
+# loaded when a backend is created.
 
 set(MERCER_CUDA_ARCHITECTURES "80;89;90;100" CACHE STRING "Compute capabilities to compile for, without the dot")
 option(MERCER_CUDA_QUICK "Compile device code in a quarter of the time, for a machine that cannot run it: slow kernels" OFF)
 
-# -Ofast-compile is known to nvcc 13; older ones take their time.
+# Only nvcc 13 and later support -Ofc; with an older nvcc, MERCER_CUDA_QUICK has no effect.
 set(mercer_nvcc_flags -std=c++17 -O3)
 if(MERCER_CUDA_QUICK AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
   list(APPEND mercer_nvcc_flags -Ofc=max)
@@ -27,8 +27,8 @@ function(mercer_add_cuda target)
     set(last ${architecture})
   endforeach()
   list(APPEND common "-gencode=arch=compute_${last},code=compute_${last}")
-  # Line numbers for profilers name folders, and stay when a library is stripped: not in what is given away, which has the
-  # same bytes wherever it is built.
+  # Profilers use line numbers, which contain names of folders and survive stripping. Redistributed builds omit them, so that
+  # their bytes do not depend on the build folder.
   set(line_info -lineinfo)
   if(MERCER_BUNDLED)
     set(line_info "")
@@ -62,7 +62,7 @@ function(mercer_add_cuda target)
   set(mercer_cuda_object_files ${objects} PARENT_SCOPE)
 endfunction()
 
-# mercer_cuda_program(name source): a program in CUDA C++ that looks inside the library.
+# mercer_cuda_program(name source): build a CUDA C++ program that uses internals of the library.
 function(mercer_cuda_program name source)
   set(program "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   add_custom_command(OUTPUT "${program}"
@@ -74,5 +74,5 @@ function(mercer_cuda_program name source)
     DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" mercer_cuda_objects
     COMMENT "Building ${name} with nvcc"
     VERBATIM)
-  add_custom_target(${name}_program ALL DEPENDS "${program}")  # its own name: Ninja has one for each file and target
+  add_custom_target(${name}_program ALL DEPENDS "${program}")  # not called ${name}: Ninja has one namespace for files and targets
 endfunction()

@@ -11,7 +11,7 @@ if(CMAKE_C_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
   set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG" CACHE STRING "Flags of a release build" FORCE)
 endif()
 if(MERCER_SANITIZE AND CMAKE_C_FLAGS_DEBUG STREQUAL "-g")
-  # Sanitized code without optimisation is too slow to run the whole suite on; -O2 compiles twice as long for nothing.
+  # Without optimization, sanitized code is too slow for the whole test suite; -O2 doubles the compile time for no gain.
   set(CMAKE_C_FLAGS_DEBUG "-O1 -g1" CACHE STRING "Flags of a debug build" FORCE)
 endif()
 
@@ -19,8 +19,8 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 
-# Hardening as far as compiler and C library have it: level 3 of the checked functions also knows lengths that are found
-# at run time, and control-flow protection marks the places that indirect jumps may reach.
+# Hardening, as far as the compiler and the C library support it. Level 3 of _FORTIFY_SOURCE also checks lengths that are
+# known only at run time; control-flow protection marks the valid targets of indirect jumps.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
@@ -33,19 +33,19 @@ function(mercer_set_flags target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
     -Wdouble-promotion
-    # The compiler must not choose where to fuse a*b+c: results would depend on it and on the target.
+    # The compiler must not choose where to fuse a*b+c, because results would depend on the compiler and the target.
     -ffp-contract=off
     $<$<BOOL:${MERCER_WERROR}>:-Werror>)
 
   if(MERCER_SANITIZE)
     target_compile_options(${target} PRIVATE
       -fsanitize=${MERCER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    # What GCC sees of values and lengths with sanitizers in between is less than in a release build, where it warns.
+    # Sanitizers hide values and lengths from GCC, which then warns without cause. Release builds have both warnings on.
     target_compile_options(${target} PRIVATE
       $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_link_options(${target} PUBLIC -fsanitize=${MERCER_SANITIZE})
   else()
-    # -U first: some distributions define their own level and would warn about ours.
+    # -U first: some distributions define their own level, and a second definition would cause a warning.
     target_compile_options(${target} PRIVATE
       $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>
       $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=${mercer_fortify}>
@@ -54,13 +54,13 @@ function(mercer_set_flags target)
   endif()
 
   if(MERCER_COVERAGE)
-    # What --coverage stands for, spelled out so that single files can be left out.
+    # The compiler flags that --coverage implies, spelled out so that single files can be excluded.
     target_compile_options(${target} PRIVATE -fprofile-arcs -ftest-coverage)
     target_link_options(${target} PUBLIC --coverage)
   endif()
 endfunction()
 
-# For shared libraries and executables, whatever made their objects.
+# Linker flags of all shared libraries and executables.
 add_link_options("LINKER:-z,relro" "LINKER:-z,now")
 if(MERCER_SANITIZE)
   add_link_options(-fsanitize=${MERCER_SANITIZE})

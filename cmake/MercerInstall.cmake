@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Installation: libraries, header, CMake package and pkg-config file. DESTDIR works, and the installed
-# tree may be moved: both package files find the prefix from where they lie.
+# Install the libraries, headers, CMake package and pkg-config file. DESTDIR is honored, and the installed tree can be moved:
+# both package files find the prefix relative to their own location.
 
 include(CMakePackageConfigHelpers)
 set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
@@ -8,7 +8,7 @@ set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
 file(GLOB public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mercer/*.h")
 install(FILES ${public_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
 
-# Two export sets, because only the static library needs BLAS and Threads to be found again.
+# Two export sets, because only users of the static library must find BLAS and Threads.
 install(TARGETS mercer EXPORT MercerTargets)
 install(TARGETS mercer_static EXPORT MercerStaticTargets)
 foreach(set MercerTargets MercerStaticTargets)
@@ -18,7 +18,7 @@ endforeach()
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/MercerConfig.cmake.in" "${PROJECT_BINARY_DIR}/MercerConfig.cmake"
   INSTALL_DESTINATION "${mercer_cmake_dir}" NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may break its callers.
+# Before 1.0 a minor version may break compatibility.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/MercerConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES
@@ -42,8 +42,8 @@ else()
   set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# -l names instead of the paths found here, so that the file is true on another machine too. Not
-# Requires.private: that would make the shared library's users need the BLAS development files.
+# Names for -l instead of absolute paths, so that the file is valid on other machines too. Requires.private is not used: it
+# would make users of the shared library need the BLAS development files.
 set(pc_private "")
 foreach(library IN LISTS MercerBLAS_LIBRARIES MercerFiles_LIBRARIES)
   get_filename_component(name "${library}" NAME)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Instruction sets by file name: *_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c of src/backends/cpu and
-# src/data/table/cells, and linear_map_avx512.c of src/data/prepare, are compiled for that instruction set and every other
-# file for the base line, so that the library loads on any x86-64 and picks its micro-kernels at run time. (No link-time
-# optimisation, which would mix the two.)
+# src/data/table/cells, and linear_map_avx512.c of src/data/prepare, are compiled for that instruction set. All other files
+# are compiled for the baseline, so that the library loads on any x86-64 processor and selects its micro-kernels at run time.
+# (Link-time optimization is not used, because it would mix the two.)
 #
-# Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that knows it) and mercer_isa_names (for the summary) beside mercer_apply_isa().
+# Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that supports it) and mercer_isa_names (for the summary); defines
+# mercer_apply_isa().
 
 include(CheckCCompilerFlag)
 
@@ -25,7 +26,7 @@ if(MERCER_VECTORS AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AN
     if(MERCER_COMPILES_${isa})
       list(APPEND mercer_isa_names ${isa})
     else()
-      # All or none: sources have one switch, and every compiler that builds C11 well knows all three.
+      # All or none: the sources have a single switch, and every compiler with good C11 support knows all three.
       set(MERCER_X86 OFF)
     endif()
   endforeach()
@@ -40,7 +41,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   endif()
 endif()
 
-# mercer_apply_isa(list_name): gives each source in the list its flags, or removes it.
+# mercer_apply_isa(list_name): set the flags of each source in the list; remove sources that cannot be compiled.
 function(mercer_apply_isa list_name)
   set(kept "")
   foreach(source IN LISTS ${list_name})
@@ -52,8 +53,8 @@ function(mercer_apply_isa list_name)
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_2}})
     endif()
     if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/(changes|random_normal)|matrix)|data/(prepare/(preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*))\\.c$")
-      # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
-      # and comparisons may be turned into masks.
+      # Elementwise loops, which profit from vectorization. Neither math flag changes a result: sqrt need not set errno,
+      # and comparisons may become masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
     endif()
     if(options)

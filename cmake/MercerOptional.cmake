@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Optional parts: CUDA, MPI and NCCL. Each option is AUTO, ON or OFF; the outcome is left as one line of
-# text in mercer_<part>_text for the summary.
+# Optional parts: CUDA, MPI and NCCL. Each option is AUTO, ON or OFF; mercer_<part>_text holds the outcome as one line of
+# text for the summary.
 
-# mercer_optional(part what found version): settles one part. what: the code that is still missing, or "" where there
-# is some; mercer_<part>_used then says whether it is built.
+# mercer_optional(part what found version): decide whether to build one part; mercer_<part>_used is TRUE if so. `what` names
+# the code that this version of Mercer lacks; it is empty for a part that can be built.
 function(mercer_optional part what found version)
   string(TOUPPER "${MERCER_${part}}" wish)
   if(NOT wish MATCHES "^(AUTO|ON|OFF|TRUE|FALSE|1|0|YES|NO)$")
@@ -28,8 +28,8 @@ function(mercer_optional part what found version)
   set(mercer_${part}_text "${text}" PARENT_SCOPE)
 endfunction()
 
-# The backend needs nvcc, the static runtime, and the headers of cuBLAS and cuSOLVER, which are loaded when it is used.
-# Sanitized builds are for the host's code: they go without.
+# The backend needs nvcc, the static CUDA runtime, and the headers of cuBLAS and cuSOLVER, which are loaded at run time.
+# Sanitized builds test host code, so they are built without CUDA.
 set(cuda_found FALSE)
 if(MERCER_CUDA AND NOT MERCER_SANITIZE)
   find_package(CUDAToolkit 12.3 QUIET)
@@ -51,13 +51,13 @@ endif()
 mercer_optional(CUDA "" "${cuda_found}" "${cuda_version}")
 
 if(MERCER_MPI)
-  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # QUIET does not reach what it asks pkg-config
+  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # QUIET does not silence its calls of pkg-config
   find_package(MPI QUIET COMPONENTS C)
   unset(CMAKE_MESSAGE_LOG_LEVEL)
 endif()
 mercer_optional(MPI "" "${MPI_C_FOUND}" "${MPI_C_VERSION}")
 
-# A link between GPUs: of no use without them.
+# NCCL connects GPUs, so it is used only together with CUDA.
 if(MERCER_NCCL AND mercer_CUDA_used)
   find_path(MERCER_NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
   find_library(MERCER_NCCL_LIBRARY nccl HINTS ENV NCCL_HOME ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)

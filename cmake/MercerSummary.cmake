@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# One table at the end of configuration: what was found and what will be built.
+# Print a table of the libraries found and the parts to be built, at the end of configuration.
 
 function(mercer_summary_row name text)
   string(LENGTH "${name}" length)

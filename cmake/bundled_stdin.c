@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For a library that holds Debian's archive of jansson (MERCER_BUNDLED): that is compiled for programs, and its one
-   reference to stdin, which it compares files with to name them in messages, fits no shared library. The linker puts this
-   in its place (--wrap=stdin): no file is equal to it. */
+/* For a shared library that contains Debian's static jansson (MERCER_BUNDLED), which is compiled for programs. jansson
+   compares files with stdin to name them in messages, and this reference to stdin cannot be linked into a shared library.
+   The linker option --wrap=stdin replaces it by this null pointer, which equals no file. */
 #include <stdio.h>
 
 FILE *__wrap_stdin;
