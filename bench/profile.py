@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""profile.py [--json] [--filter TEXT]: in which functions products and trainings spend their time, by `perf record -e cpu-clock`.
+"""profile.py [--json] [--filter TEXT]: profile products and trainings by function, with `perf record -e cpu-clock`.
 
-Samples of a clock, so it runs in virtual machines without hardware counters. Samples in the kernel and, for products, in the BLAS that
-the benchmark runs beside them are left out; shares are of the rest. Without perf, or leave to use it, it says so and ends with status 0.
+The clock event also works in virtual machines without hardware counters. Samples in the operating system kernel are excluded. For
+products, samples in BLAS are excluded too, because the benchmark runs BLAS for comparison. Shares refer to the remaining samples. Without
+perf, or without the permission to use it, the program reports that and exits with status 0.
 """
 import argparse
 import json
@@ -23,7 +24,7 @@ CASES = (
     ("mnist default", ["bench_train", "--filter", "mnist default"], False),
     ("tabular one epoch", ["bench_train", "--filter", "tabular one epoch"], False),
 )
-# What does not belong to what is measured: filling buffers, computing samples, the reference that results are compared with.
+# Functions outside of the measured work: filling buffers, computing samples, and the reference results.
 LEFT_OUT = ("fill", "bench_", "prepare", "main", "mrc_kernel_reference", "mercer_kernel_value", "mrc_exact", "kernel_value", "laplace")
 SHOWN, LEAST = 9, 0.01
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py [--write PAGE]: the tables of docs/performance.md from bench/results/*.jsonl.
+"""report.py [--write PAGE]: make the tables of docs/performance.md from bench/results/*.jsonl.
 
-Without --write they are printed. With it, what stands in PAGE between "<!-- table NAME -->" and "<!-- end -->" is replaced. A table
-whose results are not there is left as it is.
+Without --write, print the tables. With it, replace the text of PAGE between "<!-- table NAME -->" and "<!-- end -->"; a table without
+results does not change.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ def load(name):
 
 
 def number(value, digits=3):
-    """Three figures, thousands separated, without an exponent; two decimals below 1."""
+    """Format a number with three digits, thousands separators and no exponent; numbers below 1 have two decimals."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: Mercer without a search beside XGBoost and LightGBM on raw tables.
+"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: compare Mercer without search to XGBoost and LightGBM on raw tables.
 
-The folder of data holds tables/NAME_train.csv.gz and tables/NAME_test.csv.gz, a header each, the last column `target`: words, gaps and
-all. Everything has its defaults, but for Mercer's search, which is off (bench/tables compares it); XGBoost and LightGBM get a frame with columns of words as categories, Mercer the files.
+The data folder contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`. Text columns
+and missing values are kept. All packages use their defaults, except that Mercer's hyperparameter search is off (bench/tables compares
+the search). XGBoost and LightGBM get a data frame with text columns as categories; Mercer gets the files.
 
-tables  test R2, or accuracy and AUC, and seconds of training
-gaps    the same after 10 % of the cells (of training and test, not of the target) were emptied at random: what each loses by it
-Of regressions also the share of test targets in Mercer's 90 % intervals (--intervals on).
+tables  test R2, or accuracy and AUC, and processor seconds of training
+gaps    the same after 10 % of the cells (training and test, not the target) were emptied at random
+For regressions, also the share of test targets within Mercer's 90 % intervals (--intervals on).
 """
 import json
 import os
@@ -64,7 +65,7 @@ def run_mercer(options, measure, train, test):
 
 
 def emptied(frame, rng):
-    """A tenth of the cells without a value."""
+    """Return a copy of a frame in which a tenth of the cells, except in the target, are missing."""
     frame = frame.copy()
     for name in frame.columns:
         if name != "target":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What comparisons share: MNIST as NumPy arrays, trainings by Mercer's own programs, and one line of output for people or as JSON."""
+"""Shared functions of the comparisons: load MNIST as NumPy arrays, train with Mercer's programs, and print results as text or JSON."""
 import argparse
 import gzip
 import importlib.util
@@ -23,7 +23,7 @@ def options_of(description):
 
 
 def missing(program, packages, data):
-    """Says what is not here; True if something is not."""
+    """Report missing packages or data; return True if anything is missing."""
     absent = [name for name in packages if importlib.util.find_spec(name) is None]
     if absent:
         print(f"{program}: left out, {' and '.join(absent)} not found; `tools/setup compare` gets them", file=sys.stderr)
@@ -33,7 +33,7 @@ def missing(program, packages, data):
 
 
 def load_mnist(folder, part):
-    """Pixels (n, 784) and labels (n), both uint8."""
+    """Return pixels (n, 784) and labels (n), both uint8."""
     import numpy as np
 
     arrays = []
@@ -44,7 +44,7 @@ def load_mnist(folder, part):
 
 
 def load_mnist_floats(folder):
-    """Training samples and labels, test samples and labels; pixels are float32 from 0 to 1."""
+    """Return training samples and labels, test samples and labels; pixels are float32 from 0 to 1."""
     data = []
     for part in ("train", "t10k"):
         pixels, labels = load_mnist(folder, part)
@@ -53,7 +53,7 @@ def load_mnist_floats(folder):
 
 
 def mercer_train(options, *arguments):
-    """Seconds of a training by `mercer train` on MNIST, as it reports them without validation; its test accuracy; its plan."""
+    """Run `mercer train` on MNIST; return its seconds without validation, its test accuracy in %, and its plan."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [os.path.join(options.build, "mercer"), "train", "--data", os.path.join(options.data, "mnist"), "--json", "-q"]
         command += [*map(str, arguments), "-o", os.path.join(scratch, "model.safetensors")]
@@ -62,7 +62,7 @@ def mercer_train(options, *arguments):
 
 
 def mercer_case(options, name):
-    """A case of bench_train, as its JSON line."""
+    """Run one case of bench_train; return its JSON line."""
     command = [os.path.join(options.build, "bench", "bench_train"), "--json", "--filter", name]
     environment = {**os.environ, "MERCER_DATA": options.data}
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout.splitlines()
@@ -70,7 +70,7 @@ def mercer_case(options, name):
 
 
 def report(options, entry, columns):
-    """One line; columns are (name, format) pairs for people."""
+    """Print one entry, as JSON or as text; columns are the (name, format) pairs of the text."""
     if options.json:
         print(json.dumps({name: round(value, 4) if isinstance(value, float) else value for name, value in entry.items()}), flush=True)
     else:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""composed.py [--json] [--quick] [--program PATH]: Y = K(X, Z) W beside the same product composed of NumPy and PyTorch calls.
+"""composed.py [--json] [--quick] [--program PATH]: compare the fused Y = K(X, Z) W to the same product composed of NumPy or PyTorch calls.
 
-The composed version is what one writes without a fused product: distances from one matrix product, kernel values in place in separate
-passes over the stored matrix, and a second product. Its passes work in place, so it allocates nothing but that matrix. The fused product
-is timed by build/bench/bench_matmul (median of 3) between the repeats, so that a busy machine hurts both alike; ratios are medians. Packages that are
-missing are left out; without any, the program says so and ends with status 0.
+The composed version computes distances from one matrix product, kernel values in separate passes over the stored matrix, and a second
+product. The passes work in place, so that only this matrix is allocated. The fused product is timed by build/bench/bench_matmul (median
+of 3) between the repeats, so that other load on the machine affects both; ratios are medians. Missing packages are skipped; if both are
+missing, the program reports that and exits with status 0.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ REPEATS = 3
 
 
 def sizes(kind, d, quick):
-    """Rows and centers: those of bench_matmul."""
+    """Return the numbers of rows and centers, the same as in bench_matmul."""
     if quick:
         return 64, 512
     return (2048, 4096) if d > 1000 or kind == "f64" else (4096, 8192)
@@ -34,7 +34,7 @@ def make_numpy(kind, m, p, d):
 
     random = np.random.default_rng(1)
     real = np.float64 if kind == "f64" else np.float32
-    scale = 256 if kind == "u8" else 1  # bytes have to become floats before BLAS takes them
+    scale = 256 if kind == "u8" else 1  # BLAS needs floats, so bytes are converted first
     x, z = ((random.random((rows, d)) * scale).astype(real) for rows in (m, p))
     w = random.random((p, OUTPUTS)).astype(real)
     factor = real(-2 / ((d / 6) ** 0.5 * scale))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""eigenpro.py [--json] [--quick] [--filter TEXT]: EigenPro 3 and 4 as plain PyTorch loops beside Mercer, on MNIST.
+"""eigenpro.py [--json] [--quick] [--filter TEXT]: compare EigenPro 3 and 4 as plain PyTorch loops to Mercer, on MNIST.
 
-The loops are what one writes after reading the papers: float32 on all cores, distances from a matrix product, kernel values in separate
-passes, projections by EigenPro 2 over the centers. Kernel (Laplace, bandwidth 10 on pixels/255), data, number of centers, sample size
-and eigenpairs are those of Mercer's ep3 and ep4, which are timed in the same run. "stored" keeps K(Z, Z) in memory, which
-the published loops do not; everything else is the same. Evaluation is outside the clock.
+The loops are a direct implementation of the papers: float32 on all cores, distances from a matrix product, kernel values in separate
+passes, projections by EigenPro 2 over the centers. The kernel (Laplace, bandwidth 10 on pixels/255), the data, the number of centers,
+the sample size and the number of eigenpairs are those of Mercer's ep3 and ep4, which are timed in the same run. Cases with "stored" keep
+K(Z, Z) in memory, unlike the published loops; everything else is the same. Evaluation is not timed.
 
-  f = sum_j alpha_j K(., z_j);  E, L: top q eigenpairs of K(X_s, X_s) / s, t the next one;  D = (1 - t/L) / L / s
+  f = sum_j alpha_j K(., z_j);  E, L: top q eigenpairs of K(X_s, X_s) / s, t the next eigenvalue;  D = (1 - t/L) / L / s
   a batch, g = f(X_m) - Y:      h = K(Z, X_m) g - C E' K(X_s, X_m) g,  C = K(Z, X_s) E D
-  EigenPro 3, every batch:      alpha -= (eta/m) theta,  K(Z, Z) theta = h to the accuracy of one pass of EigenPro 2
-  EigenPro 4:                   batches become temporary centers, h is summed up; every T = p/m batches one projection
+  EigenPro 3, every batch:      alpha -= (eta/m) theta,  K(Z, Z) theta = h up to the accuracy of one pass of EigenPro 2
+  EigenPro 4:                   batches become temporary centers and h is accumulated; one projection per T = p/m batches
 """
 import sys
 import time
@@ -28,7 +28,7 @@ def laplace(x, z, bandwidth=BANDWIDTH):
 
 
 class Preconditioner:
-    """Top eigenpairs of a sample's kernel matrix, and the step and batch that go with them."""
+    """Top eigenpairs of the kernel matrix of a sample, and the step and batch size that follow from them."""
 
     def __init__(self, points, s, q, gamma):
         self.rows = torch.randperm(len(points))[:s]
@@ -45,7 +45,7 @@ class Preconditioner:
 
 
 class Projector:
-    """K(Z, Z) theta = h by one pass of EigenPro 2 over the centers."""
+    """Solver of K(Z, Z) theta = h by one pass of EigenPro 2 over the centers."""
 
     def __init__(self, Z, store):
         self.Z = Z
@@ -109,7 +109,7 @@ class Loop:
 
 
 def run(data, p, solver, store, most_epochs):
-    """Set-up seconds, seconds of each epoch until the wanted accuracy, and the accuracy after each."""
+    """Train to the target accuracy, at most `most_epochs`; return setup seconds, and seconds and test accuracy of each epoch."""
     X, labels, test_X, test_labels = data
     torch.manual_seed(1)
     start = time.perf_counter()
@@ -124,7 +124,7 @@ def run(data, p, solver, store, most_epochs):
 
 
 def compare(options, data, p, solver, store, most_epochs):
-    """Two lines: after one epoch, and when the wanted accuracy was reached or the epochs were over."""
+    """Report two lines: after one epoch, and after the last epoch, which reached the target accuracy or the maximum number."""
     name = f"{solver}{', K(Z,Z) stored' if store else ''}"
     setup, seconds, accuracies = run(data, p, solver, store, most_epochs)
     for epochs, case, theirs in ((1, f"mnist {solver} one epoch", f"{name}, one epoch"),
@@ -147,7 +147,7 @@ KNOWN = {}
 
 
 def mercer(options, case):
-    """Mercer's own time, once for each case; none in a quick run, whose sizes are others."""
+    """Return Mercer's result of a case, measured once per case; None in a quick run, which has other sizes."""
     if not options.quick and case not in KNOWN:
         KNOWN[case] = common.mercer_case(options, case)
     return KNOWN.get(case)

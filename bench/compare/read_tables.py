@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""read_tables.py [--quick] [--json]: reading tables, by Mercer, by pandas' C reader and by polars, one thread each, in one run.
+"""read_tables.py [--quick] [--json]: time reading tables with Mercer, pandas' C reader and polars, one thread each, in one run.
 
-Tables of 20 columns (short and long numbers, words among numbers, gaps) are written to a temporary folder, and the raw tables
-of MERCER_DATA, if they are there, unpacked into it. Each is read with all in turns; MB/s are those of the plain text, seconds those of
-the processor, medians of the rounds. Mercer finds the schema and makes features (float32; a column of 0 and 1 for each level of a
-category); pandas and polars make frames with their own types. Mercer and pandas must agree in the numbers.
+Tables of 20 columns (short and long numbers, text and numbers, missing values) are written to a temporary folder. The raw tables of
+MERCER_DATA, if present, are unpacked into it. The readers take turns on each table. MB/s is the size of the plain text over the median
+of the processor seconds. Mercer finds the schema and makes features (float32; one 0/1 column per level of a category); pandas and polars
+make frames with their own types. If the first column is numeric, its values from Mercer and pandas must agree.
 """
 
 import glob
@@ -23,7 +23,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 def tables(rows, rng):
-    """Name and frame of each table."""
+    """Yield the name and the frame of each synthetic table."""
     import numpy as np
     import pandas
 
@@ -39,7 +39,7 @@ def tables(rows, rng):
 
 
 def write_all(options, rows, folder):
-    """Name and path of each table."""
+    """Write the tables one after another; yield the name and the path of each."""
     import numpy as np
 
     for name, frame in tables(rows, np.random.default_rng(0)):
@@ -57,7 +57,7 @@ def write_all(options, rows, folder):
 
 
 def rounds(readers, repeats):
-    """The median of each reader's seconds, who take turns, and what each has read."""
+    """Run the readers in turns; return the median processor seconds and the last result of each."""
     seconds, results = {name: [] for name in readers}, {}
     for _ in range(repeats):
         for name, read in readers.items():
@@ -69,7 +69,7 @@ def rounds(readers, repeats):
 
 
 def check(name, samples, frame):
-    """A first column of numbers is the same in both."""
+    """Check that the first column, if it is numeric, is the same in both results."""
     import numpy as np
 
     first = frame.columns[0]

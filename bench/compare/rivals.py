@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rivals.py [--json] [--quick] [--filter TEXT]: other packages' kernel models on MNIST, accuracy and processor seconds of training by size.
+"""rivals.py [--json] [--quick] [--filter TEXT]: measure accuracy and training time of kernel models of other packages on MNIST, by size.
 
-The same data (60,000 training and 10,000 test images, pixels/255, one-hot targets), a Gaussian kernel of bandwidth 5 and a ridge of 0.1
-where there is one. Each package in its usual way, on all cores:
+All models use the same data (60,000 training and 10,000 test images, pixels/255, one-hot targets), a Gaussian kernel of bandwidth 5
+(the initial one of svgp, which learns it), and a ridge of 0.1 if they have one. Each package is used in its usual way, on all cores:
 
-  nystroem N centers    scikit-learn: Nystroem features of N random rows, then Ridge (what Falkon minimises, by a factorization)
+  nystroem N centers    scikit-learn: Nystroem features of N random rows, then Ridge (the minimization of Falkon, by a factorization)
   fourier N features    scikit-learn: random Fourier features (RBFSampler), then Ridge
   ridge N rows          scikit-learn: KernelRidge on the first N rows
   svgp N inducing       GPyTorch: stochastic variational Gaussian process, ten outputs as regressions with shared inducing points, Adam,
-                        batches of 1,024 rows; four points a pass, until the time is over
+                        batches of 1,024 rows; four points per pass, until the time limit
 
-Seconds are of processors (all threads), training alone, without reading files, predictions and imports. `make paper` draws them beside
-Mercer's on one plot.
+Times are processor seconds (all threads) of training only, without reading files, predictions and imports. `make paper` plots them
+together with Mercer's.
 """
 import sys
 import time
@@ -27,7 +27,7 @@ COLUMNS = (("case", "<28"), ("package", "<10"), ("train_cpu_s", ">9.2f"), ("trai
 
 
 def cases(quick=False):
-    """Names and sizes; no name begins another."""
+    """Return (name, kind, size) of each case; no name is a prefix of another."""
     return [(f"{kind} {size} {unit}", kind, size // 10 if quick else size) for kind, (unit, sizes) in SIZES.items()
             for size in (sizes[:1] if quick else sizes)]
 
@@ -62,7 +62,7 @@ def run_sklearn(kind, size, data):
 
 
 def svgp_model(inducing):
-    """Ten Gaussian processes with one kernel and one set of inducing points."""
+    """Return ten Gaussian processes with one kernel and one set of inducing points, and their likelihood."""
     import gpytorch
     import torch
 
@@ -120,7 +120,7 @@ def main():
     import importlib.util
 
     data = common.load_mnist_floats(options.data)
-    data[1], data[3] = data[1].copy(), data[3].copy()  # PyTorch wants memory that it could write to
+    data[1], data[3] = data[1].copy(), data[3].copy()  # PyTorch warns about arrays that are not writable
     if options.quick:
         data[:2] = data[0][:2000], data[1][:2000]
     if not options.json:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sklearn_models.py [--json] [--quick] [--filter TEXT]: scikit-learn's Nystroem + Ridge and KernelRidge beside Mercer, on MNIST.
+"""sklearn_models.py [--json] [--quick] [--filter TEXT]: compare scikit-learn's Nystroem + Ridge and KernelRidge to Mercer, on MNIST.
 
-The same minimisation on both sides, in each one's usual way: sum_i (f(x_i) - y_i)^2 + lambda alpha' K(Z, Z) alpha with a Gaussian kernel of
-bandwidth 5 on pixels/255, one-hot targets. Nystroem's features K(X, Z) K(Z, Z)^(-1/2) and Ridge without intercept are that problem
-for p random rows as centers; KernelRidge is it with all rows as centers. Mercer's KernelRegressor has that kernel and that lambda and
-leaves the solver to its plan. Seconds are medians of calls of fit() in one process, one package after the other, for samples of
-float32 and of float64, each after half a second in which threads of the other package that wait for work fall asleep. For KernelRidge the largest difference of the two packages' predictions is told, that of float32 beside
-scikit-learn's in float64, and how far scikit-learn's own float32 is from that.
+Both packages solve the same problem: minimize sum_i (f(x_i) - y_i)^2 + lambda alpha' K(Z, Z) alpha with a Gaussian kernel of bandwidth 5
+on pixels/255 and one-hot targets. Nystroem features K(X, Z) K(Z, Z)^(-1/2) and Ridge without intercept solve it for p random rows as
+centers; KernelRidge solves it with all rows as centers. Mercer's KernelRegressor gets that kernel and lambda, and its plan chooses the
+solver. Seconds are medians of calls of fit() in one process, alternating between the packages, for samples in float32 and float64. Before
+each call, half a second lets waiting threads of the other package fall asleep. For KernelRidge, the output has the largest difference of
+Mercer's predictions (`difference`) and of scikit-learn's own (`own_difference`) to those of scikit-learn in float64.
 """
 import os
 import statistics
@@ -49,7 +49,7 @@ def timed(model, X, targets):
 
 
 def measure(case, n, p, dtype, data, repeats):
-    """Medians of seconds and the predictions of both, and the solver of ours."""
+    """Return the median seconds and the predictions of scikit-learn and of Mercer, and Mercer's solver."""
     import numpy
 
     X, labels, test_X, _ = data
@@ -70,7 +70,7 @@ def compare(options, case, data, n, p):
     for dtype in ("float64", "float32"):
         theirs, one, ours, other, solver = measure(case, n, p, dtype, data, 1 if options.quick else 7 if n <= 2000 else 3)
         exact = one if exact is None else exact
-        same = case == "KernelRidge"  # Nystroem draws other rows as centers
+        same = case == "KernelRidge"  # Nystroem draws different rows as centers
         entry = {
             "bench": "sklearn", "package": "sklearn", "package_version": sklearn.__version__, "case": case, "dtype": dtype, "n": n, "p": p,
             "d": data[0].shape[1], "lambda": LAMBDA, "seconds": theirs, "accuracy": 100 * float((one.argmax(1) == labels).mean()),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""eigenpro_gpu.py: EigenPro 3 and 4 as plain PyTorch loops (bench/compare/eigenpro.py) on a GPU, for the lines of times.sh.
+"""eigenpro_gpu.py: time EigenPro 3 and 4 as plain PyTorch loops (bench/compare/eigenpro.py) on a GPU, to compare with times.sh.
 
-Samples are drawn as gpu_epoch's are (40 clusters a class) and lie on the GPU before the clock starts, in float32; matrix products are PyTorch's
-own float32, and TF32 in the lines that say so. Set-up and one epoch; EigenPro 3 only at the smallest size, where it ends in seconds. One line
-of JSON for each.
+Samples are drawn like those of gpu_epoch (40 clusters per class) and are on the GPU in float32 before the time is measured. Matrix products
+are PyTorch's float32, or TF32 in the lines with "tf32": true. Each case is the setup and one epoch; EigenPro 3 runs only at the smallest
+size, where it takes seconds. Prints one line of JSON per case.
 """
 import json
 import math

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""planted.py N FOLDER: samples whose classes show in 64 of 1280 directions, for learned metrics; needs PyTorch and a GPU.
+"""planted.py N FOLDER: write samples whose classes differ in 64 of 1280 directions, for learned metrics; needs PyTorch and a GPU.
 
-400 clusters in 10 classes, noise 0.6 in every direction, a random rotation; x.npy (N, 1280) halves with xy.npy, and 10,000
-more, t.npy and ty.npy.
+The samples have 400 clusters in 10 classes, noise of standard deviation 0.6 in every direction, and a random rotation. The
+files are x.npy (N, 1280) in half precision with labels xy.npy, and 10,000 test samples t.npy with labels ty.npy.
 """
 import sys
 import time

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predictions of a model that stays on its GPU, p = 60,000 centers of 784 bytes, 10 outputs: one row, and a million.
+"""Time predictions of one row and of a million rows by a model on a GPU, with 60,000 centers of 784 bytes and 10 outputs.
 
-One line of JSON for each; with PyTorch also of tensors on the GPU, and the plain product beside them.
+Prints one line of JSON per measurement. With PyTorch, also times tensors that are on the GPU, and the product K(X, Z) W
+without a model.
 """
 
 import json
@@ -19,7 +20,7 @@ CENTERS, FEATURES, OUTPUTS, ROWS, KERNEL = 60_000, 784, 10, 1_000_000, "laplace:
 
 
 def median(call, times):
-    """Median, best and worst seconds, after one call that is not counted."""
+    """Return the median, best and worst seconds of `times` calls, after one warm-up call."""
     taken = []
     for _ in range(times + 1):
         start = time.perf_counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's figures about accuracy: its table of centers, samples, centers, rivals at equal time, descent, augmentation, streams."""
+"""Define the parts on accuracy: table of centers, more samples, more centers, equal time, descent, augmentation, streams."""
 import json
 import math
 import os
@@ -10,9 +10,9 @@ from cells import first_rows, train
 
 IMAGES = ("mnist", "fashion-mnist")
 CIFAR = "cifar-10"
-# EigenPro 3 as printed. The paper leaves s to the memory and does not say the epochs of its table. Most of the preset's time here would
-# go to the eigensystem of its s = 5,000 samples: the quick form has 2,000, and the 20 epochs and the bandwidth 20 of the example in the
-# authors' program.
+# EigenPro 3 as printed. The paper does not give s, which it lets depend on the memory, and not the number of epochs of its table. The
+# eigensystem of the preset's s = 5,000 samples would dominate the time of small cases, so the quick form has s = 2,000. Its 20 epochs
+# and bandwidth 20 are those of the example in the authors' program.
 PAPER = ("--preset", "paper", "--nystrom", 2000, "--epochs", 20)
 PAPER_FULL = ("--preset", "paper")
 
@@ -26,7 +26,7 @@ def best(row):
 
 
 def kinds(rows):
-    """Data sets that there are rows of."""
+    """Return the names of the data sets in the rows."""
     return list(dict.fromkeys(row["data"] for row in rows))
 
 
@@ -34,13 +34,13 @@ RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "result
 
 
 def recorded(name):
-    """Lines that are kept with the sources."""
+    """Return the lines of a file of recorded results in the sources."""
     with open(os.path.join(RESULTS, name), encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def recorded_preset():
-    """The whole preset, 50 epochs, on a GPU: of lines that differ in nothing that is shown, the first."""
+    """Return the recorded runs of the full preset, 50 epochs, on a GPU; the first run of each combination of shown columns."""
     found = {}
     for run in recorded("paper-preset.jsonl"):
         if run["solver"] == "paper" and run["epochs"] == printed.EPOCHS and run["s"] == 5000 and run["seed"] == 1:
@@ -52,8 +52,11 @@ def recorded_preset():
 
 
 def curve(row, x, y="accuracy"):
-    """A cell's curve as points. Seconds are of processors: those of the clock times how many were at work, so that what else the machine
-    did counts little. They do not fall where looking at the test images took less than its mean."""
+    """Return a cell's curve as points (x, y).
+
+    Seconds are processor seconds: wall time multiplied by the mean number of busy processors, so that other load on the machine has little
+    effect. They never decrease, although curve_of() subtracts the mean time of an evaluation per epoch.
+    """
     busy = row["cpu_s"] / row["wall_s"] if row["wall_s"] else 1
     places = {"epoch": 0, "samples": 1, "seconds": 2, "accuracy": 3, "loss": 4}
     points = [list(point) for point in row["curve"]]
@@ -89,7 +92,7 @@ def table_cells(full):
 
 
 def seeds_as_one(rows):
-    """Rows that differ in nothing but the seed as one, with the mean accuracy and the accuracy of each."""
+    """Merge rows that differ only in the seed; each result has the mean accuracy, and the list of accuracies in `each`."""
     groups = {}
     for row in rows:
         groups.setdefault((row["way"], row["data"], row["centers"], row["p"], row["bandwidth"]), []).append(row)
@@ -212,7 +215,7 @@ def time_cells(full):
 
 
 def reached(row, seconds):
-    """Accuracy of the last epoch that was over by then."""
+    """Return the accuracy of the last epoch that ended within the given seconds, or None."""
     return next((y for x, y in reversed(curve(row, "seconds")) if x <= seconds), None)
 
 
@@ -263,7 +266,7 @@ def descent_page(rows):
     return events
 
 
-# ---- Augmentation: all images are centers, the samples are new ones ----------------------------------------------------------------
+# ---- Augmentation: all images are centers, the samples are augmented images -------------------------------------------------------
 
 def augmentation_cells(full):
     images, samples, epochs = (60000, 60000, 20) if full else (5000, 30000, 4)
@@ -299,7 +302,7 @@ def augmentation_page(rows):
 # ---- A stream of 120 million samples ----------------------------------------------------------------------------------------------
 
 def stream_cells(full):
-    """Full: 120 million samples and all images as centers, minutes on a GPU and days on a CPU."""
+    """Return the cells; the full form has 120 million samples and all images as centers: minutes on a GPU, days on a CPU."""
     centers, samples, projector = ("all", 15_000_000, ("--projector", "bgs")) if full else (2000, 50_000, ())
     return [train({"centers": str(centers), "seen": 8 * samples}, "fashion-mnist", "--centers", centers, "--solver", "ep4", *projector,
                   "--augment", "noise:sigma=15", "--samples", samples, "--epochs", 8, curve=True)]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells of the paper's figures: one command each, run once, kept, and not run again.
+"""Run the cells of the paper's figures: one command each, run once, with saved results.
 
-A cell is a command that prints one JSON object, in most cases `mercer train --json`. What it printed, its curve (the `epoch` events of
-its log), processor seconds (user and system) and the command itself become one line of cells.jsonl as soon as it has ended. A cell
-whose command stands there already is not run: so a figure that was interrupted goes on where it was, one whose sizes were changed
-runs what is new, and two figures share a cell. A cell whose data are missing is left out by name.
+A cell is a command that prints one JSON object, in most cases `mercer train --json`. When it ends, one line of cells.jsonl saves its
+output, its curve (the `epoch` events of its log), its processor seconds (user and system) and the command itself. Cells whose command is
+already in the file are not run again. So an interrupted figure continues where it stopped, a figure with changed sizes runs only its new
+cells, and figures share cells. A cell whose data are missing is skipped and reported.
 
-In commands {mercer} and {bench} stand for the build, {data} for the folder of the data, {out} for the folder of the results and
-{python} for the Python that has scikit-learn, {compare} for the folder of rivals. Lines keep these names, so that they mean the same elsewhere.
+Placeholders in commands: {mercer} is the program, {bench} the folder of built benchmarks, {data} the folder of the data, {out} the folder
+of the results, {python} a Python with scikit-learn, and {compare} the folder of rivals.py. Saved lines keep the placeholders, so that they
+are valid on other machines.
 """
 import csv
 import dataclasses
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 
-# Of what a command prints, what is kept of each cell.
+# Fields of the output of `mercer train`, and of its plan, that are saved.
 KEPT = ("accuracy", "r2", "mse", "train_loss", "epochs", "samples", "steps", "projections", "projection_residual", "seconds", "phases",
         "peak_bytes", "flops", "stopped", "halvings", "beta", "tail")
 PLAN = ("solver", "projector", "batch", "nystrom", "eigenpairs", "period", "projector_nystrom", "projector_eigenpairs", "bytes", "flops")
@@ -27,18 +28,18 @@ PLAN = ("solver", "projector", "batch", "nystrom", "eigenpairs", "period", "proj
 
 @dataclasses.dataclass
 class Cell:
-    key: dict              # what sets it apart; columns of the table
-    command: list          # words, with the names above
-    data: str = ""         # the folder below MERCER_DATA that it reads
-    curve: bool = False    # keep what every epoch came to
-    before: list = None    # a command that makes a file it needs, run if the file named last in it is not there
+    key: dict              # identifies the cell within its part; columns of the table
+    command: list          # arguments, with the placeholders above
+    data: str = ""         # folder below MERCER_DATA that it reads; empty for none
+    curve: bool = False    # whether to save the results of every epoch
+    before: list = None    # command that makes a file the cell needs, its last argument; run if the file is missing
 
     def text(self):
         return shlex.join(self.command)
 
 
 def train(key, data, *options, curve=False, before=None, bandwidth=10, rows=None):
-    """A cell of `mercer train` on images, with the Laplace kernel."""
+    """Return a cell of `mercer train` on images, with the Laplace kernel."""
     command = ["{mercer}", "train", "--data", "{data}/" + data, "--kernel", f"laplace:bandwidth={bandwidth:g}", "--memory", "4G"]
     if rows:
         command += ["--rows", str(rows)]
@@ -46,14 +47,14 @@ def train(key, data, *options, curve=False, before=None, bandwidth=10, rows=None
 
 
 def first_rows(data, count):
-    """The first rows of the images as a file of centers: the option that reads it, and the command that makes it."""
+    """Return the options that use the first rows of the images as centers, and the command that writes the file of these centers."""
     path = f"{{out}}/{data}-first-{count}.npy"
     command = ["{mercer}", "centers", "--data", "{data}/" + data, "--rows", str(count), "--centers", "all", "--quiet", "--output", path]
     return ("--centers", count, "--center-method", "file:" + path), command
 
 
 class Runner:
-    """Runs the cells of one part and keeps their lines."""
+    """Runner of the cells of one part, with the saved lines of all parts."""
 
     def __init__(self, part, places, say):
         self.part, self.places, self.say = part, places, say
@@ -62,7 +63,7 @@ class Runner:
         self.left_out, self.ran = [], 0
 
     def read(self):
-        """Lines of finished cells by their commands; a line that a kill cut off is no finished cell."""
+        """Return the lines of finished cells by command; incomplete lines of a killed run are ignored."""
         rows = {}
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
@@ -75,7 +76,7 @@ class Runner:
         return rows
 
     def missing(self, cell):
-        """Why a cell cannot run, or nothing."""
+        """Return why a cell cannot run, or an empty string."""
         if cell.data and not self.places["data"]:
             return f"{cell.data}: MERCER_DATA is not set"
         if cell.data and not os.path.isdir(os.path.join(self.places["data"], cell.data)):
@@ -88,7 +89,7 @@ class Runner:
         return [word.format(**self.places) if "{" in word else word for word in words]
 
     def has(self, cell):
-        """Whether it has run, with what is wanted of it."""
+        """Return whether the results of a cell are saved, with its curve if it needs one."""
         row = self.rows.get(cell.text())
         return row is not None and (not cell.curve or "curve" in row)
 
@@ -98,7 +99,7 @@ class Runner:
             self.say(f"  left out: {why}")
 
     def run(self, cells):
-        """The rows of all cells that are there afterwards, in their order."""
+        """Run the cells that have no saved results; return the rows of all cells that could run, in order."""
         done = []
         for cell in cells:
             why = self.missing(cell)
@@ -130,7 +131,7 @@ class Runner:
                 return row
             if cell.curve:
                 row["curve"] = curve_of(log, row)
-        # Behind a line that was cut off, on a line of its own.
+        # Start a new line if the file ends in an incomplete line.
         with open(self.path, "a+b") as file:
             file.seek(0, os.SEEK_END)
             if file.tell() > 0:
@@ -144,7 +145,7 @@ class Runner:
 
 
 def measured(command):
-    """What a command printed, what it used, and seconds; ends the figure if it failed."""
+    """Run a command; return its output, resource usage and seconds. Exit if it fails."""
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, stdout=output)
@@ -157,7 +158,7 @@ def measured(command):
 
 
 def result_of(summary):
-    """The parts of a summary of `mercer train` that are kept; of other commands all of it."""
+    """Return the fields of a summary that are saved: KEPT and PLAN for `mercer train`, almost all for other commands."""
     if "plan" not in summary:
         return {name: value for name, value in summary.items() if name not in ("text", "output", "y_output")}
     kept = {name: summary[name] for name in KEPT if name in summary}
@@ -167,8 +168,10 @@ def result_of(summary):
 
 
 def curve_of(log, row):
-    """[epoch, samples, seconds of training, accuracy on the test images, training loss] of every epoch. Seconds are without what looking
-    at the test images took, which is alike after every epoch."""
+    """Return [epoch, samples, training seconds, accuracy on the test images, training loss] of every epoch.
+
+    The mean time of an evaluation of the test images is subtracted from the seconds once per epoch.
+    """
     points = []
     with open(log, encoding="utf-8") as file:
         events = [event for event in map(json.loads, file) if event["event"] == "epoch"]
@@ -180,7 +183,7 @@ def curve_of(log, row):
 
 
 def flat(row):
-    """A row as lines of a table: one for each point of its curve, or one."""
+    """Yield the lines of a row in a CSV file: one per point of its curve, or a single one without a curve."""
     plain = {name: value for name, value in row.items() if name not in ("curve", "phases", "plan", "command")}
     plain.update({"plan_" + name: value for name, value in row.get("plan", {}).items()})
     plain = {name: value for name, value in plain.items() if not isinstance(value, (list, dict))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's complexity table beside counted flops and bytes, its lemma as numbers, a million centers, and other packages."""
+"""Define the parts on costs: the complexity table with counted flops and bytes, the lemma, a million centers, other packages."""
 import os
 import sys
 
@@ -12,13 +12,15 @@ from cells import Cell
 
 FEATURES = 64
 BASE = {"n": 8000, "p": 1000, "m": 200, "s": 400, "q": 40}
-WAYS = {"EigenPro 3": ("n", "m", "s", "q"), "exact projection": ("n",), "CG (Falkon)": ("n",)}  # what is doubled, besides p
+WAYS = {"EigenPro 3": ("n", "m", "s", "q"), "exact projection": ("n",), "CG (Falkon)": ("n",)}  # the sizes that are doubled, in addition to p
 CENTERS = (500, 1000, 2000, 4000)
 
 
 def formula(way, n, p, m, s, q):
-    """Flops of one epoch (a step of CG) and numbers held, as the paper's table has them, with what it takes for O(1): a kernel value is 2 d
-    flops, a product two. n / m iterations make an epoch; T_ep2 is p^2 and M_ep2 is p."""
+    """Return the flops of one epoch (or of one step of CG) and the number of stored values, by the formulas of the paper's table.
+
+    The constants are: a kernel value takes 2 d flops, a multiply-add two. An epoch has n / m iterations; T_ep2 is p^2 and M_ep2 is p.
+    """
     kernel = 2 * FEATURES
     if way == "EigenPro 3":
         return n / m * (p * m * kernel + 2 * p * s + s * m * kernel + 2 * s * q + p * p * kernel), s * s + s * m + p
@@ -41,7 +43,7 @@ def cost_cell(way, sizes, epochs):
 
 
 def cost_cells(full):
-    """Two runs of each size, one an epoch longer: their difference is an epoch without the set-up."""
+    """Return two cells per size, one with an additional epoch: their difference is the cost of an epoch without the setup."""
     cells = []
     for way, names in WAYS.items():
         base = {**BASE, "n": 2000} if way == "exact projection" else BASE
@@ -57,7 +59,7 @@ PLANNED = {"CG (Falkon)": ("--solver", "cg"), "EigenPro 3 as printed": ("--prese
 
 
 def planned_cells():
-    """What the planner would hold for the sizes of the paper's comparison with Falkon: 5 million samples, MobileNet's 1,280 features."""
+    """Return cells that plan the memory at the sizes of the paper's comparison with Falkon: 5 million samples, 1,280 features."""
     return [Cell({"way": "planned: " + way, "n": 5_000_000, "p": p},
                  ["{mercer}", "plan", "--rows", "5M", "--features", "1280", "--outputs", "10", "--data-type", "f16", "--centers", str(p), *options,
                   "--cache", "off", "--memory", "100T", "--json", "--quiet"])
@@ -73,7 +75,7 @@ def planned_table(rows):
 
 
 def cost_epochs(rows, way):
-    """Sizes -> flops of an epoch, flops of the set-up, bytes held."""
+    """Return {sizes: (flops of an epoch, flops of the setup, peak bytes)} of an algorithm."""
     pairs = {}
     for row in pick(rows, way=way):
         pairs.setdefault(tuple(row[name] for name in "npmsq"), []).append(row)
@@ -158,8 +160,10 @@ def lemma_page(rows):
 # ---- A million centers -----------------------------------------------------------------------------------------------------------
 
 def million_cells(full):
-    """Error on clusters whose least error is known, by centers and by samples: what a run of a million centers looks like where the
-    accuracy is not 100 % by construction."""
+    """Return cells that train on clusters with known minimum error, by number of centers and of samples.
+
+    They complement the recorded run of a million centers, whose data are easy by construction.
+    """
     if full:
         clusters = "clusters:d=20,classes=10,centers=100000,overlap=0.5,noise=0.1"
         options = ["--solver", "ep4", "--projector", "bgs", "--epochs", "2"]
@@ -203,7 +207,7 @@ MERCER_SIZES = (100, 300, 1000, 3000, 10000)
 
 
 def packages_cells(full):
-    """The names of the cases are those of bench/compare/rivals.py."""
+    """Return the cells of all packages; those of other packages are the cases of bench/compare/rivals.py."""
     sys.path.insert(0, COMPARE)
     import rivals
 
@@ -218,7 +222,7 @@ def packages_cells(full):
 
 
 def training_seconds(row):
-    """Seconds of processors in training: as a rival says, or of Mercer the share of training in the whole command."""
+    """Return processor seconds of training: as reported by rivals.py, or for Mercer estimated from the whole command."""
     return row["train_cpu_s"] if "train_cpu_s" in row else row["train_s"] * row["cpu_s"] / row["wall_s"]
 
 

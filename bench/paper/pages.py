@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Charts, tables and texts as events of a run log, of which `mercer report` makes the page: the one way to draw."""
+"""Make charts and tables as events of a run log, from which `mercer report` makes the page."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 
 
 def line(name, points, dotted=False):
-    """A series; dotted: in the colour of the one before it, for numbers that others printed."""
+    """Return a series of points. A dotted series has the color of the previous one, for numbers printed by others."""
     points = [(x, y) for x, y in points if x is not None and y is not None]
     return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points], **({"dotted": True} if dotted else {})}
 
@@ -32,7 +32,7 @@ def seconds(value):
 
 
 def markdown(event):
-    """A table's event as Markdown."""
+    """Return a table event as Markdown."""
     def cell(value):
         return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
 
@@ -41,7 +41,7 @@ def markdown(event):
 
 
 def fill(path, made):
-    """Puts tables between the marks of a page, <!-- table PART: TITLE --> and <!-- end -->; made: PART -> events."""
+    """Replace the tables between the marks <!-- table PART: TITLE --> and <!-- end --> of a page; `made` is {PART: events}."""
     with open(path, encoding="utf-8") as file:
         page = file.read()
 
@@ -60,7 +60,7 @@ def fill(path, made):
 
 
 def alone(events):
-    """Charts that are alone in their section become sections of their own, which are narrower."""
+    """Yield the events; a chart that is the only event of its section loses the section, because such charts are narrower."""
     counts = {}
     for event in events:
         counts[event.get("section")] = counts.get(event.get("section"), 0) + 1
@@ -72,7 +72,7 @@ def alone(events):
 
 
 def write(places, name, title, text, events):
-    """The page of some events, and the log it was made from."""
+    """Write a log of events and the page made from it; return the path of the page."""
     log = os.path.join(places["out"], name + ".log.jsonl")
     with open(log, "w", encoding="utf-8") as file:
         drawn = [event for event in events if event["event"] != "chart" or event["series"]]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py FILE.jsonl ...: the lines of paper_table --json as Markdown tables, one row for each group of seeds.
+"""report.py FILE.jsonl ...: print the output of `paper_table --json` as a Markdown table with one row per group of seeds.
 
-Rows that differ in nothing but the seed become one row with the mean accuracy; seconds are the median.
+Runs that differ only in the seed become one row with the mean accuracy and the median seconds.
 """
 import json
 import statistics
@@ -12,7 +12,7 @@ KEY = ("data", "p", "solver", "projector", "epochs", "carry", "average")
 
 
 def load(paths):
-    """Groups of runs that differ only in the seed, in the order of the files. The epochs of cg depend on the seed."""
+    """Return the groups of runs that differ only in the seed (and, for cg, in the epochs that follow from it), in file order."""
     groups = {}
     for path in paths:
         with open(path, encoding="utf-8") as lines:
@@ -25,7 +25,7 @@ def load(paths):
 
 
 def describe(runs):
-    """The solver with what sets it apart; T follows from the data and may differ between seeds."""
+    """Describe the solver and its settings; T follows from the data and may differ between seeds."""
     run = runs[0]
     parts = [run["solver"]]
     if run.get("centers", "random") != "random":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_stream.py MERCER FOLDER [ROWS] [CENTERS] [MEMORY]: one epoch over a file that is larger than the memory budget.
+"""train_stream.py MERCER FOLDER [ROWS] [CENTERS] [MEMORY]: train one epoch on a file that is larger than the memory budget.
 
-Makes ROWS (5,000,000) synthetic digits as NPY files in FOLDER (784 bytes a row, 3.9 GB; kept there and used again),
-trains CENTERS (2,000) with a budget of MEMORY (1G), tests on 10,000 more, and prints one line of JSON: sizes, accuracy,
-seconds, the budget, and the most memory the process had resident, mapped pages included.
+Writes ROWS (default 5,000,000) synthetic digits as NPY files to FOLDER (784 bytes per row, 3.9 GB), where later runs reuse
+them. Trains with CENTERS (default 2,000) centers and a budget of MEMORY (default 1G), and tests on 10,000 more samples.
+Prints one line of JSON: sizes, accuracy, seconds, the budget, and the peak resident memory, which includes mapped pages.
 """
 import json
 import os

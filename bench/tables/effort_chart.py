@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chart of the results of efforts.py: a panel per table with the error on test rows against seconds, as one SVG for light and dark mode."""
+"""Draw the results of efforts.py: one panel per table with the error on test rows against seconds, as an SVG for light and dark mode."""
 import html
 import math
 import statistics
@@ -35,7 +35,7 @@ def series_of(entries):
 
 
 def ticks(low, high):
-    """Return three or more round values between positive limits: powers of ten, 1-3, 1-2-5, or equal steps."""
+    """Return round values between positive limits: at least three powers of ten, 1-3 or 1-2-5 steps, otherwise equal steps."""
     decades = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     for factors in ((1,), (1, 3), (1, 2, 5)):
         found = [factor * decade for decade in decades for factor in factors if low <= factor * decade <= high]
@@ -47,7 +47,7 @@ def ticks(low, high):
 
 
 def tick_text(value, values):
-    """Return the text of a tick: equal decimals within less than a decade, as few as possible otherwise."""
+    """Return the text of a tick: equal decimals if the ticks span less than a factor of 5, otherwise as few as possible."""
     decimals = max(len(f"{tick:.5g}".partition(".")[2]) for tick in values)
     return f"{value:.{decimals}f}" if max(values) < 5 * min(values) else f"{value:.5g}"
 
@@ -67,7 +67,7 @@ def gap(box, point):
 
 
 def place_label(wide, own, others, frame):
-    """Return the box of a label `wide` pixels wide: near the points `own` of its line, and farther from the points `others` than from these."""
+    """Return the box of a label of width `wide`: near the points `own` of its line, and farther from the points `others`."""
     best = None
     for left in range(int(frame[0]) + 3, int(frame[2] - wide), 4):
         for top in range(int(frame[1]) + 2, int(frame[3]) - LABEL, 4):
@@ -90,7 +90,7 @@ def between(points):
 
 
 class Panel:
-    """One table: the scales, and the drawing of axes, lines and names at the corner (left, top)."""
+    """The panel of one table, with its corner at (left, top): scales, axes, lines and names."""
 
     def __init__(self, left, top, span, packages):
         values = [error for points in packages.values() for _, _, error, _ in points]
@@ -142,7 +142,7 @@ class Panel:
 
 
 def key(entries):
-    """Return the explanation of the markers, a row below the heading."""
+    """Return the legend, a row below the heading."""
     ways = [way_of(entry) for entry in entries]
     efforts = sorted({size for name, size in ways if name == "mercer"})
     multiples = sorted({size for name, size in ways if name != "mercer"})
@@ -157,7 +157,7 @@ def key(entries):
 
 
 def draw(entries):
-    """Return the chart of the lines of one folder and kind of split; all panels have the same seconds."""
+    """Return the chart of the lines of one folder and kind of split; all panels have the same time axis."""
     entries = scored(entries)
     series = series_of(entries)
     times = [seconds for _, packages in series.values() for points in packages.values() for _, seconds, _, _ in points]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines of efforts.py read back: groups of fits that differ by split and seed only, and comparisons of two groups."""
+"""Read the lines of efforts.py, group fits that differ only in split and seed, and compare two groups."""
 import json
 import math
 import statistics
@@ -12,12 +12,12 @@ DEFAULT_EFFORT = 3
 
 
 def key_of(entry):
-    """Return what tells the fits of a file apart."""
+    """Return the key that identifies a fit in a file."""
     return tuple(entry.get(name) for name in ("folder", "table", "split", "seed", "package", "effort", "trees"))
 
 
 def read(paths):
-    """Return the lines of files; of the same fit the last line, so that a repeated fit replaces one that failed."""
+    """Return the lines of files; the last line of each fit counts, so that a repeated fit replaces a failed one."""
     found = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -32,12 +32,12 @@ def scored(entries):
 
 
 def part(entries, folder, files):
-    """Return the lines of a folder: those of the split of the files, or those of random splits."""
+    """Return the lines of a folder: for the split of the files if `files`, otherwise for random splits."""
     return [entry for entry in entries if entry["folder"] == folder and (entry["split"] == FILES) == files]
 
 
 def way_of(entry):
-    """Return package and effort, or package and multiple of the default number of trees."""
+    """Return (package, effort), or (package, multiple of the default number of trees)."""
     return entry["package"], entry.get("effort", entry.get("trees"))
 
 
@@ -78,10 +78,10 @@ def measure_of(entry):
 
 
 def compare(own, rival):
-    """Compare lines of the same table by the fits that both have.
+    """Compare the lines of two ways on the same table, by the splits and seeds that both have.
 
-    Returns mean and standard error of the difference of scores (positive: `own` is better) and the ratio of median seconds; None without
-    such fits.
+    Returns the mean and standard error of the difference of scores (positive if `own` is better), and the ratio of the median seconds.
+    Returns None without common fits.
     """
     others = {(entry["split"], entry["seed"]): entry for entry in rival}
     pairs = [(entry, others[entry["split"], entry["seed"]]) for entry in own if (entry["split"], entry["seed"]) in others]
@@ -93,7 +93,7 @@ def compare(own, rival):
 
 
 def verdict(difference, error):
-    """Return better or worse, and whether by more than two standard errors; one fit has no standard error and is never clear."""
+    """Return "better" or "worse", and whether by more than two standard errors, which is False for a single fit."""
     return "better" if difference > 0 else "worse", not math.isnan(error) and abs(difference) > 2 * error
 
 

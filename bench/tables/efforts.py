@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""efforts.py [OPTIONS] --output FILE: score and time of `mercer train` at each effort, next to other packages.
+"""efforts.py [OPTIONS] --output FILE: measure score and time of `mercer train` at each effort, compared with other packages.
 
 Fits every table of a folder of MERCER_DATA with Mercer and with other packages, and scores the test rows. FILE gets one JSON line per fit.
-Fits that FILE has are skipped, so that a run can be interrupted and continued. The time of Mercer is that of the whole command; the time of
-a package is that of reading the training rows and of the fit, and `fit_seconds` that of the fit. A fit that fails or exceeds --timeout is
-recorded with the reason. The tables of summarize.py are printed at the end.
+Fits already in FILE are skipped, so that a run can be interrupted and continued. The time of Mercer is that of the whole command. The time
+of a package is that of reading the training rows and of the fit; `fit_seconds` is the time of the fit. A fit that fails or exceeds
+--timeout is recorded with the reason. The tables of summarize.py are printed at the end.
 """
 import argparse
 import json
@@ -57,7 +57,7 @@ def problem_of(found, measure, rows):
 
 
 def fit(job, rows, timeout):
-    """Return what a fit measured, or why it failed."""
+    """Run a fit; return its measurements, or {"failed": reason}."""
     try:
         found = fits.fit(job, timeout)
     except fits.Failed as error:
@@ -67,7 +67,7 @@ def fit(job, rows, timeout):
 
 
 def machine_of():
-    """Return the processor's name and the number of its cores."""
+    """Return the name of the processor and the number of cores."""
     model = platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -82,7 +82,7 @@ def commit_of(program):
 
 
 def run(jobs, options):
-    """Yield the line of each job. Jobs of the same table and split share files, so they must follow each other."""
+    """Yield the line of each job. Jobs of the same table and split share files, so they must be consecutive."""
     facts = {"commit": commit_of(options.program), "machine": options.machine or machine_of(), "command": shlex.join(["efforts.py", *sys.argv[1:]])}
     while jobs:
         head = jobs[0]["table"], jobs[0]["split"]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fits.py JOB: fit a package to a table and print seconds and test scores as a JSON object; JOB is the JSON object of a job of efforts.py.
 
-efforts.py runs this file for each fit of a package, because a process of its own can be ended by a time limit and starts with free memory.
-A fit of Mercer is `mercer train`, then `mercer eval`.
+efforts.py runs this file for each fit of a package, because a separate process can be ended after a time limit and starts with free
+memory. A fit of Mercer is `mercer train`, then `mercer eval`.
 """
 import importlib
 import json
@@ -26,7 +26,7 @@ class Failed(Exception):
 
 
 def busy_seconds():
-    """Return the processor seconds that all processes of the machine have used so far; 0 if the system does not tell."""
+    """Return the processor seconds that all processes of the machine have used so far; 0 if unknown."""
     if not os.path.exists("/proc/stat"):
         return 0
     with open("/proc/stat", encoding="ascii") as file:
@@ -40,9 +40,9 @@ def own_seconds():
 
 
 def run_json(command, timeout, environment=None):
-    """Run a command whose last line is a JSON object; return the object and the `seconds`, `processor` and `other_load` of the command.
+    """Run a command whose last line is a JSON object; return the object and the costs of the command.
 
-    The load is the number of cores that other processes kept busy meanwhile.
+    The costs are `seconds`, `processor` (processor seconds) and `other_load`, the mean number of cores used by other processes.
     """
     start, own, busy = time.monotonic(), own_seconds(), busy_seconds()
     try:
@@ -67,7 +67,7 @@ def train_command(job, model):
 
 
 def fit_mercer(job, timeout):
-    """Train and score a model; the seconds are those of the whole command `mercer train`, the processor time too."""
+    """Train and score a model; seconds and processor time are those of the whole command `mercer train`."""
     with tempfile.TemporaryDirectory() as place:
         model = os.path.join(place, "model.safetensors")
         train, costs = run_json(train_command(job, model), timeout)
@@ -93,7 +93,7 @@ def scores_of(model, X, y, regression):
 
 
 def warm_up(name, threads):
-    """Fit one tree to made-up rows, so that the time of a fit is not that of loading the package."""
+    """Fit one tree to synthetic rows, so that the time of a fit does not include loading the package."""
     import numpy as np
 
     model = packages.make(name, True, [], threads, 0, {packages.TREES[name][0]: 1})
@@ -101,7 +101,7 @@ def warm_up(name, threads):
 
 
 def fit_package(job):
-    """Fit and score a package in this process; `seconds` are those of reading the training rows and of the fit."""
+    """Fit and score a package in this process; `seconds` covers reading the training rows and the fit."""
     import numpy as np
     import pandas
 
@@ -132,10 +132,10 @@ def fit_package(job):
 
 
 def fit(job, timeout):
-    """Fit what the job says and return what was measured; raises Failed."""
+    """Run the fit of a job and return its measurements; raise Failed if it fails."""
     if job["package"] == "mercer":
         return fit_mercer(job, timeout)
-    # Threads that spin while they wait made LightGBM 25 times slower on two cores that another process used, too.
+    # With threads that spin while waiting, LightGBM was 25 times slower on two cores that another process also used.
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ, "OMP_NUM_THREADS": str(job["threads"])}
     found, costs = run_json([sys.executable, os.path.abspath(__file__), json.dumps(job)], timeout, environment)
     return {**costs, **found}

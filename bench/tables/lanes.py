@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs in lanes: processes with processors of their own, each of which takes the next job that it is for.
+"""Run jobs in lanes: processes bound to separate processors, each of which takes the next job of its kind.
 
-Jobs are begun in their order. A job yields lines, which are handed on as they come, so that a run that is ended loses only what is under
-way. A process that dies costs its job, and is replaced.
+Jobs start in order. A job yields lines, which are passed on immediately, so that an ended run loses only its unfinished jobs. If a
+process dies, its job fails and the process is replaced.
 """
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def lanes_of(text, kinds):
-    """Of "1x4,6x2" the processors of each lane, by kind: one lane of 4 of the first kind, 6 lanes of 2 of the second."""
+    """Return (kind, processors) of each lane; "1x4,6x2": one lane with 4 processors of the first kind, 6 with 2 of the second."""
     free, found = sorted(os.sched_getaffinity(0)), []
     groups = [tuple(int(part) for part in group.split("x")) for group in text.split(",")]
     if len(groups) > len(kinds):
@@ -29,14 +29,14 @@ def lanes_of(text, kinds):
 
 def _serve(pipe, cores, work):
     os.sched_setaffinity(0, cores)
-    for name in THREADS:  # before a package that reads them is loaded
+    for name in THREADS:  # must be set before a package that reads them is loaded
         os.environ[name] = str(len(cores))
     while True:
         job = pipe.recv()
         try:
             for line in work(job, len(cores)):
                 pipe.send(line)
-        except Exception as error:  # the others go on
+        except Exception as error:  # the other jobs continue
             pipe.send({"failed": f"{type(error).__name__}: {error}"[:300]})
         pipe.send(None)
 
@@ -59,7 +59,7 @@ class Lane:
 
 
 def run(lanes, jobs, kind_of, work, limit=float("inf")):
-    """Pairs (job, line) of work(job, processors) for all jobs, in lanes of (kind, processors); kind None takes every job."""
+    """Yield (job, line) for the lines of work(job, number of processors) of all jobs; a lane of kind None takes every job."""
     end, waiting = time.monotonic() + limit, list(jobs)
     lanes = [Lane(kind, cores, work) for kind, cores in lanes]
     try:

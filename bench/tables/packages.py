@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compared on tables: for each package an estimator with its defaults, and a space of parameters for random search.
+"""Packages that are compared on tables: for each one an estimator with its defaults, and a parameter space for random search.
 
-Trees get frames with words as categories, as their documentation recommends; KernelRidge and SVM standardised numbers and one-hot words,
-the mean where a number is missing, and at most KERNEL_ROWS rows, drawn at random, since they take all as centers. KernelRidge's kernel is
-rbf: its default, linear, is ridge regression. Mercer gets the frames.
+Boosted trees get frames with text columns as categories, as their documentation recommends; Mercer gets the same frames. KernelRidge and
+SVM get standardized numbers, with the mean for missing values, and one-hot encoded text columns. They get up to KERNEL_ROWS random rows,
+because they use all rows as centers. KernelRidge has the kernel rbf, because its default, linear, is ridge regression.
 """
 import importlib.util
 
@@ -12,7 +12,7 @@ DATE = r"\d{4}-\d\d-\d\d"
 
 
 def frames(train, test):
-    """Samples with words as categories, the same ones in both."""
+    """Return the training and test samples with text columns as categories, the same categories in both."""
     import pandas
 
     both = pandas.concat([train, test])
@@ -28,7 +28,7 @@ def frames(train, test):
 
 
 def dates(frame):
-    """Replace every column of ISO dates by numbers: days since 2000, day of the year and hour."""
+    """Replace each column of ISO dates by three numbers: days since 2000, day of the year and hour."""
     import pandas
 
     columns = {}
@@ -44,13 +44,13 @@ def dates(frame):
 
 
 def plain(frame):
-    """Categories as words, "missing" where there is none, as CatBoost wants them."""
+    """Convert categories to text, with "missing" for missing values, as CatBoost requires."""
     words = frame.select_dtypes("category").columns
     return frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "missing") for name in words})
 
 
 class Few:
-    """An estimator of numbers behind an encoding, fitted to at most KERNEL_ROWS rows; values are standardised for it, too."""
+    """An estimator of encoded numbers, fitted to up to KERNEL_ROWS rows; regression targets are standardized, too."""
 
     def __init__(self, make, classes):
         self.make, self.classes = make, classes
@@ -84,7 +84,7 @@ class Few:
 
 
 def _trees():
-    """Spaces of the same kind for all boosted trees: (name, low, high, logarithmic)."""
+    """Return similar parameter spaces for all boosted trees: (name, low, high, logarithmic)."""
     rate, leaves = ("learning_rate", 0.01, 0.3, True), (4, 128, True)
     return {
         "lightgbm": [rate, ("n_estimators", 50, 1000, True), ("num_leaves", *leaves), ("min_child_samples", 1, 100, True),
@@ -109,7 +109,7 @@ def here(name):
 
 
 def draw(name, rng):
-    """A random configuration."""
+    """Draw a random configuration."""
     found = {}
     for key, low, high, logarithmic in SPACES[name]:
         value = low * (high / low) ** rng.random() if logarithmic else low + (high - low) * rng.random()
@@ -120,13 +120,13 @@ def draw(name, rng):
 
 
 def trees(name, multiple):
-    """Return the parameter for a multiple of the default number of trees; none for the default itself."""
+    """Return the parameter for a multiple of the default number of trees; empty for the default itself."""
     parameter, count = TREES[name]
     return {parameter: multiple * count} if multiple != 1 else {}
 
 
 def make(name, regression, words, jobs, seed, parameters):
-    """An estimator: defaults, but for the parameters."""
+    """Return an estimator with its defaults, except for the given parameters."""
     if name == "mercer":
         from mercer import KernelClassifier, KernelRegressor
 

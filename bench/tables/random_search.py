@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: Mercer's search beside random configurations.
+"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: compare Mercer's search to random configurations.
 
-Of each table N training rows are drawn (0: all are taken). The search is that of the defaults. A configuration of the same model has a
-kernel function, a preprocessing, for one in two a metric that is learned (with --learn-features), a bandwidth of 1/4 to 32 times the
-median distance and a ridge of 1e-8 to 1e-3 a sample, both uniform in their logarithm, and is trained to the same rows with as many centers;
-a fifth of them judges it by squared error, and the best is trained once more to all. Test rows are scored once for each of the two.
+From each table N random training rows are used (0: all). Mercer's search has its defaults. A random configuration has a kernel function, a
+preprocessing, learned features with probability 1/2 (without them, a bandwidth of 1/4 to 32 times the median distance), and a ridge of
+1e-8 to 1e-3 per sample; bandwidth and ridge are log-uniform. It is trained with all its rows as centers, on four fifths of the rows, and
+evaluated by squared error on the rest. The best configuration is trained again on all rows. The test rows are scored once for each method.
 
---lanes 8x2: configurations on 2 processors each, 8 at a time; the search runs before them, alone, on as many processors as one of them.
-Lines of JSON as they come: one for the search, one for each configuration, then one for each table and seed that has both. Seconds are of
-the clock and of the processors; those of configurations are added up, as if one had followed the other.
+--lanes 8x2: run 8 configurations at a time, on 2 processors each. The search runs before them, on as many processors as one of them.
+Prints JSON lines: one for the search, one per configuration, then one per table and seed that has both. Times are wall and processor
+seconds; those of the configurations are sums, as if they had run one after the other.
 """
 import argparse
 import json
@@ -27,13 +27,13 @@ KERNELS = ["laplace", "laplace-l1", "exppower-l1:gamma=0.7", "gaussian"]
 
 
 def draw(rng):
-    """A configuration; the bandwidth is a multiple of the median distance."""
+    """Draw a random configuration; its bandwidth is a multiple of the median distance."""
     return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardise", "rank"])), "learned": bool(rng.integers(0, 2)),
             "multiple": float(0.25 * 128 ** rng.random()), "ridge": float(1e-8 * 1e5 ** rng.random())}
 
 
 def fit(drawn, X, y, job, cores):
-    """The median distance is what a bandwidth that is left open becomes; in a metric that is learned, the bandwidth is learned with it."""
+    """Fit a configuration. The median distance is found as the default bandwidth of a small model; learned features have no bandwidth."""
     from mercer import KernelRegressor as make
 
     shared = {"random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
@@ -47,7 +47,7 @@ def fit(drawn, X, y, job, cores):
 
 
 def data_of(job):
-    """Samples and targets of training and test, and the rows of training in random order."""
+    """Return samples and targets for training and test, and the numbers of the training rows in random order."""
     import numpy as np
 
     train, test = split_of(job["data"], job["table"], job["seed"] + 1, False)
@@ -58,7 +58,7 @@ def data_of(job):
 
 
 def work(job, cores):
-    """One line: the search, a configuration judged by a fifth of the rows, or the chosen one trained to all."""
+    """Yield one line: of the search, of a configuration evaluated on a fifth of the rows, or of the best one trained on all rows."""
     import numpy as np
 
     os.environ.setdefault("MERCER_LIBRARY", job["library"])
@@ -76,7 +76,7 @@ def work(job, cores):
         try:
             model = fit(job["drawn"], X.iloc[rest], y[rest], job, cores)
             found["error"] = float(np.mean((model.predict(X.iloc[held]) - y[held]) ** 2))
-        except Exception as error:  # equations that a small ridge leaves without a solution
+        except Exception as error:  # a small ridge can make the system unsolvable
             found["failure"] = f"{type(error).__name__}: {error}"[:200]
     found |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - own, "jobs": cores, "rows": len(y)}
     if job["what"] != "try":
@@ -89,7 +89,7 @@ def say(line, options):
 
 
 def one(options, table, seed):
-    """Lines of a table and a seed."""
+    """Run the search and the random configurations for one table and seed; print their lines."""
     import numpy as np
 
     end, rng = time.monotonic() + options.limit, np.random.default_rng(seed)

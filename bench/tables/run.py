@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: Mercer beside others on the tables of MERCER_DATA.
+"""run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: compare Mercer to other packages on tables.
 
-One command for all of it. The folder of data holds tables/NAME_train.csv.gz and NAME_test.csv.gz, a header each, the last column `target`.
-Split 0 is that of the files; split k joins both and draws test rows of the same number at random, with seed k. On each split every package
-is fitted with its defaults, then with the best of as many random configurations as begin within a budget, by default the seconds of
-Mercer's own fit (judged by squared error, or log loss where there are probabilities, on a fifth of the training rows, then fitted once
-more to all; where the defaults alone take the budget, they are what the search has). Test rows are scored once, after all choices.
+The data folder (MERCER_DATA) contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`.
+Split 0 is that of the files; split k draws the same number of test rows at random from both files, with seed k. On each split, every
+package is fitted with its defaults. The other packages are then fitted with the best of random configurations. These start within a time
+budget, by default the seconds of Mercer's fit. They are compared on a fifth of the training rows (R2, log loss, or without probabilities
+AUC or accuracy), and the best one is fitted again to all training rows. If the defaults alone use up the budget, their result is used. The
+test rows are scored once, after all choices.
 
---lanes 1x4,6x2: Mercer in one process on 4 processors, the others in 6 on 2 each, at the same time. --stage "OPTIONS", any number of
-times: what to do, in this order, with other --splits, --seeds, --packages, --ways or --budget. --limit ends all of it after so many seconds.
+--lanes 1x4,6x2: at the same time, Mercer runs in one process on 4 processors, the others in 6 processes on 2 each. --stage "OPTIONS" may
+be repeated: the stages run in order, each with its own --splits, --seeds, --packages, --ways or --budget. --limit ends the run after that
+number of seconds.
 
-FOLDER gets results.jsonl (one line for each fit, as they come) and page.html with plots; a summary with standard errors over the splits is
-printed. page.py makes the same of result files, and the tables of docs/tables.md.
+Writes results.jsonl (one line per fit) and page.html (plots) to FOLDER, and prints a summary with standard errors over the splits. page.py
+makes the same from result files, and the tables of docs/tables.md.
 """
 import argparse
 import functools
@@ -31,7 +33,7 @@ import page  # noqa: E402
 import table_results  # noqa: E402
 
 TABLES = {"housing": "r2", "diamonds": "r2", "kin40k": "r2", "adult": "auc", "bank": "auc", "hr": "auc", "credit": "auc", "letter": "accuracy"}
-BUDGET = 30  # seconds of a search where nothing says another number
+BUDGET = 30  # seconds of a random search without --budget and without a fit of Mercer
 
 
 @functools.lru_cache(maxsize=2 * len(TABLES))
@@ -57,7 +59,7 @@ def split_of(folder, name, number, quick):
 
 
 def outputs_of(model, X, regression):
-    """Values; or probabilities (None if there are none) and scores of the classes."""
+    """Return predicted values and None; or probabilities of the classes (None if unavailable) and their scores."""
     if regression:
         return model.predict(X), None
     if hasattr(model, "predict_proba"):
@@ -67,7 +69,7 @@ def outputs_of(model, X, regression):
 
 
 def measures(model, X, y, regression):
-    """What a model reaches on rows, and how many of them it predicts a second."""
+    """Return the scores of a model on rows, and the number of rows that it predicts per second."""
     import numpy as np
     from sklearn import metrics
 
@@ -88,12 +90,12 @@ def measures(model, X, y, regression):
 
 
 def worth(found):
-    """Larger is better: what configurations are chosen by."""
+    """Return the criterion by which configurations are chosen; larger is better."""
     return found["r2"] if "r2" in found else -found["log_loss"] if "log_loss" in found else found.get("auc", found["accuracy"])
 
 
 def search(name, make, X, y, regression, spent, seconds, seed):
-    """The best configuration of as many as there is time for, and how many that were; the defaults are the first."""
+    """Return the best of the configurations that start within `seconds`, and their number; the defaults come first."""
     import numpy as np
 
     rng, end = np.random.default_rng(seed), spent() + seconds
@@ -110,14 +112,14 @@ def search(name, make, X, y, regression, spent, seconds, seed):
 
 
 def size_of(model):
-    """Bytes of the model as it is kept."""
+    """Return the size of a pickled model in bytes."""
     if hasattr(model, "model_"):  # Mercer's
         return len(pickle.dumps(model.model_))
     return len(pickle.dumps(model.model if isinstance(model, packages.Few) else model))
 
 
 def data_of(job):
-    """Samples and targets of training and test, classes as numbers, and which columns are words."""
+    """Return samples and targets for training and test, with classes as numbers, and the numbers of the text columns."""
     import numpy as np
 
     train, test = split_of(job["data"], job["table"], job["split"], job["quick"])
@@ -133,7 +135,7 @@ def data_of(job):
 
 
 def fit(job, cores):
-    """Lines of a package on a table: one for each way to fit it."""
+    """Fit a package to a table; yield one line per way (defaults, search)."""
     if job["package"] == "mercer":
         os.environ.setdefault("MERCER_LIBRARY", job["library"])
         sys.path.insert(0, os.path.join(common.ROOT, "python"))
@@ -145,12 +147,12 @@ def fit(job, cores):
         own = {"device": job["device"], **parameters} if package == "mercer" else parameters
         return packages.make(package, regression, words, cores, job["seed"], own)
 
-    def spent():  # seconds that a budget counts
+    def spent():  # seconds that count against the budget
         return time.process_time() / cores if job["clock"] == "processor" else time.perf_counter()
 
     make({})  # so that loading a package is not timed
     for how in job["ways"]:
-        if how == "search" and default and taken >= job["budget"]:  # by the defaults
+        if how == "search" and default and taken >= job["budget"]:  # the defaults used up the budget
             yield {**default, "how": how, "budget": job["budget"]}
             continue
         start, own, counted, parameters, tried = time.perf_counter(), time.process_time(), spent(), {}, 1
@@ -172,7 +174,7 @@ def fit(job, cores):
 
 
 def numbers_of(text):
-    """Of "0,101-103" 0, 101, 102 and 103."""
+    """Return the numbers of a list with ranges; "0,101-103": 0, 101, 102 and 103."""
     found = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -181,7 +183,7 @@ def numbers_of(text):
 
 
 def jobs_of(stage, options):
-    """What a stage asks for: split by split, Mercer first, whose seconds the others may get."""
+    """Yield the jobs of a stage, split by split; on each table Mercer first, because its seconds may become the budget of the others."""
     common_part = {"data": options.data, "library": os.path.join(options.build, "libmercer.so"), "device": options.device,
                    "quick": options.quick, "clock": options.clock}
     asked = stage.packages.split(",")
@@ -197,7 +199,7 @@ def jobs_of(stage, options):
 
 
 def lines_of(jobs, options):
-    """Lines of all fits as they come, those that failed too."""
+    """Run the jobs; yield the lines of all fits, including failed ones, as they end."""
     start = time.monotonic()
     setting = lanes.lanes_of(options.lanes, ("mercer", "others") if "," in options.lanes else (None,))
     whole = " ".join(["run.py", *map(shlex.quote, sys.argv[1:])])

@@ -12,8 +12,8 @@ TABLES = {
     "large": {"airline": "auc", "rain": "auc", "accel": "accuracy", "motor": "r2", "sgemm": "r2", "fares": "r2", "heart": "auc", "air": "r2",
               "kdd99": "accuracy"},
 }
-COUNTS = ("motor",)  # regression on whole numbers so few that Mercer would take them for classes
-FILES = "files"  # the split of the files; others are numbers
+COUNTS = ("motor",)  # regression tables with so few distinct whole numbers that Mercer would treat them as classes
+FILES = "files"  # name of the split of the files; other splits are numbers
 TEST_SHARE = 0.2
 
 
@@ -22,7 +22,7 @@ def paths_of(data, folder, table):
 
 
 def random_split(rows, number):
-    """Return training rows and test rows of a random 80/20 split, which depends on the number of the split only."""
+    """Return the training and test rows of a random 80/20 split, which depends only on the number of the split."""
     rows = list(rows)
     random.Random(number).shuffle(rows)
     held = round(TEST_SHARE * len(rows))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""summarize.py [--svg FILE] [--docs FILE] RESULTS...: results of efforts.py as Markdown tables, as a chart and as a section of a document.
+"""summarize.py [--svg FILE] [--docs FILE] RESULTS...: show results of efforts.py as Markdown tables, a chart and a section of a document.
 
-RESULTS are files of JSON lines; of the same fit the last line counts. The tables are printed. --docs replaces the section "Error against
-time" of FILE, or adds it; --svg draws the chart of the section. With --check both files are only compared with what would be written.
+RESULTS are files of JSON lines; the last line of each fit counts. Without --check, the tables are printed; --docs replaces or adds the
+section "Error against time" of FILE, and --svg writes its chart. With --check, both files are only compared with what would be written.
 """
 import argparse
 import math
@@ -20,7 +20,7 @@ from table_docs import WORDS, prose, score, short, table  # noqa: E402
 from table_results import NAMES, mean  # noqa: E402
 
 FIRST, LAST = "<!-- summarize.py writes from here -->", "<!-- summarize.py writes to here -->"
-NEXT = "## Beside boosted trees\n"  # a new section is written before this heading
+NEXT = "## Beside boosted trees\n"  # a new section is inserted before this heading
 PARTS = {("tables", True): "Split of the files", ("tables", False): "Random splits", ("large", True): "Large tables",
          ("large", False): "Large tables, random splits"}
 HEAD = """## Error against time
@@ -42,7 +42,7 @@ def seconds_text(value):
 
 
 def line_of(entry):
-    """Return a line of progress for one fit."""
+    """Return the progress line of a fit."""
     what = f"{entry['table']:9} split {entry['split']}, seed {entry['seed']}  {title(way_of(entry)):21}"
     if "failed" in entry:
         return f"{what} failed: {entry['failed']}"
@@ -50,9 +50,9 @@ def line_of(entry):
 
 
 def grid(groups, tables, show, heads=None, best=None):
-    """Return a Markdown table of one row per way and one column per table; show(lines) makes a cell.
+    """Return a Markdown table with one row per way and one column per table; show(lines) makes a cell.
 
-    The best value of each column, by best(lines), is bold. A number in brackets counts the fits where a column has cells of more.
+    The cell with the largest best(lines) of each column is bold. A cell of fewer fits than others in its column has their number in brackets.
     """
     most = {name: max(len(lines) for (own, _), lines in groups.items() if own == name) for name in tables}
     winner = {}
@@ -80,7 +80,7 @@ def scores(groups):
 
 
 def log_losses(groups):
-    """Return the table of log losses, None if no table of the groups has classes."""
+    """Return the table of log losses, or None if no table of the groups has classes."""
     tables = [name for name in tables_of(groups) if any("log_loss" in lines[0] for (own, _), lines in groups.items() if own == name)]
     return grid(groups, tables, lambda lines: score(lines, "log_loss"), None, lambda lines: -mean(lines, "log_loss")[0]) if tables else None
 
@@ -94,7 +94,7 @@ def seconds(groups):
 
 
 def planned(groups):
-    """Return the table of predicted over real seconds of the whole command, Mercer only."""
+    """Return the table of predicted over actual seconds of the whole command; Mercer only."""
     own = {key: lines for key, lines in groups.items() if key[1][0] == "mercer"}
     return grid(own, tables_of(own), lambda lines: f"{statistics.median(line['planned'] / line['seconds'] for line in lines):.2f}") if own else None
 
@@ -106,7 +106,7 @@ def comparisons(groups, way, rival):
 
 
 def wins(groups):
-    """Return a table of every effort next to every way of the packages: tables with the better score, and ratio of seconds."""
+    """Return a table of every effort against every way of the packages: number of tables with a better score, and ratio of seconds."""
     ways = ways_of(groups)
     rivals, rows = [way for way in ways if way[0] != "mercer"], []
     for way in ways:
@@ -163,7 +163,7 @@ def count_text(lines):
 
 
 def part_sections(name, lines):
-    """Yield the paragraphs and tables of the lines of one folder and kind of split."""
+    """Yield the paragraphs and tables for the lines of one folder and kind of split."""
     groups = groups_of(lines)
     yield prose(f"**{name}.** Scores on test rows, mean ± standard error of {count_text(scored(lines))}; the best of each column is bold. A number "
                 "in brackets is the number of fits where it is smaller.")
@@ -185,7 +185,7 @@ def part_sections(name, lines):
 
 
 def provenance(entries):
-    """Return where, with what and next to what other work the fits were measured."""
+    """Return a paragraph on the machine, the versions and the other load of the measurements."""
     def values(name, separator=", "):
         return separator.join(dict.fromkeys(str(entry[name]) for entry in entries if entry.get(name)))
 
@@ -197,7 +197,7 @@ def provenance(entries):
 
 
 def sections(entries):
-    """Yield the parts of the summary: where it was measured, then the tables of each folder and kind of split."""
+    """Yield the parts of the summary: the conditions of the measurements, then the tables of each folder and kind of split."""
     if any("failed" not in entry for entry in entries):
         yield provenance(entries)
     for (folder, files), name in PARTS.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of run.py as the tables of a document: the split of the files, then the other splits with what was lost and won, then costs."""
+"""Write results of run.py as tables of a document: the split of the files, random splits with comparisons, and costs."""
 import math
 import os
 import textwrap
@@ -12,7 +12,7 @@ WORDS = {"r2": "R2", "auc": "AUC", "accuracy": "accuracy", "log_loss": "log loss
 
 
 def short(value, digits=4):
-    """.8123 of 0.8123, as the other tables have it."""
+    """Format a number without the zero before its decimal point: .8123 for 0.8123."""
     text = f"{value:.{digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
@@ -34,7 +34,11 @@ def table(rows):
 
 
 def by_package(entries, name, cases, show, best=None):
-    """A row for each package and way, a column for each table; the best of a column is bold, few splits are said. Name None: each table's own."""
+    """Return a table of one measure, with one row per package and way and one column per table.
+
+    The best cell of each column is bold. A cell of fewer splits than others has their number in brackets. With the name None, each table
+    has its own measure.
+    """
     groups = dict(groups_of(entries))
     most = {case: max(len(lines) for key, lines in groups.items() if key[0] == case) for case in cases}
     winner = {}
@@ -64,7 +68,7 @@ def ways_of(groups):
 
 
 def of_files(entries):
-    """Mercer, the mean over its seeds, beside the others on the split of the files."""
+    """Return the table for the split of the files: Mercer, with the mean over its seeds, and the other packages."""
     groups = dict(groups_of(entries))
     others = [way for way in ways_of(groups) if way[0] != "mercer"]
     rows = [["set", "measure", "Mercer", "seeds", "seconds", *(title(*way) for way in others)]]
@@ -87,7 +91,7 @@ def of_files(entries):
 
 
 def verdicts(entries):
-    """Mercer less the best of the others on each table, on the splits that both have; and where it is ahead, behind, or neither."""
+    """Return a table of Mercer's score minus the best other one on common splits, and the tables where Mercer is better or worse."""
     rows, said = [["set", "measure", "best of the others", "Mercer less that", "splits"]], {"ahead": [], "behind": [], "neither": []}
     ways = sorted({(entry["package"], entry["how"]) for entry in entries if entry["package"] != "mercer"})
     for case in cases_of(entries, "r2", "accuracy"):
@@ -120,7 +124,7 @@ def thousands(lines, name):
 
 
 def machines(entries):
-    """Which packages were fitted where, on how many processors."""
+    """Return a paragraph that lists the machine and the number of processors of each package."""
     found = {}
     for entry in entries:
         device = "a GPU and " if str(entry.get("device", "")).startswith("cuda") else ""
@@ -154,7 +158,7 @@ def sections(entries):
                 yield f"{WORDS[name].capitalize()}:\n"
                 yield by_package(splits, name, cases_of(splits, name), score, best)
         machine = next((line.get("machine") for line in splits if line["package"] == "mercer"), None)
-        splits = [line for line in splits if line.get("machine") == machine]  # times of another one do not compare
+        splits = [line for line in splits if line.get("machine") == machine]  # times of different machines cannot be compared
         for name, said, show in (("seconds", "Seconds of fitting, search included", number), ("bytes", "Size of the model, kB", thousands),
                                  ("rows_per_second", "Thousand rows predicted a second", thousands)) if machine is not None else ():
             yield f"{said}:\n"
@@ -162,7 +166,7 @@ def sections(entries):
 
 
 def beside_random(entries):
-    """The search beside random configurations of the same model."""
+    """Yield the comparison of the search with random configurations of the same model."""
     spent = ["seconds", "processor seconds"]
     rows = [["set", "rows", "search", *spent, "configurations", "best of them", *spent, "times as long"]]
     for entry in entries:
@@ -177,7 +181,7 @@ def beside_random(entries):
 
 
 def write(path, entries, random=(), plots=None):
-    """Replaces what stands between the two marks; plots is the file of the picture."""
+    """Replace the text between the two marks of a document; `plots` is the file of the picture."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     first, last = (i for i, line in enumerate(lines) if line.startswith(MARK))

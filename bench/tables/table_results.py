@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines of run.py read back, and their means over splits (or over seeds on the split of the files) with standard errors."""
+"""Read the lines of run.py; means over splits (or over seeds on the split of the files) with standard errors."""
 import json
 import math
 import statistics
@@ -9,7 +9,7 @@ NAMES = {"mercer": "Mercer", "lightgbm": "LightGBM", "xgboost": "XGBoost", "catb
 
 
 def read(paths):
-    """Lines of fits that did not fail; of the same fit in several files the line of the first."""
+    """Return the lines of successful fits; if several lines belong to the same fit, the first counts."""
     found = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -21,7 +21,7 @@ def read(paths):
 
 
 def read_random(paths):
-    """Lines of random_search.py that have both the search and the configurations."""
+    """Return the lines of random_search.py that have both the search and the random configurations."""
     found = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -30,12 +30,12 @@ def read_random(paths):
 
 
 def part(entries, files):
-    """Lines of the split of the files, or of all others."""
+    """Return the lines of the split of the files if `files`, otherwise those of all other splits."""
     return [entry for entry in entries if (entry["split"] == 0) == files]
 
 
 def groups_of(entries):
-    """Lines of the same table, package and way, by those three, best mean first within a table."""
+    """Group lines by table, package and way; within a table the group with the best mean comes first."""
     found = {}
     for entry in entries:
         found.setdefault((entry["case"], entry["package"], entry["how"]), []).append(entry)
@@ -44,7 +44,7 @@ def groups_of(entries):
 
 
 def mean(lines, name):
-    """Mean and its standard error (NaN of one); None if it was not measured."""
+    """Return a mean and its standard error (NaN for a single line), or None if no line has the value."""
     return mean_of([line[name] for line in lines if line.get(name) is not None])
 
 
@@ -60,7 +60,7 @@ def title(package, how):
 
 
 def differences(entries, case, rival, how, measure):
-    """By how much Mercer with its defaults is ahead of a package on the splits that both have."""
+    """Return Mercer's scores with its defaults minus the scores of a package, on the splits that both have."""
     score = {(entry["package"], entry["how"], entry["split"]): entry[measure] for entry in entries if entry["case"] == case and measure in entry}
     pairs = [(value, score.get((rival, how, split))) for (package, way, split), value in score.items() if (package, way) == ("mercer", "default")]
     return [own - other for own, other in pairs if other is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""New samples from old ones: every epoch sees each image shifted another way. Bytes stay bytes."""
+"""Augment samples: in every epoch each image is shifted differently. Samples of bytes remain bytes."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A large table: float32 in a file that is mapped, centers by k-means, scaled features, a report page.
+"""Train on a large table: a memory-mapped float32 file, k-means centers, scaled features, and a report page.
 
-large_tabular.py [ROWS] [CENTERS]
+usage: large_tabular.py [ROWS] [CENTERS]
 """
 
 import sys

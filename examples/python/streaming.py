@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data that arrive in pieces: partial_fit, probabilities at any time, and a model that goes on after a restart."""
+"""Train on data that arrive in pieces, with partial_fit: evaluate at any time, and continue after a restart."""
 
 import pickle
 
 from mercer import Dataset, KernelClassifier
 
-stream = Dataset.synthesize("digits", 12_000, random_state=0)  # computed when it is read
+stream = Dataset.synthesize("digits", 12_000, random_state=0)  # samples are computed when they are read
 X_test, y_test = stream.read(10_000, 2_000)
 
 model = KernelClassifier(n_centers=800, random_state=0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors on a GPU: fit and predict where they are, and back to PyTorch.
+"""Fit and predict with PyTorch tensors on a GPU, without copying the samples to the host.
 
-A profile of the predictions tells how many bytes went to and from the host meanwhile.
+A profile of the predictions shows the number of bytes copied between host and GPU.
 """
 
 import json
@@ -28,7 +28,7 @@ train, test = slice(0, SAMPLES * 9 // 10), slice(SAMPLES * 9 // 10, None)
 model = mercer.KernelRegressor(
     "gaussian", bandwidth=10.0, n_centers=5000, ridge=1e-3, device="cuda", arithmetic="fast", random_state=0
 ).fit(X[train], y[train])
-model.predict(X[test])  # the model is on the device from now on
+model.predict(X[test])  # from now on the model is on the device
 
 activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
 with torch.profiler.profile(activities=activities) as profile:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PyTorch data loader feeds Trainer.step; tensors in the memory of the CPU are not copied."""
+"""Train on the batches of a PyTorch data loader with Trainer.step; tensors in host memory are not copied."""
 
 import sys
 

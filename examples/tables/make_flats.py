@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_flats.py: prints flats.csv, a computed table of flats and their rents, with words, numbers and empty cells.
+"""make_flats.py: print flats.csv, a synthetic table of flats and their rents, with text, numbers and missing values.
 
-The rent is a smooth function of the columns times exp(0.06 z) with z normal: no model can explain all of it.
+The rent is a smooth function of the columns times exp(0.06 z) with standard normal z, so no model can predict it exactly.
 """
 import csv
 import math
@@ -21,7 +21,7 @@ def flat(draw):
     distance = round(draw.uniform(0.2, 12), 2)
     district, condition, heating = (draw.choice(list(names)) for names in (DISTRICTS, CONDITIONS, HEATING))
     lift = draw.choice(["yes", "no"])
-    square = 9 + 5 * math.exp(-distance / 4) + 1.5 * ((built - 1960) / 60) ** 2  # a square metre, in the middle of the scale
+    square = 9 + 5 * math.exp(-distance / 4) + 1.5 * ((built - 1960) / 60) ** 2  # rent per square meter of an average flat
     climb = 1 - 0.03 * floor if lift == "no" else 1 + 0.01 * floor
     rent = square * area**0.9 * climb * DISTRICTS[district] * CONDITIONS[condition] * HEATING[heating]
     rent = round(rent * (1 + 0.02 * rooms) * math.exp(draw.gauss(0, 0.06)))
