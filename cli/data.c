@@ -50,7 +50,7 @@ mercer_dataset_info cli_data_info(const mercer_dataset *dataset)
 static const char *task_name(mercer_task task)
 {
     return task == MERCER_TASK_CLASSIFICATION ? "classification"
-                                              : (task == MERCER_TASK_REGRESSION ? "regression" : "unlabelled");
+                                              : (task == MERCER_TASK_REGRESSION ? "regression" : "unlabeled");
 }
 
 json_t *cli_data_json(const mercer_dataset_info *info)
@@ -125,7 +125,7 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     char found[CLI_SHORT], what[64];
     int classes = info->task == MERCER_TASK_CLASSIFICATION;
     int open = cli_has(v, "task") && cli_is(v, "task", "auto");
-    if (info->task == MERCER_TASK_UNLABELLED || strcmp(info->format, "synthetic") == 0) return NULL;
+    if (info->task == MERCER_TASK_UNLABELED || strcmp(info->format, "synthetic") == 0) return NULL;
     if (info->distinct > 0)
         snprintf(what, sizeof what, "%s different whole numbers", cli_count_text(found, info->distinct));
     else
@@ -245,7 +245,7 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
         /* Find out whether only the target is missing: if so, the file can be opened without it. */
         CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
         mercer_dataset_options rest = *options;
-        rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELLED;
+        rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELED;
         CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
         if (mercer_dataset_open(&data, context, &rest) == MERCER_OK)
             return cli_error(CLI_DATA,
@@ -293,13 +293,13 @@ static int open_folder(const cli_values *v, mercer_context *context, const cli_r
     }
     CLI_OWNED(cli_drop) char *images = find_idx(folder, part, "images", 3);
     CLI_OWNED(cli_drop) char *labels = find_idx(folder, part, "labels", 1);
-    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED))
+    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELED))
         return cli_error(
             CLI_MISSING,
             "%s: has no %s-%s-idx%d-ubyte (or .gz), and no files of CIFAR; other names are given with --x and --y",
             folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
     options->x = images;
-    options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
+    options->y = options->task == MERCER_TASK_UNLABELED ? NULL : labels;
     options->format = options->y_format = "idx";
     return open_options(v, context, request, options, out);
 }
@@ -314,7 +314,7 @@ static int open_synthetic(const cli_values *v, mercer_context *context, int64_t 
 static mercer_task requested_task(const cli_values *v, const cli_request *request)
 {
     const char *task = optional_text(v, "task");
-    if (request->unlabelled) return MERCER_TASK_UNLABELLED;
+    if (request->unlabeled) return MERCER_TASK_UNLABELED;
     if (request->labels != NULL) return MERCER_TASK_CLASSIFICATION;
     if (request->regression || (task != NULL && strcmp(task, "regression") == 0)) return MERCER_TASK_REGRESSION;
     if (task != NULL && strcmp(task, "classification") == 0) return MERCER_TASK_CLASSIFICATION;
@@ -343,7 +343,7 @@ static char *asked_target(const cli_values *v, const cli_request *request)
     const char *given = cli_text(v, "target");
     char *names = NULL;
     if (given != NULL) return cli_copy(given);
-    if (request->unlabelled || cli_text(v, "x") == NULL || optional_text(v, "y") != NULL) return NULL;
+    if (request->unlabeled || cli_text(v, "x") == NULL || optional_text(v, "y") != NULL) return NULL;
     for (int64_t i = 0; i < request->target_count; i++)
         names = cli_append(names, "%s%s", i > 0 ? "," : "", request->targets[i]);
     return names;
@@ -354,7 +354,7 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
 {
     *options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options->x = cli_text(v, "x");
-    options->y = request->unlabelled ? NULL : optional_text(v, "y");
+    options->y = request->unlabeled ? NULL : optional_text(v, "y");
     options->format = cli_text(v, "format");
     options->y_format = optional_text(v, "y-format");
     options->raw = cli_text(v, "raw");

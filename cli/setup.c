@@ -189,7 +189,7 @@ static int open_centers(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
     options.x = path;
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.memory = cli_memory(job->v);
     options.schema = job->info.schema;
     if (options.schema == NULL && job->info.feature_names != NULL) {
@@ -217,7 +217,7 @@ static int open_metric(cli_job *job, const char *path)
     CLI_OWNED(cli_drop_dataset) mercer_dataset *file = NULL;
     options.x = path;
     options.kinds = "numbers";
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.memory = cli_memory(job->v);
     CLI_TRY(cli_check(job->context, mercer_dataset_open(&file, job->context, &options)));
     mercer_dataset_info info = cli_data_info(file);
@@ -252,12 +252,12 @@ static int open_files(cli_job *job)
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
     /* Choosing centers needs targets only for balanced classes. */
-    cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
+    cli_request request = {.training = 1, .unlabeled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
     /* Keep chosen centers in the units of their file. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
-    if (training && job->info.task == MERCER_TASK_UNLABELLED)
+    if (training && job->info.task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation = job->validation;

@@ -40,7 +40,7 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
     mercer_dataset_info info = cli_data_info(dataset);
-    if (y != NULL && info.task == MERCER_TASK_UNLABELLED)
+    if (y != NULL && info.task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE, "--y-output: the data have no targets");
     CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
     CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
@@ -65,7 +65,7 @@ int cli_convert(const cli_values *v)
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
     /* Without --y-output no targets are read; csv files would otherwise lose the target column. */
-    cli_request request = {.unlabelled = cli_text(v, "y-output") == NULL};
+    cli_request request = {.unlabeled = cli_text(v, "y-output") == NULL};
     CLI_TRY(cli_check_data(v));
     CLI_TRY(check_outputs(v));
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));

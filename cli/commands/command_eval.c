@@ -26,7 +26,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     double start = cli_now();
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     *out = (cli_metrics){.all = MERCER_INIT(mercer_metrics)};
-    options.interval = mercer_model_interval_task(model, NULL) == MERCER_TASK_UNLABELLED ? 0 : interval;
+    options.interval = mercer_model_interval_task(model, NULL) == MERCER_TASK_UNLABELED ? 0 : interval;
     options.progress = draw_share;
     options.progress_user = bar;
     mercer_status status = mercer_evaluate(&out->evaluation, model, dataset, &options);
@@ -48,7 +48,7 @@ mercer_status cli_load_model(const cli_values *v, mercer_context *context, merce
     return cli_comm() != NULL ? mercer_model_load_shared(out, cli_comm(), path) : mercer_model_load(out, context, path);
 }
 
-int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
+int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabeled,
                        mercer_dataset **out)
 {
     int64_t count = 0;
@@ -56,7 +56,7 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
     mercer_matrix weights = mercer_model_weights(model);
     const char *const *labels = mercer_model_labels(model, &count);
     int classifier = labels != NULL && count == weights.cols;
-    cli_request request = {.unlabelled = unlabelled,
+    cli_request request = {.unlabeled = unlabeled,
                            .regression = !classifier,
                            .labels = classifier ? labels : NULL,
                            .label_count = classifier ? count : 0,
@@ -71,9 +71,9 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
         return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
                          info.features, features);
     if (info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
-    if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
+    if (!unlabeled && info.task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
-    if (!unlabelled && info.outputs != weights.cols)
+    if (!unlabeled && info.outputs != weights.cols)
         return cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
                          info.outputs, weights.cols);
     if (cli_comm() == NULL || mercer_dataset_fingerprint(*out, &print) != MERCER_OK) return CLI_OK;

@@ -96,7 +96,7 @@ static int find_intervals(prediction *p)
     const char *model = cli_text(p->v, "model");
     mercer_task task = mercer_model_interval_task(p->model, NULL);
     if (cli_text(p->v, "interval") == NULL) return CLI_OK;
-    if (task == MERCER_TASK_UNLABELLED)
+    if (task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE,
                          "--interval: %s was trained without rows held back for it: train with --validation-fraction "
                          "0.1 or --intervals on",

@@ -40,7 +40,7 @@ const cli_command cli_commands[] = {
      "mercer predict -m model.safetensors --x new.csv --scores -o -\n"
      "mercer predict -m model.safetensors --x new.csv --id-column id --interval 0.9 -o prices.csv",
      NULL, 0},
-    {"eval", CLI_EVAL, cli_eval, 0, 0, "", "how good a model is on labelled samples",
+    {"eval", CLI_EVAL, cli_eval, 0, 0, "", "how good a model is on labeled samples",
      "Accuracy is the share of samples whose label is the one predicted; mse is the mean of (f(x) - y)^2 over samples "
      "and outputs, with y one-hot for a classifier. Of values: rmse, mae, r2 and quantiles of the absolute error. Of "
      "classes, by their probabilities: AUC (of more than two classes the mean over each against the rest), log loss, "

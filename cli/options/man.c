@@ -104,7 +104,7 @@ static void put_overview_page(FILE *file)
         fprintf(file, ".TP\n.B %s\nthe same as \\-\\-%s, which wins.\n", cli_options[i].environment,
                 cli_options[i].name);
     }
-    fputs(".TP\n.B NO_COLOR\nno colours.\n", file);
+    fputs(".TP\n.B NO_COLOR\nno colors.\n", file);
 }
 
 /* Writes one page to a file or stdout; command NULL: the overview. */

@@ -14,7 +14,7 @@ enum {
     READS = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT |
             CLI_EXPLAIN,                                      /* commands that read data files */
     FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* commands that infer column kinds */
-    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* commands that also read targets */
+    LABELED = FINDS | CLI_EVAL | CLI_EXPLAIN,                 /* commands that also read targets */
     FITS = CLI_TRAIN | CLI_PLAN,                              /* commands with training options */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
     COMPUTES =
@@ -35,7 +35,7 @@ static const cli_option written[] = {
     {"x", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, READS, 0, "Data",
      "samples, in one of the formats of --format, .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
      "match, in the order of the numbers in their names, as one"},
-    {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
+    {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELED, 0, "Data",
      "targets: classes or values, one row for each sample, and an output for each column; csv, libsvm and cifar files "
      "have them inside; a pattern as for --x"},
     {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
@@ -60,7 +60,7 @@ static const cli_option written[] = {
      "begin at this row, counted from 0"},
     {"format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|@formats", "auto", NULL, READS, 0, "Data",
      "format of --x; auto: by name and content"},
-    {"y-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|@target-formats", "auto", NULL, LABELLED, 0, "Data",
+    {"y-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|@target-formats", "auto", NULL, LABELED, 0, "Data",
      "format of --y"},
     {"raw", NULL, 0, CLI_TEXT, "SHAPE", NULL, NULL, NULL, READS, 0, "Data",
      "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
@@ -109,10 +109,10 @@ static const cli_option written[] = {
      "kernel function, as laplace:bandwidth=10; a bandwidth that is not in the text is that of --bandwidth"},
     {"bandwidth", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS | CLI_CENTERS, 0, "Model",
      "bandwidth of the kernel function; auto: the median distance between preprocessed samples"},
-    {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardise|minmax|unit|rank", "auto", NULL,
+    {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardize|minmax|unit|rank", "auto", NULL,
      FITS | CLI_CENTERS, 0, "Model",
      "what happens to samples before the kernel sees them; kept in the model. auto: scale (pixels / 255) for bytes, "
-     "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers. rank: normal "
+     "minmax for libsvm, none for half floats and computed samples, standardize for all other numbers. rank: normal "
      "quantiles of the ranks, for numbers with long tails"},
     {"metric", NULL, 0, CLI_TEXT, "file:PATH", "file:", NULL, NULL, FITS, 0, "Model",
      "metric of the kernel in preprocessed samples: file:PATH with a weight for each feature (one row or column), or a "
@@ -151,11 +151,11 @@ static const cli_option written[] = {
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
-    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, CLI_TRAIN,
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardize|log|rank", "auto", NULL, CLI_TRAIN,
      0, "Model",
-     "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
+     "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardize: "
      "the mean, and they are divided by their standard deviation; log, rank: the same of their logarithm, or of the "
-     "normal quantile of their rank; auto: standardise for values, center for classes"},
+     "normal quantile of their rank; auto: standardize for values, center for classes"},
 
     {.group = "Training"}, /* placeholder: the training options of the library are inserted here */
     {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL,
@@ -284,7 +284,7 @@ static const cli_option written[] = {
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",
      "print all options as such an object and end"},
     {"color", NULL, 0, CLI_CHOICE, "WHEN", "auto|always|never", "auto", NULL, ALL, 0, "General",
-     "colours on a terminal; auto honours NO_COLOR"},
+     "colors on a terminal; auto honors NO_COLOR"},
     {"quiet", NULL, 'q', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "say nothing but warnings and errors"},
     {"help", NULL, 'h', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "show this text and end"},
 };

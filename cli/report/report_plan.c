@@ -145,7 +145,7 @@ static void phase_table(page *out, const char *const *names, const double *value
                   "<th scope=\"col\" class=\"n\">Share</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
         page_print(out, "<tr><th scope=\"row\"><span class=\"swatch c%d\"></span>%s</th><td class=\"n\">",
-                   (int)(i % SVG_COLOURS), names[i]);
+                   (int)(i % SVG_COLORS), names[i]);
         page_seconds(out, values[i]);
         page_print(out, "</td><td class=\"n\">%.1A</td></tr>\n", values[i] / total);
     }

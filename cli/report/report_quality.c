@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_CURVES = SVG_COLOURS };
+enum { MOST_CURVES = SVG_COLORS };
 
 /* Returns a series of two lists, empty unless they have the same length. The caller frees the lists (free_series). */
 static svg_series series_of(const json_t *object, const char *x, const char *y, const char *name)

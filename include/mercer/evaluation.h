@@ -55,7 +55,7 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
 MERCER_API mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
                                                     mercer_task task);
 /* Returns the task that the model's intervals are for, and sets *rows (may be NULL) to the effective number of rows
-   that they come from; MERCER_TASK_UNLABELLED and 0 if the model has no intervals. */
+   that they come from; MERCER_TASK_UNLABELED and 0 if the model has no intervals. */
 MERCER_API mercer_task mercer_model_interval_task(const mercer_model *model, double *rows);
 
 /* ---- 2. Metrics ----------------------------------------------------------------------------------------------- */

@@ -234,7 +234,7 @@ typedef enum mercer_task {
                              mercer_dataset_options), else regression */
     MERCER_TASK_CLASSIFICATION = 1, /* targets are class labels */
     MERCER_TASK_REGRESSION = 2,     /* targets are numbers */
-    MERCER_TASK_UNLABELLED = 3      /* there are no targets, or they are not read */
+    MERCER_TASK_UNLABELED = 3       /* there are no targets, or they are not read */
 } mercer_task;
 
 /*
@@ -344,7 +344,7 @@ MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 /* Description of a dataset. Strings and lists are borrowed from the dataset. */
 typedef struct mercer_dataset_info {
     size_t struct_size;
-    int64_t rows, features, outputs;  /* outputs: number of classes or of target columns; 0 if unlabelled */
+    int64_t rows, features, outputs;  /* outputs: number of classes or of target columns; 0 if unlabeled */
     mercer_dtype dtype;               /* element type of the samples */
     mercer_task task;                 /* kind of the targets, never AUTO */
     const char *format;               /* file format (npy, idx, ...), array, columns or synthetic */
@@ -391,11 +391,11 @@ typedef struct mercer_fit_options {
     const mercer_kernel *kernel_function; /* kernel function as a struct, instead of the string; NULL: none */
     double bandwidth;       /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
                                distance between preprocessed samples */
-    const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
-    /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardise: minus the
+    const char *preprocess; /* none, scale, standardize, minmax, unit, rank (samples.h); NULL or auto: by format */
+    /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardize: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
        then standardized (see mercer_model_set_target_curve); losses then refer to the transformed targets. log requires
-       targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardise for values. */
+       targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardize for values. */
     const char *target_transform;
     mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
 

@@ -47,9 +47,9 @@ PARAMETERS = """Parameters
     bandwidth : float or None
         Bandwidth, in units of preprocessed samples whose features have a mean weight of 1. None: found by the search;
         the median distance without a search.
-    preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
+    preprocess : {"auto", "none", "scale", "standardize", "minmax", "unit", "rank"}
         Transform of the features before the kernel is applied. "auto": found by the search; without a search,
-        "scale" for uint8, "none" for float16 and "standardise" for other types.
+        "scale" for uint8, "none" for float16 and "standardize" for other types.
     n_centers : int, "all" or None
         Number of centers, at most the number of samples. None: set by the effort (at effort 3, 6,000 after a search,
         otherwise 10,000).
@@ -63,8 +63,8 @@ PARAMETERS = """Parameters
         Number of passes over the samples, or of steps for "cg"; samples per step; whether to average later iterates.
     ridge : float or None
         lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2. None: chosen by held-out error. 0: no ridge.
-    target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
-        Transform of the targets, which predictions undo. "auto": "center" for classes, "standardise" for values.
+    target_transform : {"auto", "none", "center", "standardize", "log", "rank"}
+        Transform of the targets, which predictions undo. "auto": "center" for classes, "standardize" for values.
     tol, early_stopping, validation_fraction
         ``tol``: stop if the loss has not decreased by this share for 5 epochs. ``early_stopping``: stop if the
         validation result has not improved for 5 epochs. ``validation_fraction``: share of the samples that are held out
@@ -519,7 +519,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
         weights = self._weights(sample_weight, X)
         self._sync()
-        data = self._labelled(X, y, weights)
+        data = self._labeled(X, y, weights)
         seed = seed_from(random_state)
         found = permutation_importance(self.model_, data, n_repeats=n_repeats, random_state=seed)
         names = found["names"] or [str(j) for j in range(len(found["drops"]))]
@@ -531,7 +531,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     _targets_allowed: dict[str, Any] = {}  # options of validate_data for y
 
-    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+    def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         """Return a dataset of encoded samples with their targets."""
         Y = A.columns(np.asarray(y, dtype=np.float64), "y", np.dtype(np.float64))
         return Dataset._of_arrays(self.model_.context, A.points(X, "X"), Y=Y, sample_weight=weights)
@@ -762,7 +762,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """
         return self._ready(X, "class_sets", level)
 
-    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+    def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the fit did not have")

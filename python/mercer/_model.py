@@ -19,7 +19,7 @@ from ._arrays import Array
 from ._context import Context, byte_count, fill, release_with, seed_from, shared_context, whole
 from ._kernels import Kernel, as_kernel
 
-_TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
+_TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
 _TABLES = ("csv", "tsv")  # formats whose columns may have a schema
 CONVERT_ROWS = 65536  # rows per block if X must be converted or is read from a dataset
 
@@ -62,7 +62,7 @@ class Dataset:
         CSV: names of the columns to read, in this order, such as ``model.feature_names``; a missing one is an error.
     labels : sequence of str, optional
         All class names, in the order of the outputs, such as ``model.labels``. None: those in the data, sorted.
-    task : {"auto", "classification", "regression", "unlabelled"}
+    task : {"auto", "classification", "regression", "unlabeled"}
         Kind of the targets; "auto" detects it.
     **options
         Fields of ``mercer_dataset_options`` in the C header mercer.h: ``format, y_format, raw, target, header,
@@ -467,7 +467,7 @@ class Model:
         level, raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
         """
         task = L.lib.mercer_model_interval_task(self.handle, None)
-        if task == L.TASK_UNLABELLED:
+        if task == L.TASK_UNLABELED:
             raise ValueError("the model has no intervals: no rows were held out in training; fit with intervals=True")
         classes = task == L.TASK_CLASSIFICATION
         radius = np.empty(1 if classes else L.lib.mercer_model_weights(self.handle).cols)

@@ -218,7 +218,7 @@ OPTIONS = [
     both("kernel", "gaussian:bandwidth=3"),
     Option("kernel_function", c={"kernel_function": "gaussian:bandwidth=3"}, words=("kernel",)),
     both("bandwidth", 3.0),
-    *(both("preprocess", name) for name in ("none", "standardise", "minmax", "rank")),
+    *(both("preprocess", name) for name in ("none", "standardize", "minmax", "rank")),
     both("preprocess", "unit", weaker=True),
     both("preprocess", "scale", weaker=True),
     *(
@@ -269,7 +269,7 @@ OPTIONS = [
     ),
     Option("center_type", ["--center-type", "f64"], None, {"center_type": L.F64}),
     Option("center_type", ["--center-type", "f32"], None, {"center_type": L.F32}),
-    *(both("target_transform", name) for name in ("none", "center", "standardise")),
+    *(both("target_transform", name) for name in ("none", "center", "standardize")),
     both("target_transform", "log", only="values"),
     both("target_transform", "rank", only="values"),
     both("class_weight", "balanced", only="classes"),

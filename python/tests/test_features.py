@@ -103,7 +103,7 @@ def test_learning(tmp_path):
     model = mercer.KernelRegressor(learn_features=True, n_jobs=1, **common).fit(A, y)
     steps = model.summary_["search"]["steps"]
     assert steps[-1]["error"] < 0.6 * steps[0]["error"]
-    assert model.model_.preprocess.startswith("standardise") and str(model.model_.kernel).startswith("laplace:")
+    assert model.model_.preprocess.startswith("standardize") and str(model.model_.kernel).startswith("laplace:")
     weights = np.diag(model.model_.metric)
     assert weights[:3].min() > 3 * weights[3:].max()
     B, z = planted(1000, 10, seed=4)

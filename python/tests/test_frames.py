@@ -48,7 +48,7 @@ def test_features_are_those_of_a_file(frame, tmp_path):
     assert names == data.info()["feature_names"]
     assert schema == data.info()["schema"]
     frame[["sold", "rooms", "area", "kind", "garden", "city"]].to_csv(tmp_path / "n.csv", index=False)
-    again = Dataset(tmp_path / "n.csv", task="unlabelled", schema=schema)
+    again = Dataset(tmp_path / "n.csv", task="unlabeled", schema=schema)
     np.testing.assert_array_equal(again.read()[0], X)
 
 
@@ -117,8 +117,8 @@ def test_notations(tmp_path):
     X, schema, names = encode(Context(), frame)
     assert names == ["amount", "when", "when sine", "when cosine", "half"]
     np.testing.assert_array_equal(X[:, 0], y.astype(np.float32))
-    np.testing.assert_array_equal(X, Dataset(tmp_path / "t.csv", task="unlabelled").read()[0])
-    assert schema == Dataset(tmp_path / "t.csv", task="unlabelled").info()["schema"]
+    np.testing.assert_array_equal(X, Dataset(tmp_path / "t.csv", task="unlabeled").read()[0])
+    assert schema == Dataset(tmp_path / "t.csv", task="unlabeled").info()["schema"]
     model = KernelRegressor(random_state=0, tune="off").fit(frame, y)
     expected = model.predict(frame)
     assert model.score(frame, y) > 0.99

@@ -176,7 +176,7 @@ def test_given_ridge(ridge):
     assert model.summary_["search"]["ridge"] == pytest.approx(ridge / 600)
 
 
-@pytest.mark.parametrize("preprocess", ["none", "standardise", "minmax", "rank"])
+@pytest.mark.parametrize("preprocess", ["none", "standardize", "minmax", "rank"])
 def test_given_preprocess(preprocess):
     assert fitted(preprocess=preprocess).model_.preprocess.partition(":")[0].partition("+")[0].strip() == preprocess
 
@@ -186,7 +186,7 @@ def test_given_metric():
     metric = np.array([1.0, 4, 0.5, 0, 1, 1])
     model = fitted(metric=metric)
     found = model.model_.metric
-    assert np.allclose(found / found[0], metric / metric[0]) and model.model_.preprocess.startswith("standardise")
+    assert np.allclose(found / found[0], metric / metric[0]) and model.model_.preprocess.startswith("standardize")
 
 
 def test_given_centers():

@@ -60,7 +60,7 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
     if (options->mapping != MERCER_AUTO && options->mapping != MERCER_ON && options->mapping != MERCER_OFF)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: mapping is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", (int)options->mapping);
-    if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELLED)
+    if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELED)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d; use one of MERCER_TASK_...",
                         (int)options->task);
     if (options->features < 0 || options->first < 0 || options->rows < 0 || options->memory < 0 || options->spill < 0)
@@ -245,7 +245,7 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
     if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
     if (!Y) return MERCER_OK;
-    if (dataset->task == MERCER_TASK_UNLABELLED)
+    if (dataset->task == MERCER_TASK_UNLABELED)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "Y is asked for, the dataset has no targets");
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, dataset->outputs));
@@ -283,7 +283,7 @@ static mercer_status check_paths(const mercer_dataset *dataset, const char *x_pa
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!x_path) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path is NULL");
-    if (y_path && dataset->task == MERCER_TASK_UNLABELLED)
+    if (y_path && dataset->task == MERCER_TASK_UNLABELED)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, the dataset has no targets");
     if (y_path && strcmp(x_path, y_path) == 0)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path name the same file, %s", x_path);
@@ -338,7 +338,7 @@ mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, doubl
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     MRC_TRY(check_outputs(dataset->context, mean, deviation));
-    if (dataset->task == MERCER_TASK_UNLABELLED)
+    if (dataset->task == MERCER_TASK_UNLABELED)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "the dataset has no targets");
     if (dataset->rows < 1) return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "the dataset has no rows");
     return mrc_dataset_moments(dataset, mean, deviation);

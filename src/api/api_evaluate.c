@@ -39,7 +39,7 @@ mercer_task mercer_model_interval_task(const mercer_model *model, double *rows)
 {
     bool have = model && model->calibration.scores;
     if (rows) *rows = have ? model->calibration.rows : 0;
-    if (!have) return MERCER_TASK_UNLABELLED;
+    if (!have) return MERCER_TASK_UNLABELED;
     return model->calibration.classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
@@ -281,7 +281,7 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
 static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
 {
     MRC_TRY(mrc_check_model_dataset(model, data));
-    if (data->task == MERCER_TASK_UNLABELLED)
+    if (data->task == MERCER_TASK_UNLABELED)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
     if (data->outputs == model->weights.cols) return MERCER_OK;
     return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",

@@ -85,7 +85,7 @@ static mercer_status check_dataset(mercer_context *context, const mercer_dataset
                                    const mercer_preprocess *preprocess)
 {
     if (data->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "dataset: it has no samples");
-    if (data->task == MERCER_TASK_UNLABELLED || data->outputs < 1)
+    if (data->task == MERCER_TASK_UNLABELED || data->outputs < 1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "dataset: it has no targets, training needs them");
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && fitted != data->features)

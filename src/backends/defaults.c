@@ -393,7 +393,7 @@ static mercer_status default_round_half(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
-static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+static mercer_status default_symmetrize(mrc_backend *backend, const mercer_matrix *a)
 {
     (void)backend;
     for (int64_t i = 0; i < a->rows; i++)
@@ -517,7 +517,7 @@ static mercer_status default_gram(mrc_backend *backend, double alpha, const merc
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
     X(kernel_signs) X(feature_sums) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) \
     X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(add_columns) \
-    X(round_half) X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) \
+    X(round_half) X(symmetrize) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) \
     X(affine) X(gram)
 /* clang-format on */
 

@@ -172,7 +172,7 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
                         "function: the elements must lie in host memory",
                         name, (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialized?)",
                         name);
     if (matrix->ld < matrix->cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: leading dimension %lld is smaller than its %lld columns",

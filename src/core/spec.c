@@ -161,6 +161,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     int fewest = WORD_CHARS;
     for (int i = 0; i < grammar->count; i++) {
         const char *known = form_at(grammar, i)->name;
+        if (strncmp(known, form_at(grammar, i)->example, strlen(known)) != 0) continue; /* an old name */
         if (i > 0) append(names, sizeof names, ", ");
         append(names, sizeof names, known);
         mrc_consider_name(name, known, &best, &fewest);

@@ -75,10 +75,12 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
 
 static mercer_status check_targets(mercer_context *context, const mercer_fit_options *options)
 {
-    static const char *const transforms[] = {"auto", "none", "center", "standardise", "log", "rank", NULL},
-                             *const populations[] = {"population", "weighted", NULL};
+    /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
+    static const char old_name[] = "standardise",
+                      *const transforms[] = {"auto", "none", "center", "standardize", "log", "rank", old_name, NULL},
+                      *const populations[] = {"population", "weighted", NULL};
     MRC_TRY(check_word(context, "target_transform", options->target_transform, transforms,
-                       "auto, none, center, standardise, log and rank"));
+                       "auto, none, center, standardize, log and rank"));
     if (mrc_fit_weighs_classes(options) && strcmp(options->class_weight, "balanced") != 0 &&
         !strchr(options->class_weight, '='))
         return mrc_blame(context, "class_weight",

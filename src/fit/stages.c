@@ -75,7 +75,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
 
 mercer_status mrc_fitting_prepare(mercer_fitting *self)
 {
-    if (self->info.task == MERCER_TASK_UNLABELLED)
+    if (self->info.task == MERCER_TASK_UNLABELED)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
     if (self->stage > find_stage("samples") + 1) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     return run_through(self, "plan");

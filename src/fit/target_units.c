@@ -3,7 +3,7 @@
  * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the
  * search, by training and, through the model, by prediction.
  *
- *   none, center, standardise   y; y minus the mean; y minus the mean, divided by the standard deviation
+ *   none, center, standardize   y; y minus the mean; y minus the mean, divided by the standard deviation
  *   log    g(y) = log(y + shift), standardized: the shift is 0 if all targets are above 0, and 1 if the smallest is
  *          0; a target below 0 is an error
  *   rank   normal quantile of the rank, (weight of smaller targets + half the weight of equal ones) / W, standardized;
@@ -72,7 +72,7 @@ static mercer_status find_least(const mercer_dataset *data, double *least)
             if (value < 0)
                 return mrc_fail(data->context, MERCER_ERROR_DATA,
                                 "target_transform log: target %lld of sample %lld (from 0) is %g, which has no "
-                                "logarithm; use rank or standardise",
+                                "logarithm; use rank or standardize",
                                 (long long)j, (long long)i, value);
         }
     }
@@ -199,7 +199,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
     if (far)
         mrc_warn(self->context, "target_transform",
                  "target_transform none: the mean of the targets is more than %d standard deviations from 0, and the "
-                 "model has no intercept; use center or standardise",
+                 "model has no intercept; use center or standardize",
                  FAR_FROM_ZERO);
     return MERCER_OK;
 }
@@ -209,8 +209,8 @@ mercer_status mrc_fit_find_units(mercer_fitting *self)
     const mercer_dataset *data = self->data;
     const char *how = self->request->options.target_transform;
     double *mean;
-    if (data->task == MERCER_TASK_UNLABELLED) return MERCER_OK;
-    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
+    if (data->task == MERCER_TASK_UNLABELED) return MERCER_OK;
+    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardize";
     if (strcmp(how, "none") == 0) return warn_if_far_from_zero(self);
     if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return find_curve(self, how);
     MRC_SCOPE(scope, self->context);

@@ -204,7 +204,7 @@ static mercer_status describe_member(const mercer_model *model, member_texts *te
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, texts->kernel, KERNEL_CHARS, NULL));
     if (folded)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, texts->kernel_before, KERNEL_CHARS, NULL));
-    const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? preprocess->spec : NULL,
+    const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? mrc_preprocess_stored_spec(preprocess) : NULL,
                                        preprocess ? (folded ? "true" : "false") : NULL,
                                        folded ? texts->kernel_before : NULL};
     char(*keys)[KEY_CHARS] = texts->keys;

@@ -227,9 +227,9 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
 {
     mrc_preprocess_kind kind;
     mercer_preprocess **out = &self->model->preprocess;
-    bool known = mrc_preprocess_find(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
+    bool known = mrc_preprocess_find_stored(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
     bool rank = blend || (known && kind == MRC_PREPROCESS_RANK);
-    if (!known || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX && !rank))
+    if (!known || (kind != MRC_PREPROCESS_STANDARDIZE && kind != MRC_PREPROCESS_MINMAX && !rank))
         return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
     mercer_matrix shift = {0}, factor = {0}, knots = {0};
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));

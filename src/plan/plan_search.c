@@ -25,7 +25,7 @@ static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
     if (!info->format || strcmp(info->format, "sizes") == 0) return "sizes do not tell whether it is a table";
     if (info->height > 0 && info->width > 0) return "the samples are images";
-    if (strcmp(mercer_preprocess_auto(info->format, info->dtype), "standardise") != 0)
+    if (strcmp(mercer_preprocess_auto(info->format, info->dtype), "standardize") != 0)
         return "the samples are not a table of numbers";
     if (info->features > MOST_FEATURES) return "there are more than 1,024 features";
     return bytes > (double)memory / 4 ? "the samples take more than a quarter of the memory" : NULL;
@@ -37,7 +37,7 @@ const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mer
     if (options->tune == MERCER_OFF) return "tune is off";
     if (options->model) return "the model is given";
     if (options->kernel_function) return "kernel_function is given";
-    if (info->task == MERCER_TASK_UNLABELLED) return "there are no targets";
+    if (info->task == MERCER_TASK_UNLABELED) return "there are no targets";
     if (options->augment || options->samples > 0) return "samples are augmented";
     if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
     return asked ? NULL : not_a_table(info, memory);

@@ -87,16 +87,16 @@ class Train(Case):
     def test_csv_with_names(self):
         self.make_csv()
         self.make_csv("test.csv", seed=9)
-        self.good("train", "--x", "data.csv", "--target", "colour", "--centers", "20", "--tune", "off", "-o", "m.safetensors", "-q")
+        self.good("train", "--x", "data.csv", "--target", "color", "--centers", "20", "--tune", "off", "-o", "m.safetensors", "-q")
         found = self.answer("inspect", "m.safetensors")
         self.assertEqual(found["labels"], ["blue", "green", "red"])
-        self.assertEqual(found["preprocess"], "standardise")
-        found = self.answer("eval", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour")
+        self.assertEqual(found["preprocess"], "standardize")
+        found = self.answer("eval", "-m", "m.safetensors", "--x", "test.csv", "--target", "color")
         self.assertGreater(found["accuracy"], 0.95)
-        self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "p.npy")
+        self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "color", "-o", "p.npy")
         kind, shape, values = read_npy(self.path("p.npy"))
         self.assertEqual((kind, shape, values[:3]), ("<U5", (60,), ["red", "green", "blue"]))
-        out = self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "-")
+        out = self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "color", "-o", "-")
         self.assertEqual(out.split()[:3], ["red", "green", "blue"])
 
     def test_regression(self):
@@ -352,7 +352,7 @@ class Others(Case):
 
     def test_convert(self):
         self.make_csv()
-        found = self.answer("convert", "--x", "data.csv", "--target", "colour", "-o", "x.npy", "--y-output", "y.npy")
+        found = self.answer("convert", "--x", "data.csv", "--target", "color", "-o", "x.npy", "--y-output", "y.npy")
         self.assertEqual((found["rows"], found["features"], found["labels"]), (60, 4, ["blue", "green", "red"]))
         self.assertEqual(read_npy(self.path("x.npy"))[1], (60, 4))
         self.assertEqual(read_npy(self.path("y.npy"))[2][:3], ["red", "green", "blue"])

@@ -66,7 +66,7 @@ class Features(Case):
             told = self.answer("train", *self.learned, "--kernel", kernel, "--preprocess", preprocess, "-o", "m.safetensors")
             self.assertTrue(told["kernel"].startswith(kernel + ":"))
             shown = self.answer("inspect", "m.safetensors")
-            self.assertEqual((shown["metric"]["kind"], shown["preprocess"]), (kind, preprocess.replace("auto", "standardise")))
+            self.assertEqual((shown["metric"]["kind"], shown["preprocess"]), (kind, preprocess.replace("auto", "standardize")))
 
     def test_resumed_runs_end_in_the_same_bytes(self):
         options = [*self.learned, "--solver", "ep4", "--epochs", "3", "--memory", "1G"]

@@ -40,7 +40,7 @@ class Clashes(Case):
         self.refused(r"--output: x\.npy is read as --x", *train, "-o", "x.npy")
         self.refused(r"--output: y\.npy is read as --y", *train, "-o", "y.npy")
         self.refused(r"--log: x\.npy is read as --x", *train, "-o", "m2", "--log", "x.npy")
-        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "colour", "-o", "m2", "--log", "d.csv")
+        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "color", "-o", "m2", "--log", "d.csv")
         self.refused(r"--log: m2 is written as --output", *train, "-o", "m2", "--log", "m2")
         self.refused(r"is written as --", *train, "-o", "m2", "--log", "sub/../m2")
         self.write("c.json", json.dumps({"epochs": 1}))

@@ -24,10 +24,10 @@ class Terminal(Case):
         self.make_csv("d.csv", names=names)
         text = self.read("d.csv").decode().replace("a,b,c,d", "a" + ESCAPE + ",b,c,d", 1)
         self.write("d.csv", text)
-        result = self.run_program("train", "--x", "d.csv", "--target", "colour", "--centers", "20", "-o", "m")
+        result = self.run_program("train", "--x", "d.csv", "--target", "color", "--centers", "20", "-o", "m")
         self.assertEqual(result.returncode, 0, result.stderr)
         shown = [result.stderr, result.stdout]
-        for command in (["inspect", "m"], ["eval", "-m", "m", "--x", "d.csv", "--target", "colour", "--each"], ["explain", "-m", "m", "--x", "d.csv", "--target", "colour", "--gradients"]):
+        for command in (["inspect", "m"], ["eval", "-m", "m", "--x", "d.csv", "--target", "color", "--each"], ["explain", "-m", "m", "--x", "d.csv", "--target", "color", "--gradients"]):
             result = self.run_program(*command)
             self.assertEqual(result.returncode, 0, (command, result.stderr))
             shown += [result.stdout, result.stderr]
@@ -38,7 +38,7 @@ class Terminal(Case):
     def test_predictions(self):
         """Class names are written unchanged to a file and with escaped control characters to a terminal."""
         self.make_csv("d.csv", names=[ESCAPE + "red", "blue"])
-        self.good("train", "--x", "d.csv", "--target", "colour", "--centers", "20", "-o", "m", "-q")
+        self.good("train", "--x", "d.csv", "--target", "color", "--centers", "20", "-o", "m", "-q")
         predict = ["predict", "-m", "m", "--x", "d.csv", "-o", "-", "-q"]
         self.assertIn(ESCAPE, self.good(*predict))
         try:

@@ -43,7 +43,7 @@ class SameBytes(Parts):
         for number, more in enumerate(
             (
                 ["--center-method", "kmeans"],
-                ["--center-method", "rpcholesky", "--preprocess", "standardise"],
+                ["--center-method", "rpcholesky", "--preprocess", "standardize"],
                 ["--validation-fraction", "0.2", "--patience", "2"],
                 ["--center-method", "balanced", "--first", "10", "--rows", "90"],
                 ["--centers", "all", "--solver", "ep2"],
@@ -95,8 +95,8 @@ class SameBytes(Parts):
         self.write("t-2.csv", "")
         self.write("t-10.csv", "\n".join([lines[0], *lines[90:]]) + "\n")
         self.write("t-9.csv", "\n".join(lines[40:90]) + "\n")
-        self.good("train", "--x", "data.csv", "--target", "colour", *FEW, "-o", "whole")
-        self.good("train", "--x", "t-*.csv", "--target", "colour", *FEW, "-o", "parts")
+        self.good("train", "--x", "data.csv", "--target", "color", *FEW, "-o", "whole")
+        self.good("train", "--x", "t-*.csv", "--target", "color", *FEW, "-o", "parts")
         self.assertEqual(self.read("parts"), self.read("whole"))
 
     def test_literal_name_and_folder(self):

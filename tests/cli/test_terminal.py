@@ -86,7 +86,7 @@ class Terminal(Case):
         change = re.compile(r"(?m)^(time|memory) .*$")
         self.assertEqual(change.sub("", wide).split(), change.sub("", narrow).split())
 
-    def test_colours(self):
+    def test_colors(self):
         self.assertNotIn("\033[3", self.see(NO_COLOR="1"))
         self.assertNotIn("\033[3", self.see("--color", "never"))
         self.assertIn("\033[3", self.see("--color", "always", NO_COLOR="1"))

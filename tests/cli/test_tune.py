@@ -117,7 +117,7 @@ class Tune(Search):
         told = self.train(*QUICK, "--tune", "off")
         self.assertRegex(told["kernel"], "^laplace:")
         self.assertGreater(told["plan"]["lambda"], 0)
-        self.assertEqual(self.answer("inspect", "m.safetensors")["preprocess"], "standardise")
+        self.assertEqual(self.answer("inspect", "m.safetensors")["preprocess"], "standardize")
 
     def test_on(self):
         """Samples that are not a table are searched only on request; --tune without a value means on."""

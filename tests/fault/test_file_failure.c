@@ -129,7 +129,7 @@ static mercer_status read_data(const char *x, const char *y, mercer_switch mappi
     options.x = x, options.y = y;
     options.mapping = mapping;
     options.spill = spill;
-    options.task = y ? MERCER_TASK_AUTO : MERCER_TASK_UNLABELLED;
+    options.task = y ? MERCER_TASK_AUTO : MERCER_TASK_UNLABELED;
     mercer_status status = mercer_dataset_open(&data, context, &options);
     mercer_matrix to = mercer_matrix_view(row, 1, WIDTH, MERCER_F32);
     if (status == MERCER_OK && data->features == WIDTH)
@@ -250,7 +250,7 @@ static mercer_status read_idx(fixture *self)
     (void)self;
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
     mercer_dataset *data = NULL;
-    options.x = in_folder("in-idx2-ubyte"), options.format = "idx", options.task = MERCER_TASK_UNLABELLED;
+    options.x = in_folder("in-idx2-ubyte"), options.format = "idx", options.task = MERCER_TASK_UNLABELED;
     mercer_status status = mercer_dataset_open(&data, context, &options);
     mercer_dataset_free(data);
     return status;

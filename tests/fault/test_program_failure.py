@@ -31,11 +31,11 @@ class Commands(support.Case):
         self.good(*train, "-o", "in.m", "--log", "in.jsonl", "--checkpoint", "in.run")
         self.commands = [
             ([*train, "-o", "m", "--log", "log.jsonl", "--checkpoint", "run"], ["m"]),
-            (["train", "--x", "d.csv", "--target", "colour", "--centers", "20", "-q", "-o", "t"], ["t"]),
+            (["train", "--x", "d.csv", "--target", "color", "--centers", "20", "-q", "-o", "t"], ["t"]),
             (["resume", "in.run", "-q"], ["in.m"]),
             (["predict", "-m", "in.m", "--x", "x.npy", "-o", "p.csv", "-q"], ["p.csv"]),
             (["eval", "-m", "in.m", "--x", "x.npy", "--y", "y.npy", "-q"], []),
-            (["convert", "--x", "d.csv", "--target", "colour", "-o", "c.npy", "--y-output", "cy.npy", "-q"], ["c.npy", "cy.npy"]),
+            (["convert", "--x", "d.csv", "--target", "color", "-o", "c.npy", "--y-output", "cy.npy", "-q"], ["c.npy", "cy.npy"]),
             (["synth", "spirals", "--rows", "50", "-o", "s.npy", "-q"], ["s.npy"]),
             (["centers", "--x", "x.npy", "--centers", "5", "--center-method", "kmeans", "-o", "z.npy", "-q"], ["z.npy"]),
             (["inspect", "in.m"], []),

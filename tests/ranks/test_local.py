@@ -93,7 +93,7 @@ class SameBytes(Local):
 
     def test_files(self):
         self.make_csv(n=90)
-        training = ["--x", "data.csv", "--target", "colour", "--centers", "20", "--memory", "1G", "--threads", "1"]
+        training = ["--x", "data.csv", "--target", "color", "--centers", "20", "--memory", "1G", "--threads", "1"]
         self.good("train", *training, *ALONE, "-o", "alone.safetensors", "-q")
         self.good("train", *training, *on(2), "-o", "m.safetensors", "--log", "log.jsonl")
         self.assertEqual(self.read("m.safetensors"), self.read("alone.safetensors"))

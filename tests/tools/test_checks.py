@@ -436,7 +436,7 @@ class Words(Tree):
     def test_waivers(self):
         self.write("src/a.c", "int a; /* check-words: allow behind (a place) the door behind */\n"
                               "/* check-words: allow lies (geometry) */\n/* x lies in C. */\n")
-        self.write("docs/a.md", "<!-- check-words: allow room (of a flat) -->\nThe room is large.\n")
+        self.write("docs/a.md", "<!-- check-words: allow room (of a flat) -->\nIt is large,\nthis room.\n")
         self.assert_ok("check-words")
         self.assert_found("src/b.c", "/* check-words: allow behind */\n", "src/b.c:1: this waiver has no reason")
         self.assert_found("src/b.c", "/* check-words: allow behind (a place) */\n", "src/b.c:1: nothing to allow here: 'behind'")

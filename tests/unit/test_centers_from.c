@@ -158,14 +158,14 @@ static void test_refused(void **state)
     options.labels = NULL;
     mercer_dataset_options open;
     open = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
-    open.x = in_folder("x.npy"), open.task = MERCER_TASK_UNLABELLED;
+    open.x = in_folder("x.npy"), open.task = MERCER_TASK_UNLABELED;
     mercer_dataset *plain = NULL;
     assert_succeeds(bed, mercer_dataset_open(&plain, bed, &open));
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, &options, NULL), MERCER_ERROR_ARGUMENT,
                  "the dataset has none");
     mercer_preprocess *narrow = NULL;
     mercer_matrix few = mrc_columns(&points, 0, 3);
-    assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardise", &few));
+    assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardize", &few));
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, narrow, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
     Z.dtype = MERCER_U8; /* the data go up to 300, beyond u8 */
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, NULL, NULL), MERCER_ERROR_DATA, "u8");

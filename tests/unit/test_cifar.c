@@ -68,9 +68,9 @@ static void test_cifar10(void **state)
     check_pixels(data, 0, 1);
     mercer_dataset_free(data);
     options = data_options(first, NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
-    assert_int_equal(about(data).task, MERCER_TASK_UNLABELLED);
+    assert_int_equal(about(data).task, MERCER_TASK_UNLABELED);
     mercer_dataset_free(data);
 }
 
@@ -105,7 +105,7 @@ static void test_bad(void **state)
     mercer_dataset_options options =
         data_options(byte_file("test_batch.bin", bytes, fill(NULL, (int[]){1, 10}, 0, 2)), NULL);
     assert_refused(&options, MERCER_ERROR_DATA, "test_batch.bin: record 1 (from 0) has the label 10");
-    options.task = MERCER_TASK_UNLABELLED; /* without targets the invalid label does not matter */
+    options.task = MERCER_TASK_UNLABELED; /* without targets the invalid label does not matter */
     mercer_dataset_free(open_with(&options));
     options = data_options(byte_file("test.bin", bytes, fill((int[]){20}, (int[]){100}, 0, 1)), NULL);
     options.format = "cifar100";

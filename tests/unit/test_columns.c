@@ -128,7 +128,7 @@ static void test_columns_in_order(void **state)
     assert_names(about(part).target_names, "y");
     assert_names(about(part).unused_names, "id");
     mercer_dataset_free(part), mercer_dataset_free(data);
-    options.task = MERCER_TASK_UNLABELLED; /* without targets the target column is one more unused column */
+    options.task = MERCER_TASK_UNLABELED; /* without targets the target column is one more unused column */
     data = open_with(&options);
     assert_samples(data, 2, 3, expected);
     assert_int_equal(about(data).unused, 2);
@@ -314,7 +314,7 @@ static void test_columns_in_memory(void **state)
         text_file("t.csv", "a,b,when,ok\n1,red,2024-01-01,true\n,blue,2024-07-01,false\n3,red,2025-01-01,true\n"
                            "1,,2024-01-01,true\n"),
         NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     mercer_dataset *file = open_with(&options), *made = NULL, *again = NULL;
     assert_succeeds(context, make(&made, columns, 4, NULL));
     assert_string_equal(about(made).schema, about(file).schema);

@@ -11,7 +11,7 @@ static mercer_dataset *open_text(const char *name, const char *text, const char 
 {
     mercer_dataset_options options = data_options(text_file(name, text), NULL);
     options.target = target;
-    if (!target) options.task = MERCER_TASK_UNLABELLED;
+    if (!target) options.task = MERCER_TASK_UNLABELED;
     return open_with(&options);
 }
 
@@ -56,7 +56,7 @@ static void test_separators(void **state)
     mercer_dataset_free(data);
     static const char packed[] = "1,-2.5\n3e2,4\n5,6\n";
     mercer_dataset_options options = data_options(gzip_file("x.csv.gz", packed, sizeof packed - 1), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
     assert_samples(data, 3, 2, six);
     mercer_dataset_free(data);
@@ -152,14 +152,14 @@ static void test_target_choice(void **state)
     mercer_dataset_free(data);
     /* Without targets all columns are features, except a target that is named. */
     mercer_dataset_options options = data_options(text_file("x.csv", "a,label\n1,2\n3,4\n"), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
     assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
     mercer_dataset_free(data);
     options.target = "label";
     data = open_with(&options);
     assert_samples(data, 2, 1, (double[]){1, 3});
-    assert_int_equal(about(data).task, MERCER_TASK_UNLABELLED);
+    assert_int_equal(about(data).task, MERCER_TASK_UNLABELED);
     mercer_dataset_free(data);
 }
 
@@ -341,7 +341,7 @@ static void test_many_numbers(void **state)
         }
         *at = 0;
         mercer_dataset_options options = data_options(text_file("n.csv", text), NULL);
-        options.task = MERCER_TASK_UNLABELLED;
+        options.task = MERCER_TASK_UNLABELED;
         options.header = MERCER_OFF;
         mercer_dataset *data = open_with(&options);
         mercer_matrix x = mercer_dataset_samples(data);
@@ -438,7 +438,7 @@ static void test_coarse_numbers(void **state)
         {"a,t\n0.1,0.2\n0.2,0.3\n0.7,12345.678\n", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = data_options(text_file("x.csv", cases[i].text), NULL);
-        options.task = MERCER_TASK_UNLABELLED;
+        options.task = MERCER_TASK_UNLABELED;
         assert_warning(&options, cases[i].says);
     }
 }

@@ -235,7 +235,7 @@ static void predictions(mercer_context *context)
         if (kind > 0) assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
         if (kind == 2 || kind == 4) {
             mercer_preprocess *prepare;
-            const char *spec = kind == 2 ? "standardise" : "rank";
+            const char *spec = kind == 2 ? "standardize" : "rank";
             assert_succeeds(context, mercer_preprocess_fit_matrix(&prepare, context, spec, &x));
             assert_succeeds(context, mercer_model_set_preprocess(model, prepare));
             mercer_preprocess_free(prepare);

@@ -95,7 +95,7 @@ static void test_at_once_and_in_steps(void **state)
     report.training = &training;
     mercer_model *whole = fit(data, &options, &report), *steps = NULL;
     assert_int_equal(report.rows, 180), assert_int_equal(report.validation_rows, 60);
-    assert_string_equal(report.preprocess, "standardise"), assert_string_equal(training.plan->solver, "ep4");
+    assert_string_equal(report.preprocess, "standardize"), assert_string_equal(training.plan->solver, "ep4");
     assert_true(report.bandwidth > 1 && report.bandwidth < 4 && isnan(report.temperature) && !report.train);
     assert_true(training.validation_loss < 0.5 && strstr(mercer_model_note(whole), "\"seed\": 3"));
     mercer_fitting *fitting = NULL;
@@ -306,7 +306,7 @@ static double log_loss(const double (*scores)[2], const int32_t *classes, int64_
     return sum / (double)n;
 }
 
-static void test_temperature_minimises_the_loss(void **state)
+static void test_temperature_minimizes_the_loss(void **state)
 {
     (void)state;
     double scores[N][2], found;
@@ -615,7 +615,7 @@ int main(void)
                                        cmocka_unit_test(test_parts),
                                        cmocka_unit_test(test_large_rows_stay_where_they_are),
                                        cmocka_unit_test(test_last_rows_of_a_large_file),
-                                       cmocka_unit_test(test_temperature_minimises_the_loss),
+                                       cmocka_unit_test(test_temperature_minimizes_the_loss),
                                        cmocka_unit_test(test_calibration),
                                        cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),

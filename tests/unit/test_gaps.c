@@ -128,7 +128,7 @@ static void test_gaps(void **state)
     }
     sprintf(at, ",w0,,,\n");
     mercer_dataset_options options = data_options(text_file("new.csv", shuffled), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.schema = schema;
     mercer_dataset *again = open_with(&options);
     mercer_matrix z = mercer_dataset_samples(again);

@@ -114,7 +114,7 @@ static void test_rule(void **state)
     WHY(fit.samples, 1, "augmented", false);
     WHY(fit.model, (mercer_model *)&fit, "model", false);
     WHY(fit.tune, MERCER_OFF, "off", false);
-    WHY(info.task, MERCER_TASK_UNLABELLED, "targets", false);
+    WHY(info.task, MERCER_TASK_UNLABELED, "targets", false);
     WHY(info.features, 1025, "features", true);
     WHY(info.dtype, MERCER_U8, "not a table", true);
     WHY(info.dtype, MERCER_F16, "not a table", true);
@@ -300,7 +300,7 @@ static void test_given(void **state)
         if (which == 0) options.kernel = "matern52";
         if (which == 1) options.preprocess = "minmax";
         if (which == 2) train.lambda = 0.03;
-        if (which == 3) options.metric = &metric, options.preprocess = "standardise";
+        if (which == 3) options.metric = &metric, options.preprocess = "standardize";
         if (which == 4) train.lambda = -1; /* no ridge */
         if (which == 5) options.bandwidth = 3;
         if (which == 6) options.kernel = "laplace-l1:bandwidth=3";
@@ -310,7 +310,7 @@ static void test_given(void **state)
         assert_non_null(made->report.search_steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
         assert_true((mercer_model_kernel(made->report.model)->bandwidth == 3) == (which >= 5));
-        assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
+        assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardize" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0
                                  : made->plan.lambda > 0);

@@ -142,7 +142,7 @@ static void test_lying_headers(void **state)
 }
 
 /* A file without a known extension is recognized as IDX by its first four bytes, provided that sizes follow them. */
-static void test_recognised(void **state)
+static void test_recognized(void **state)
 {
     (void)state;
     static const struct {
@@ -153,13 +153,13 @@ static void test_recognised(void **state)
                  {{0, 0, 14, 1, 0, 0, 0, 1}, 8, "promises 8 bytes from offset 8 on, 0 are there"},
                  {{0, 0, 8, 8}, 8, "the IDX header of 36 bytes is truncated"},
                  {{0, 0, 10, 1}, 8, "is not an IDX file"},
-                 {{0, 0, 8, 1}, 7, "is not recognised"},
-                 {{1, 0, 8, 1}, 8, "is not recognised"},
-                 {{0, 1, 8, 1}, 8, "is not recognised"},
-                 {{0, 0, 7, 1}, 8, "is not recognised"},
-                 {{0, 0, 15, 1}, 8, "is not recognised"},
-                 {{0, 0, 8, 0}, 8, "is not recognised"},
-                 {{0, 0, 8, 9}, 8, "is not recognised"}};
+                 {{0, 0, 8, 1}, 7, "is not recognized"},
+                 {{1, 0, 8, 1}, 8, "is not recognized"},
+                 {{0, 1, 8, 1}, 8, "is not recognized"},
+                 {{0, 0, 7, 1}, 8, "is not recognized"},
+                 {{0, 0, 15, 1}, 8, "is not recognized"},
+                 {{0, 0, 8, 0}, 8, "is not recognized"},
+                 {{0, 0, 8, 9}, 8, "is not recognized"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = data_options(byte_file("nameless", cases[i].bytes, cases[i].count), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, cases[i].part);
@@ -328,7 +328,7 @@ int main(void)
                                        cmocka_unit_test(test_truncated),        cmocka_unit_test(test_lying_headers),
                                        cmocka_unit_test(test_damaged_gzip),     cmocka_unit_test(test_gzip_members),
                                        cmocka_unit_test(test_gzip_bomb),        cmocka_unit_test(test_lying_gzip),
-                                       cmocka_unit_test(test_out_of_memory),    cmocka_unit_test(test_recognised),
+                                       cmocka_unit_test(test_out_of_memory),    cmocka_unit_test(test_recognized),
                                        cmocka_unit_test(test_growing_gzip)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -46,7 +46,7 @@ static bool is_taken(const char *text)
     static const char *const words[] = {"is not index:value", "begin with an index", "label should", "no number"};
     mercer_dataset *data = NULL;
     mercer_dataset_options options = data_options(text_file("nameless", text), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     bool taken = false;
     if (mercer_dataset_open(&data, context, &options) == MERCER_OK)
         taken = strcmp(about(data).format, "libsvm") == 0;
@@ -57,7 +57,7 @@ static bool is_taken(const char *text)
 }
 
 /* A text is recognized as LIBSVM by only its second word. */
-static void test_recognised(void **state)
+static void test_recognized(void **state)
 {
     (void)state;
     static const char *const sparse[] = {"1 1:2\n", "a \t2:3", "0.5\t 0:1\n", "1 1:", "1 2:1 # x", " 1:2"};
@@ -93,7 +93,7 @@ static void test_options(void **state)
     options.rows = 3;
     assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
     options.first = options.rows = 0;
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
     assert_int_equal(about(data).outputs, 0);
     mercer_dataset_free(data);
@@ -206,7 +206,7 @@ static void test_indices_from_zero(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),         cmocka_unit_test(test_recognised),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),         cmocka_unit_test(test_recognized),
                                        cmocka_unit_test(test_options),       cmocka_unit_test(test_memory),
                                        cmocka_unit_test(test_claims),        cmocka_unit_test(test_bad_text),
                                        cmocka_unit_test(test_coarse_values), cmocka_unit_test(test_indices_from_zero)};

@@ -86,7 +86,7 @@ static void test_datasets(void **state)
     for (int copied = 0; copied < 2; copied++) {
         const char *path = plain_file("x.npy", "<f4", false, "10, 4", values, sizeof values);
         mercer_dataset_options options = data_options(path, NULL);
-        options.task = MERCER_TASK_UNLABELLED;
+        options.task = MERCER_TASK_UNLABELED;
         options.mapping = copied ? MERCER_OFF : MERCER_AUTO;
         data = open_with(&options);
         assert_int_equal(about(data).mapped, !copied);

@@ -109,13 +109,13 @@ static void test_diagonal_metric(void **state)
     mercer_train_options train;
     mercer_preprocess *standard = NULL;
     mercer_matrix x = matrix_of(X, N, D), out = matrix_of(scaled, N, D), metric = matrix_of(w, D, 1);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&standard, context, "standardise", &x));
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&standard, context, "standardize", &x));
     assert_succeeds(context, mercer_preprocess_apply(standard, &out, &x));
     mercer_preprocess_free(standard);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < D; j++) scaled[i][j] *= sqrt(w[j]);
     mercer_fit_options options = options_for(&train);
-    options.metric = &metric, options.preprocess = "standardise", options.bandwidth = 2;
+    options.metric = &metric, options.preprocess = "standardize", options.bandwidth = 2;
     mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, scaled, N, D, Y);
     mercer_model *model = NULL, *wanted = NULL;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
@@ -274,7 +274,7 @@ static void check_gradients(mercer_model *model, const char *what)
 static void test_model_gradients(void **state)
 {
     (void)state;
-    static const char *const preprocess[] = {"none", "standardise", "minmax", "unit", "scale:factor=0.3"};
+    static const char *const preprocess[] = {"none", "standardize", "minmax", "unit", "scale:factor=0.3"};
     double full[D][D] = {{2, 1, 0, 0, 0}, {1, 2, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 0, 1, 0}, {0, 0, 0, 0, 1}},
            w[D] = {1, 2, 3, 4, 0};
     const mercer_matrix metrics[] = {matrix_of(full, D, D), matrix_of(w, 1, D)};
@@ -358,7 +358,7 @@ static mercer_model *compare_errors(const char *kernel, double share)
     double before = error_of(plain), after = error_of(model);
     assert_that(after < share * before, "%s: error %g without a metric, %g with it", kernel, before, after);
     assert_true(strncmp(report.kernel, kernel, strcspn(kernel, ":")) == 0);
-    assert_string_equal(report.preprocess, "standardise");
+    assert_string_equal(report.preprocess, "standardize");
     mercer_model_free(plain);
     return model;
 }

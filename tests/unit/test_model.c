@@ -289,7 +289,7 @@ static mercer_status use(mercer_model *model, const mercer_matrix *x, const merc
    targets. */
 static mercer_model *model_of_kind(const task *t, int kind)
 {
-    static const char *const specs[] = {"none", "standardise", "rank"};
+    static const char *const specs[] = {"none", "standardize", "rank"};
     mercer_model *model;
     mercer_preprocess *preprocess;
     double shifts[C] = {3, 4, 5};

@@ -76,7 +76,7 @@ static void check_forgery(const forgery *lie, mercer_status expected)
                             {"labels", "[\"a\"]"},
                             {"feature_names", "[\"a\",\"b\",\"c\"]"},
                             {"target_names", "[\"t\"]"},
-                            {"preprocess", "standardise"},
+                            {"preprocess", "standardise"}, /* check-words: allow spelling -ise (file format) */
                             {"preprocess_folded", "false"},
                             {"kernel_before_preprocess", "laplace:bandwidth=2"},
                             {"members", NULL}};
@@ -145,7 +145,7 @@ static void test_no_model(void **state)
         {"target_names", "3", {0}, "target_names"},
         {"preprocess", "", {0}, "preprocess"},
         {"preprocess", "wash", {0}, "preprocess"},
-        {"preprocess", "standardise:", {0}, "preprocess"},
+        {"preprocess", "standardise:", {0}, "preprocess"}, /* check-words: allow spelling -ise (file format) */
         {"preprocess", "standardize", {0}, "preprocess"},
         {"preprocess", "scale:factor=nan", {0}, "preprocess"},
         {"preprocess_folded", "true", {0}, "cannot be a part of the kernel"},
@@ -226,7 +226,7 @@ static void newer_file(const char *path, int kind)
     mercer_matrix x = make_samples(MERCER_F32);
     for (int i = 0; i < C * 4; i++) scores[i] = (i % 4 + 1) / 4.0;
     for (int i = 0; i < 2 * C * 3; i++) curve[i] = i % 3 + 1;
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, kind ? "standardise" : "rank", &x));
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, kind ? "standardize" : "rank", &x));
     if (kind) {
         double m[D * D] = {0};
         for (int i = 0; i < D; i++) m[i * D + i] = i + 1;
@@ -293,7 +293,7 @@ static void test_least_parts(void **state)
     mercer_model_free(model);
     far[1] = 2;
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardise", &z));
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardize", &z));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     mercer_preprocess_free(preprocess);
     assert_succeeds(context, mercer_model_save(model, path, NULL));

@@ -101,7 +101,7 @@ static void test_two_labels(void **state)
 static void test_preprocess(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"none", "scale", "scale:factor=0.37", "standardise", "minmax", "unit"};
+    static const char *const specs[] = {"none", "scale", "scale:factor=0.37", "standardize", "minmax", "unit"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F64, MERCER_U8, MERCER_F16};
     enum { ROWS = 4200 }; /* more than a block */
     for (int s = 0; s < 6; s++)

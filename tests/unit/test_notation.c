@@ -199,7 +199,7 @@ static void test_new_tables(void **state)
     mercer_dataset *data = open_with(&options), *again;
     char *schema = strdup(about(data).schema);
     options = data_options(text_file("new.csv", "a;when\n1.234;1/2/2000\n"), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.schema = schema;
     again = open_with(&options);
     mercer_matrix x = mercer_dataset_samples(again);

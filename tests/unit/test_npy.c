@@ -35,7 +35,7 @@ static void test_mapped_types(void **state)
         assert_int_equal(info.dtype, cases[i].dtype);
         assert_int_equal(info.mapped, 1);
         assert_int_equal(info.bytes, (int64_t)cases[i].count);
-        assert_int_equal(info.task, MERCER_TASK_UNLABELLED);
+        assert_int_equal(info.task, MERCER_TASK_UNLABELED);
         assert_int_equal(info.outputs, 0);
         assert_string_equal(info.format, "npy");
         assert_null(info.labels);
@@ -343,9 +343,9 @@ static void test_target_types(void **state)
     data = open_with(&options);
     assert_values(data, 1, (double[]){30, -4, 30, 7, 7, 30});
     mercer_dataset_free(data);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
-    assert_int_equal(about(data).task, MERCER_TASK_UNLABELLED);
+    assert_int_equal(about(data).task, MERCER_TASK_UNLABELED);
     mercer_dataset_free(data);
 }
 

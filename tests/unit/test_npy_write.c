@@ -155,7 +155,7 @@ static void test_long_tables(void **state)
     assert_succeeds(context, mercer_dataset_write(data, in_folder("long.csv"), NULL));
     mercer_dataset_free(data);
     mercer_dataset_options options = data_options(in_folder("long.csv"), NULL);
-    options.task = MERCER_TASK_UNLABELLED, options.header = MERCER_ON;
+    options.task = MERCER_TASK_UNLABELED, options.header = MERCER_ON;
     data = open_with(&options);
     assert_samples(data, ROWS, 2, expected);
     assert_string_equal(about(data).feature_names[1], name);

@@ -59,7 +59,7 @@ static void test_csv(void **state)
     assert_samples(data, 3, 1, (const double[]){5, 1, 3});
     mercer_dataset_free(data);
     gzip_file("g-1.csv.gz", "1,2\n", 4), gzip_file("g-2.csv.gz", "", 0), text_file("g-3.csv", "3,4\n");
-    options = data_options(all_of("g-*"), NULL), options.task = MERCER_TASK_UNLABELLED;
+    options = data_options(all_of("g-*"), NULL), options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
     assert_samples(data, 2, 2, (const double[]){1, 2, 3, 4});
     mercer_dataset_free(data);

@@ -121,7 +121,7 @@ static mercer_status find(const mrc_format **out, const mrc_input *input, const 
     if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the suffix of a targets-only format */
     if (!*out) *out = by_text(input, targets);
     if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
-    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognised; give it: %s", input->path,
+    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognized; give it: %s", input->path,
                     list_names(names, targets, " or "));
 }
 

@@ -340,7 +340,7 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
     builder self = {.context = context, .given = columns, .count = count, .rows = rows, .scope = {.context = context}};
     MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
-        .context = context, .format = "columns", .task = MERCER_TASK_UNLABELLED, .rows = rows, .dtype = MERCER_F32};
+        .context = context, .format = "columns", .task = MERCER_TASK_UNLABELED, .rows = rows, .dtype = MERCER_F32};
     MRC_TRY(build(&self, schema));
     *out = self.dataset, self.dataset = NULL;
     return MERCER_OK;

@@ -366,7 +366,7 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* no missing values */
     /* If there is a separate file of targets, `target` names a column of that file. */
     mrc_layout_wish wish = {
-        .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
+        .target = options->y && options->task != MERCER_TASK_UNLABELED ? NULL : options->target,
         .needed = reading->want_targets,
         .columns = options->columns,
         .column_count = options->column_count,

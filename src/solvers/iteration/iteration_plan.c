@@ -4,7 +4,7 @@
  * s Nystrom sample, q eigenpairs, T period.
  *
  *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
- *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
+ *   q       s/20, at most p/10: a larger q biases the fixed point toward weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
  *   T       p/m: there are then as many temporary centers as centers; with far more, the model would follow only the
  *           labels of the centers. On a device each of several epochs is split into equal periods of about that length

@@ -136,7 +136,7 @@ static mercer_status complete(direct_state *self)
         mercer_matrix block = mrc_block(&self->g, at, at, count, count);
         MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
     }
-    MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
+    MRC_TRY(ops->symmetrize(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
     return ops->axpby(self->backend, 2, &self->g, 0, &self->g);
 }
 

@@ -174,7 +174,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
     *found = false;
     while (shift <= most) {
         MRC_TRY(form(self, shift));
-        mrc_centers_tell(self->centers, "factorisation", -1);
+        mrc_centers_tell(self->centers, "factorization", -1);
         mercer_status status = backend->ops->cholesky(backend, &self->factor);
         self->centers->flops += (double)p * (double)p * (double)p / 3;
         *found = status == MERCER_OK;
