@@ -76,8 +76,8 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
 static mercer_status check_targets(mercer_context *context, const mercer_fit_options *options)
 {
     /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
-    static const char old_name[] = "standardise",
-                      *const transforms[] = {"auto", "none", "center", "standardize", "log", "rank", old_name, NULL},
+    static const char old_name[] = "standardise", *const transforms[] = {"auto", "none", "center", "standardize",
+                                                                         "log",  "rank", old_name, NULL},
                       *const populations[] = {"population", "weighted", NULL};
     MRC_TRY(check_word(context, "target_transform", options->target_transform, transforms,
                        "auto, none, center, standardize, log and rank"));
