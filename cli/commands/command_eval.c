@@ -72,7 +72,7 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                          info.features, features);
     if (info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
     if (!unlabeled && info.task == MERCER_TASK_UNLABELED)
-        return cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
+        return cli_error(CLI_USAGE, "%s: has no targets to compare with; add --y FILE", cli_data_name(v));
     if (!unlabeled && info.outputs != weights.cols)
         return cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
                          info.outputs, weights.cols);

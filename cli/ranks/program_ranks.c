@@ -163,8 +163,8 @@ static int agree_on_options(const cli_values *v)
    wait. */
 static void on_alarm(int number)
 {
-    static const char text[] = "mercer: the ranks did not find each other, or lost one at the end: no word within the "
-                               "deadline; the job ends\n";
+    static const char text[] = "mercer: a rank did not answer within the deadline, at the start or end of the job; "
+                               "the job ends\n";
     (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) > 0) cli_wait_read();
     _Exit(CLI_RANKS);
@@ -257,8 +257,8 @@ static int open_list(const cli_values *v, const cli_devices *devices, mercer_com
 {
     if (job.mpi)
         return cli_error(CLI_USAGE,
-                         "--device: %s: a list makes several ranks of one process, but this is one of several that a "
-                         "launcher or --comm mpi has made: give it one device (cuda is the GPU of its local rank)",
+                         "--device: %s: a list is not possible for a process that is a rank already (started by a "
+                         "launcher or --comm mpi); give one device, such as cuda for the GPU of the local rank",
                          cli_text(v, "device"));
     options->kind = "local";
     options->leaving = NULL; /* rank 0 is in the same process as all others and prints at its end */
