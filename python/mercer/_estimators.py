@@ -200,13 +200,13 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _validate_there(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
         """Validate X on a GPU, where the library checks its values; y is small and is copied to the host."""
         if len(X.shape) != 2:
-            raise ValueError(f"X has {len(X.shape)} dimensions, a matrix of samples as rows is needed")
+            raise ValueError(f"X has {len(X.shape)} dimensions; use a matrix with one sample per row")
         V._check_n_features(self, X, reset=reset)
         if reset:
             self._table = None
             self.__dict__.pop("feature_names_in_", None)
         elif getattr(self, "_table", None):
-            raise ValueError("X lies on a GPU, but the model was fitted to a table whose columns are encoded here")
+            raise ValueError("X is on a GPU, but the model was fitted to a data frame; use a data frame")
         if not y:
             return X
         host = D.to_host(y[0])
@@ -251,11 +251,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")
         if not isinstance(self.target_transform, str):
-            raise ValueError(f"target_transform is {self.target_transform!r}; a text is needed")
+            raise ValueError(f"target_transform is {self.target_transform!r}; it must be a str")
         if isinstance(width, REAL) and not width > 0:
             raise ValueError(f"bandwidth is {width!r}; it must be above 0, or None")
         if self.ridge is not None and (isinstance(self.ridge, bool) or not isinstance(self.ridge, REAL) or not self.ridge >= 0):
-            raise ValueError(f"ridge is {self.ridge!r}; it must be a number >= 0, or None to choose it")
+            raise ValueError(f"ridge is {self.ridge!r}; it must be a number >= 0, or None")
         if self.tol is not None and not (isinstance(self.tol, REAL) and self.tol >= 0):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
@@ -284,12 +284,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if isinstance(tune, (bool, np.bool_)):
             tune = "on" if tune else "off"
         if not isinstance(tune, str) or tune not in ("auto", "on", "off"):
-            limit = "; a time limit is budget" if isinstance(tune, REAL) else ""
+            limit = "; for a time limit use budget" if isinstance(tune, REAL) else ""
             raise ValueError(f"tune is {self.tune!r}; it must be 'auto', 'on', 'off' or a bool{limit}")
         if learn is not None and not isinstance(learn, (bool, np.bool_)):
             raise ValueError(f"learn_features is {learn!r}; it must be a bool")
         if tune == "on" and isinstance(self.kernel, Kernel):
-            raise ValueError("tune is on, but kernel is a Kernel, which is not searched; give its text")
+            raise ValueError("tune is on, but kernel is a Kernel, which cannot be searched; use a str")
         switches = {"auto": None, "on": True, "off": False}
         return {"tune": switches[tune], "learn_features": True if learn else None}
 
@@ -362,7 +362,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         seen, before = data._fingerprint() if isinstance(points, np.ndarray) else None, getattr(self, "_seen", None)
         if model is not None and None not in (seen, before) and seen != before:
             warn([
-                "warm_start: X or y is not that of the last fit; its kernel, preprocessing, centers and units of y are kept, "
+                "warm_start: X or y differs from the last fit; its kernel, preprocessing, centers and units of y are kept, "
                 "and only the weights are trained further; set warm_start=False to fit all of them"
             ])
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
@@ -371,7 +371,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
         if given is None and self._center_count() > X.shape[0]:
-            warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows: all of them are centers"])
+            warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows; all of them are centers"])
         options |= {
             "preprocess": "none" if self.preprocess is None else self.preprocess,
             "target_transform": self.target_transform,
@@ -469,7 +469,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             self._seed = seed_from(self.random_state)
             model = self._fitting(task, X, y, weights, self._seed, train=train).model()
         if model.weights.shape[1] != task.outputs:
-            raise ValueError(f"y has {task.outputs} columns, earlier batches had {model.weights.shape[1]}")
+            raise ValueError(f"y has {task.outputs} columns, but earlier batches had {model.weights.shape[1]}")
         if trainer is None:
             own: dict[str, Any] = {"memory": self.memory, "random_state": getattr(self, "_seed", 0)}
             trainer = Trainer(model, classification=task.classes is not None, **train, **own)
@@ -566,7 +566,7 @@ def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array
     if found.ndim != 1 or (rows is not None and len(found) != rows):
         raise ValueError(f"{name} has the shape {found.shape}; it must be ({rows},)")
     if name == "times" and found.dtype.kind not in "iufM":
-        raise ValueError(f"times is an array of {found.dtype}; it must be one of numbers or dates")
+        raise ValueError(f"times is an array of {found.dtype}; use numbers or dates")
     numbers = found.astype("datetime64[us]").astype(np.int64) if found.dtype.kind == "M" else found
     if name == "groups":
         numbers = np.unique(found, return_inverse=True)[1].reshape(-1)
@@ -690,7 +690,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, numbers = np.unique(y, return_inverse=True)
         if self._warm() and not np.array_equal(classes, self.classes_):
-            raise ValueError("warm_start: the classes of y are not those of the last fit")
+            raise ValueError("warm_start: the classes of y differ from those of the last fit")
         task = Task(len(classes), classes, class_weight=self._class_weight(classes))
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 
@@ -723,7 +723,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         numbers = {name: k for k, name in enumerate(classes.tolist())}
         unknown = [name for name in given if name not in numbers]
         if unknown:
-            raise ValueError(f"class_weight: {unknown[0]!r} is no class of y")
+            raise ValueError(f"class_weight: {unknown[0]!r} is not a class of y")
         return {numbers[name]: float(weight) for name, weight in given.items()}
 
     def decision_function(self, X: Any) -> Array:

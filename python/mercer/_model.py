@@ -183,7 +183,7 @@ class Dataset:
             raise ValueError("rows must be a list of row numbers")
         m = len(index) if index is not None else info["rows"] - first if count is None else count
         if m < 0:
-            raise ValueError(f"first is {first}, count {count}: the dataset has {info['rows']} rows")
+            raise ValueError(f"first is {first}, count {count}, but the dataset has {info['rows']} rows")
         x = np.empty((m, info["features"]), info["dtype"])
         labels = np.empty(m, np.int32) if info["task"] == "classification" else None
         y = np.empty((m, info["outputs"]), np.float64) if info["task"] == "regression" else None

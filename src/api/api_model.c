@@ -12,9 +12,9 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
-    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: a model needs at least one");
+    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers is empty; a model needs at least one center");
     if (outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld, it must be at least 1", (long long)outputs);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld; it must be at least 1", (long long)outputs);
     if (!weights) weights = centers->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (weights != MERCER_F32 && weights != MERCER_F64)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "weights: dtype %s is not accepted here; use f32 or f64",
@@ -45,11 +45,12 @@ static mercer_status create_share(mercer_model **out, mercer_comm *comm, const m
     int64_t first, rows;
     MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
     if (total < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld, a model needs centers", (long long)total);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld; a model needs at least one center",
+                        (long long)total);
     mrc_comm_rows(comm, total, comm->rank, &first, &rows);
     if (centers->rows != rows)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
+                        "centers has %lld rows, but this rank's share of %lld is %lld; see mercer_comm_share",
                         (long long)centers->rows, (long long)total, (long long)rows);
     return create(out, context, comm, kernel, centers, total, outputs, weights);
 }
@@ -115,8 +116,9 @@ static mercer_status check_samples(const mercer_model *model, const mercer_matri
     MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));
     int64_t features = mrc_model_features(model);
     if (X->cols == features) return MERCER_OK;
-    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's %s %lld", (long long)X->cols,
-                    features == model->centers.cols ? "centers have" : "metric takes", (long long)features);
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, but the model's %s %lld",
+                    (long long)X->cols, features == model->centers.cols ? "centers have" : "metric takes",
+                    (long long)features);
 }
 
 mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
@@ -173,7 +175,7 @@ mercer_status mercer_model_set_target_curve(mercer_model *model, const char *nam
     mrc_curve_kind kind;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!name || !mrc_curve_find(name, &kind))
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "name '%s' is not known; there are log and rank",
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "name '%s' is unknown; valid: log, rank",
                         name ? name : "(NULL)");
     MRC_TRY(mrc_check_matrix(model->context, "numbers", numbers, MRC_ACCEPT_REAL));
     return mrc_units_bend(&model->units, model->context, kind, model->weights.cols, numbers);

@@ -38,7 +38,8 @@ mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kerne
     MRC_TRY(mrc_kernel_check(context, kernel));
     if (preprocess->folded)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "preprocess: its factor is in a kernel's bandwidth already; fit another for this kernel");
+                        "preprocess: its factor is already part of a kernel's bandwidth; fit another preprocessing "
+                        "for this kernel");
     bool possible = mrc_preprocess_fold(preprocess, kernel);
     if (folded) *folded = possible;
     return MERCER_OK;
@@ -66,13 +67,13 @@ mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const 
     if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
     mercer_context *context = preprocess->context;
     if (features < 1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "features is %lld, it must be at least 1", (long long)features);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "features is %lld; it must be at least 1", (long long)features);
     if (preprocess->features > 0 && preprocess->features != features)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "features is %lld, the preprocessing was fitted to %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "features is %lld, but the preprocessing was fitted to %lld",
                         (long long)features, (long long)preprocess->features);
     if (preprocess->folded)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "preprocess: its factor is in a kernel's bandwidth; set the metric before it is folded");
+                        "preprocess: its factor is part of a kernel's bandwidth; set the metric before folding");
     MRC_OWNED(mrc_metric_free) mrc_metric made = {0};
     MRC_TRY(mrc_metric_given(&made, context->backend, features, metric));
     return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
@@ -86,7 +87,7 @@ mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && X->cols != fitted)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the preprocessing was fitted to %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, but the preprocessing was fitted to %lld",
                         (long long)X->cols, (long long)fitted);
     bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
     MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));

@@ -122,7 +122,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
             mrc_load_row_f64(pair->z, j, x + d);
             if (!mrc_kernel_reference(pair->kernel, d, x, x + d, &value))
                 return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
-                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
+                                "kernel: the callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
             mrc_store(k, i, j, value);
         }
     }
@@ -181,7 +181,7 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
             mrc_load_row_f64(pair->z, j, z);
             mrc_load_row_f64(w, j, weights);
             if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
-                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed");
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback failed");
             add_signs(d, x, z, value, c, weights, sums);
         }
         for (int64_t k = 0; k < c * d; k++) mrc_store(y, i, k, sums[k]);
@@ -218,7 +218,7 @@ static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_
     for (int64_t i = 0; i < x->rows; i++) {
         if (i == 0 || !constant) mrc_load_row_f64(x, i, row);
         if ((i == 0 || !constant) && !mrc_kernel_reference(kernel, x->cols, row, row, &value))
-            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback failed at row %lld of X",
                             (long long)i);
         mrc_store(diagonal, i, 0, value);
     }

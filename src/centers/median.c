@@ -31,8 +31,8 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
     *wide = top > 0 && !(square <= 1e36 && top >= 1e-15);
     if (top <= 0 || (square <= 1e300 && top >= 1e-140)) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
-                    "values go up to %g: squared distances of %lld features leave the range of f64; scale the data",
-                    top, (long long)d);
+                    "values go up to %g, so squared distances of %lld features overflow f64; scale the data", top,
+                    (long long)d);
 }
 
 /* Callback kernel whose value is the distance itself: leaves the block unchanged. */
@@ -105,7 +105,8 @@ static mercer_status median_of(mrc_backend *backend, double norm, const mercer_m
     MRC_TRY(collect_pairs(backend, norm, sample, strip, pairs, &count));
     if (count == 0)
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                        "X: all of %lld rows coincide, so there is no median distance; give a bandwidth", (long long)m);
+                        "X: all of the %lld rows are equal, so the median distance is 0; set a bandwidth",
+                        (long long)m);
     int64_t equal;
     *out = select_value(pairs, count, count / 2, &equal);
     if (count % 2 == 0 && equal == 0) *out = (*out + largest_below(pairs, count, *out)) / 2;

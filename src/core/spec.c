@@ -266,7 +266,7 @@ static mercer_status parse_parameters(mercer_context *context, const mrc_spec_gr
         MRC_TRY(parse_parameter(context, grammar, form, &text, object, &given));
         if (*text != ',') break;
         text++;
-        if (!*text) return fail_parameter(context, grammar, form, "nothing follows the last", ",");
+        if (!*text) return fail_parameter(context, grammar, form, "no parameter after", ",");
     }
     for (int i = 0; has_parameter(form, i); i++) {
         const mrc_parameter *parameter = &form->parameters[i];

@@ -61,7 +61,9 @@ static mercer_status open_both(mrc_opening *self)
     if (self->options->y && task != MERCER_TASK_UNLABELED) MRC_TRY(mrc_open_targets(self));
     if (dataset->task == MERCER_TASK_AUTO) {
         if (task == MERCER_TASK_CLASSIFICATION || task == MERCER_TASK_REGRESSION)
-            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "%s: holds no targets; give the file of targets (y)",
+            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                            "%s: contains no targets; give the file of "
+                            "targets (y)",
                             self->options->x);
         dataset->task = MERCER_TASK_UNLABELED;
     }

@@ -72,11 +72,14 @@ static mercer_status check_weights(mercer_context *context, const mercer_matrix 
     for (int64_t k = 0; k < weights_in(given); k++) {
         double w = mrc_load(given, given->rows == 1 ? 0 : k, given->rows == 1 ? k : 0);
         if (w < 0)
-            return mrc_fail(context, MERCER_ERROR_DATA, "metric: weight %lld (from 0) is %g, it must be at least 0",
+            return mrc_fail(context, MERCER_ERROR_DATA, "metric: weight %lld (from 0) is %g; it must be at least 0",
                             (long long)k, w);
         sum += w;
     }
-    return sum > 0 ? MERCER_OK : mrc_fail(context, MERCER_ERROR_DATA, "metric: all weights are 0: no feature counts");
+    return sum > 0 ? MERCER_OK
+                   : mrc_fail(context, MERCER_ERROR_DATA,
+                              "metric: all weights are 0; at least one must "
+                              "be positive");
 }
 
 static mercer_status check_symmetric(mercer_context *context, const mercer_matrix *given, double largest)
@@ -86,8 +89,8 @@ static mercer_status check_symmetric(mercer_context *context, const mercer_matri
             double low = mrc_load(given, i, j), high = mrc_load(given, j, i);
             if (fabs(low - high) > TOLERANCE * largest)
                 return mrc_fail(context, MERCER_ERROR_DATA,
-                                "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g: it must be "
-                                "symmetric",
+                                "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g; the matrix must "
+                                "be symmetric",
                                 (long long)i, (long long)j, low, (long long)j, (long long)i, high);
         }
     return MERCER_OK;
@@ -102,7 +105,7 @@ mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *giv
     if (!shaped || (d > 0 && count != d)) {
         int64_t wanted = d > 0 ? d : count;
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "metric is %lld x %lld: for %lld features it must be %lld weights, or %lld x %lld",
+                        "metric is %lld x %lld; for %lld features it must be %lld weights, or %lld x %lld",
                         (long long)given->rows, (long long)given->cols, (long long)wanted, (long long)wanted,
                         (long long)wanted, (long long)wanted);
     }
@@ -121,10 +124,13 @@ static mercer_status given_full(mrc_metric *out, mrc_backend *backend, const mer
     for (int64_t i = 0; i < m.rows; i++)
         for (int64_t j = 0; j < m.rows; j++) mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
     MRC_TRY(decompose(out, backend, &m, &lowest, &zero));
-    if (zero) return mrc_fail(context, MERCER_ERROR_DATA, "metric: it has no eigenvalue above 0: no direction counts");
+    if (zero)
+        return mrc_fail(context, MERCER_ERROR_DATA,
+                        "metric: no eigenvalue is above 0; at least one must be "
+                        "positive");
     if (lowest >= -TOLERANCE) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
-                    "metric: its eigenvalues go down to %g, the largest is %g: none may be below 0",
+                    "metric: the smallest eigenvalue is %g, the largest %g; the matrix must be positive semidefinite",
                     lowest * out->spectrum[0], out->spectrum[0]);
 }
 

@@ -54,18 +54,18 @@ static void warn_about_defaults(const mercer_fitting *self)
                                                      : NULL;
     if (option && self->report.search_skipped)
         mrc_warn(context, option,
-                 "%s is %s, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
-                 "ones or the defaults",
+                 "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or "
+                 "default",
                  option, options->tune == MERCER_OFF ? "off" : "given");
     else if (options->kernel && self->report.search_skipped)
         mrc_warn(context, "kernel", "kernel %s has no metric to search, so only the ridge is searched",
                  options->kernel);
     else if (options->kernel)
-        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
+        mrc_warn(context, "kernel", "kernel %s is given, so the search keeps it", options->kernel);
     else if (options->learn_features == MERCER_ON)
-        mrc_warn(context, "learn_features", "learn_features is on, so no other kernel than laplace is tried");
+        mrc_warn(context, "learn_features", "learn_features is on, so the search keeps kernel laplace");
     if (options->bandwidth > 0 && !self->report.search_skipped)
-        mrc_warn(context, "bandwidth", "bandwidth %g is given, so no other bandwidth is tried", options->bandwidth);
+        mrc_warn(context, "bandwidth", "bandwidth %g is given, so the search keeps it", options->bandwidth);
     if (options->metric && !self->report.search_skipped)
         mrc_warn(context, "metric", "metric is given, so weights of the features are not searched");
 }
@@ -80,7 +80,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
-        mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
+        mrc_warn(self->context, "groups", "groups: there are fewer than 50 groups, so only the ridge is searched");
     self->searches = !*why;
     if (self->data) warn_about_defaults(self);
     return MERCER_OK;
@@ -149,7 +149,7 @@ static void fit_budget(mercer_fitting *self)
         if (elapsed(self) + seconds <= options->budget) return;
     }
     self->effort = 1;
-    mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+    mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, but effort 1 takes about %.2g s",
              fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
 }
 
@@ -197,7 +197,8 @@ static mercer_status take_result(mercer_fitting *self)
     if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
     if (given && !(found->error <= RIDGE_LOSS * found->better_error))
         mrc_warn(self->context, "lambda",
-                 "ridge %g is given: the held-out error with it is %.3g of the variance, and %.3g with a ridge of %.3g",
+                 "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of "
+                 "%.3g",
                  none ? 0 : self->record.ridge, found->error, found->better_error,
                  found->better_ridge * mrc_fit_count_samples(self->data));
     report->search_error = found->error, report->search_ridge = found->ridge;
@@ -266,7 +267,7 @@ void mrc_fit_record_search(mercer_fitting *self)
     const char *skipped = report->search_skipped        ? report->search_skipped
                           : self->searches              ? NULL
                           : options->tune == MERCER_OFF ? "tune is off"
-                                                        : "only centers are chosen";
+                                                        : "only centers are selected";
     if (skipped) {
         mrc_fit_decide(self, "search", "search", options->tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA, "none");
         mrc_fit_explain(self, "search", "search", "none, because %s", skipped);
@@ -274,7 +275,7 @@ void mrc_fit_record_search(mercer_fitting *self)
         snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
         mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), value);
         if (self->model_exists)
-            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, before the checkpoint", self->effort,
+            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, from the checkpoint", self->effort,
                             (long long)self->search.steps);
         else
             mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
@@ -297,7 +298,7 @@ mercer_status mrc_stage_search(mercer_fitting *self)
     MRC_TRY(mrc_fit_choose_effort(self));
     if (searching && !self->searches)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to other options: it has a search, this fit has none (%s)", checkpoint,
+                        "%s: is from other options: it has a search, but this fit has none (%s)", checkpoint,
                         self->report.search_skipped);
     /* A fit for centers only searches only on request. */
     if (self->centers_only && options->tune != MERCER_ON && options->learn_features != MERCER_ON)

@@ -21,9 +21,8 @@ static mercer_status check_word(mercer_context *context, const char *option, con
     for (int i = 0; text && words[i]; i++)
         if (strcmp(text, words[i]) == 0) return MERCER_OK;
     if (!text) return MERCER_OK;
-    return mrc_blame(
-        context, option,
-        mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%.60s' is not known; there are %s", option, text, valid));
+    return mrc_blame(context, option,
+                     mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%.60s' is unknown; valid: %s", option, text, valid));
 }
 
 /* ---- Data and targets -------------------------------------------------------------------------------------------- */
@@ -41,16 +40,16 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least)
             return mrc_blame(context, numbers[i].name,
-                             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
+                             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld; it must be at least %lld",
                                       numbers[i].name, (long long)numbers[i].value, (long long)numbers[i].least));
     if (!(options->validation_fraction >= 0 && options->validation_fraction < 1))
         return mrc_blame(context, "validation_fraction",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "validation_fraction is %g, it must be at least 0 and below 1",
+                                  "validation_fraction is %g; it must be at least 0 and below 1",
                                   options->validation_fraction));
     if (options->precision && options->precision != MERCER_F32 && options->precision != MERCER_F64)
         return mrc_blame(context, "precision",
-                         mrc_fail(context, MERCER_ERROR_DTYPE, "precision may be f32, f64 or 0: chosen"));
+                         mrc_fail(context, MERCER_ERROR_DTYPE, "precision must be f32, f64 or 0 (automatic)"));
     if (options->center_type && mrc_dtype_size(options->center_type) == 0)
         return mrc_blame(context, "center_type",
                          mrc_fail(context, MERCER_ERROR_DTYPE, "center_type is %d, which is not an element type",
@@ -64,9 +63,11 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
     const mercer_train_options *train = &request->train;
     if (options->validation && options->validation_fraction > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: validation and validation_fraction are both set: one of them is enough");
+                        "options: validation and validation_fraction are both set; set only one");
     if (options->model && (options->checkpoint || options->comm))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: model is for one process, and not with checkpoint");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: model cannot be combined with comm or checkpoint; "
+                        "remove one of them");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: train: validation_X is set; a fit reads its validation set from a dataset");
@@ -80,14 +81,14 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
                                                                          "log",  "rank", old_name, NULL},
                       *const populations[] = {"population", "weighted", NULL};
     MRC_TRY(check_word(context, "target_transform", options->target_transform, transforms,
-                       "auto, none, center, standardize, log and rank"));
+                       "auto, none, center, standardize, log, rank"));
     if (mrc_fit_weighs_classes(options) && strcmp(options->class_weight, "balanced") != 0 &&
         !strchr(options->class_weight, '='))
         return mrc_blame(context, "class_weight",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
+                                  "class_weight '%.60s' is unknown; valid: none, balanced, NAME=WEIGHT,...",
                                   options->class_weight));
-    return check_word(context, "calibrate_to", options->calibrate_to, populations, "population and weighted");
+    return check_word(context, "calibrate_to", options->calibrate_to, populations, "population, weighted");
 }
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
@@ -97,11 +98,11 @@ static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_o
     const char *kernel = options->kernel ? options->kernel : MRC_DEFAULT_KERNEL;
     if (!open)
         return mrc_fail(
-            context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s", options->kernel_function ? "given" : kernel,
-            options->kernel_function || strstr(kernel, "bandwidth=") ? "has a bandwidth already: give it once"
-                                                                     : "has no bandwidth");
+            context, MERCER_ERROR_ARGUMENT, "bandwidth: kernel %s %s", options->kernel_function ? "given" : kernel,
+            options->kernel_function || strstr(kernel, "bandwidth=") ? "already has a bandwidth; set only one"
+                                                                     : "has no bandwidth; remove it");
     if (!(options->bandwidth > 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g; it must be above 0, or 0 (automatic)",
                         options->bandwidth);
     mercer_kernel kernel_function;
     return mrc_fit_parse_kernel(options, context, options->bandwidth, &kernel_function, &open);
@@ -112,7 +113,9 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
     mercer_kernel kernel;
     bool open;
     if (options->kernel && options->kernel_function)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: kernel and kernel_function are both set; set only "
+                        "one");
     MRC_TRY(mrc_blame(context, "kernel", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
     bool chosen = options->centers >= 0 && !options->given_centers;
@@ -143,12 +146,12 @@ static mercer_status check_search(mercer_context *context, const mercer_fit_opti
 {
     if (options->effort < 0 || options->effort > MRC_MOST_EFFORT)
         return mrc_blame(context, "effort",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d, it must be 1 to %d, or 0: the default",
+                         mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d; it must be 1 to %d, or 0 (default)",
                                   options->effort, MRC_MOST_EFFORT));
     if (!(options->budget >= 0) || !isfinite(options->budget))
         return mrc_blame(context, "budget",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "budget is %g, it must be a number of seconds, or 0: none", options->budget));
+                                  "budget is %g; it must be a number of seconds, or 0 (none)", options->budget));
     if (options->metric && options->model)
         return mrc_blame(
             context, "metric",
@@ -170,17 +173,16 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
     bool augmented = mrc_fit_is_augmented(options);
     if (!augmented && !mrc_center_method_find(options->center_method, &method))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method '%s' is not known; there are random, kmeans, rpcholesky, balanced and augmented",
+                        "center_method '%s' is unknown; valid: random, kmeans, rpcholesky, balanced, augmented",
                         options->center_method);
     if (augmented && !options->augment)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method augmented takes samples of augment, which is NULL");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "center_method augmented needs augment, which is NULL");
     if (augmented && options->center_type)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method augmented keeps the type of the samples: leave center_type 0");
+                        "center_method augmented: centers have the type of the samples; leave center_type 0");
     bool means = !augmented && method == MRC_CENTERS_KMEANS && options->centers >= 0 && !options->given_centers;
     if ((options->center_iterations || options->center_batch) && !means)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is for center_method kmeans",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s has no effect without center_method kmeans; remove it",
                         options->center_iterations ? "center_iterations" : "center_batch");
     return MERCER_OK;
 }
@@ -190,7 +192,7 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
     if (options->centers < -1)
         return mrc_blame(context, "centers",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "centers is %lld; it is a number, 0: chosen, or -1: all rows",
+                                  "centers is %lld; it must be a number, 0 (automatic) or -1 (all rows)",
                                   (long long)options->centers));
     return mrc_blame(context, "center_method", check_center_method(context, options));
 }

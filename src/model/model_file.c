@@ -44,7 +44,7 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
                         mrc_dtype_name(options->weights));
     if (mrc_kernel_is_callback(&model->kernel))
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "a kernel given by a callback cannot be stored in a model file; use one that has a name");
+                        "a callback kernel cannot be saved in a model file; use a built-in kernel");
     /* A model whose kernel values overflow would predict NaN for any weights. */
     mercer_dtype centers = options->centers ? options->centers : model->centers.dtype,
                  weights = options->weights ? options->weights : model->weights.dtype;

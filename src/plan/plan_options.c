@@ -114,10 +114,10 @@ static mercer_status check_value(mrc_reason *reason, const mercer_option *option
         return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT,
                           "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF", option->name, value);
     if (!(value >= 0 || value == least) || isinf(value))
-        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g",
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g; it must be >= %g",
                           option->name, value, least);
     if (option->limit > 0 && value >= option->limit)
-        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be below %g",
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g; it must be below %g",
                           option->name, value, option->limit);
     return MERCER_OK;
 }
@@ -200,7 +200,7 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
     const mrc_solver *row = mrc_solver_find(o->solver);
     for (int i = 0; row_at(i); i++) MRC_TRY(check_value(reason, &row_at(i)->option, value_of(&row_at(i)->option, o)));
     if (o->memory < 0)
-        return mrc_refuse(reason, "memory", MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
+        return mrc_refuse(reason, "memory", MERCER_ERROR_ARGUMENT, "options: memory is %lld; it must be >= 0",
                           (long long)o->memory);
     if (o->classification < MERCER_AUTO || o->classification > MERCER_OFF)
         return mrc_refuse(reason, "classification", MERCER_ERROR_ARGUMENT,
@@ -216,8 +216,8 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         char names[256];
         list_users(option, names, sizeof names);
         return mrc_refuse(reason, option->option.name, MERCER_ERROR_ARGUMENT,
-                          "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
-                          row->name, row->says, option->option.name, names);
+                          "options: solver %s (%s) does not support %s; remove it or use one of: %s", row->name,
+                          row->says, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
     return unknown(reason, "projector", o->projector, projector_name);

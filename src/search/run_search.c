@@ -73,8 +73,8 @@ static mercer_status order_rows(mrc_searcher *self)
     }
     if (units < 2)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "search: all its training rows are in one group, so no group can be held out; turn the search "
-                        "off or drop the groups");
+                        "search: all training rows are in one group, so no group can be held out; turn the search "
+                        "off or remove the groups");
     start[units] = n;
     self->rows = (mrc_descent_rows){.x = mrc_rows(&self->points.x, 0, n),
                                     .y = mrc_rows(&self->points.y, 0, n),
@@ -277,7 +277,7 @@ static mercer_status open_state(mrc_searcher *self)
     int64_t numbers = 8 * (first + second) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
-                        "the checkpoint belongs to a training with other data or options: its search has %lld numbers, "
+                        "the checkpoint is from a training with other data or options; its search has %lld numbers, "
                         "this one %lld",
                         (long long)state->numbers, (long long)numbers);
     state->numbers = numbers;

@@ -321,9 +321,9 @@ static mercer_status publish(mrc_job *job)
     MRC_TRY(mrc_comm_any(job->comm, bad, &bad));
     if (bad)
         return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                        "training ended in weights that are not finite; the model keeps its old ones: scale features, "
-                        "labels or sample weights%s",
-                        alpha->dtype == MERCER_F64 ? "" : ", or compute in f64");
+                        "training ended with weights that are not finite, so the model is unchanged; scale "
+                        "features, labels or sample weights%s",
+                        alpha->dtype == MERCER_F64 ? "" : ", or use f64");
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }
 
@@ -433,7 +433,7 @@ static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
     if (status == MERCER_OK) status = open_stream(self, source);
     if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
     warn_of_plan(self);
-    mrc_warn(job->context, "solver", row ? "%s; training goes on with %s" : "%s; training begins again in %s", why,
+    mrc_warn(job->context, "solver", row ? "%s; training continues with %s" : "%s; training restarts with %s", why,
              row ? row->name : "accurate arithmetic");
     bool resumed = job->resuming;
     reset(self);

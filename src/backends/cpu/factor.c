@@ -179,7 +179,7 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
 {
     if (a->ld > INT_MAX || a->rows > INT_MAX)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                        "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
+                        "Cholesky: %lld rows exceed the 32-bit sizes of LAPACK", (long long)a->rows);
     double *room;
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(make_room(&scope, a, a->rows, &room));

@@ -91,8 +91,8 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
                         mrc_preprocess_name(self->kind));
     if (self->features > 0 && !self->unit)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "preprocessing blend was read from a model file, which does not store its units; fit it to "
-                        "data to set its weights");
+                        "preprocessing blend was read from a model file without its units; fit it to data to set "
+                        "its weights");
     for (int64_t k = 0; k < self->features; k++) {
         MRC_TRY(check_weight(self, "standard", k, standard_weight[k]));
         if (!self->flag[k]) MRC_TRY(check_weight(self, "rank", k, rank_weight[k]));
@@ -143,8 +143,7 @@ mercer_status mrc_preprocess_fit_blend(mercer_preprocess **out, mercer_context *
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *ranked = NULL;
     if (!data || data->rows < 1)
         return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT,
-                        "preprocessing blend needs data to be fitted to: %s",
-                        data ? "there are no samples" : "dataset is NULL");
+                        "preprocessing blend needs data: %s", data ? "there are no samples" : "dataset is NULL");
     MRC_TRY(mrc_preprocess_fit(&standard, context, "standardize", data));
     MRC_TRY(mrc_preprocess_fit_rank(&ranked, context, data));
     return combine(out, standard, ranked);

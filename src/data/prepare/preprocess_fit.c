@@ -69,10 +69,10 @@ static mercer_status fail_odd(mercer_context *context, const mercer_matrix *bloc
             int64_t row = before + i;
             if (!isfinite(value))
                 return mrc_fail(context, MERCER_ERROR_DATA,
-                                "sample %lld, feature %lld (from 0) is %g: a preprocessing needs finite values",
+                                "sample %lld, feature %lld (from 0) is %g; preprocessing needs finite values",
                                 (long long)row, (long long)j, value);
         }
-    return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
+    return mrc_fail(context, MERCER_ERROR_INTERNAL, "the samples contain a value that is not finite");
 }
 
 /* Returns rows first .. first + count - 1, in place if they are contiguous, else copied to `buffer`. */
@@ -139,7 +139,8 @@ static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_
         double width = standardize ? sqrt(self->m2[j] / (double)rows) : self->high[j] - self->low[j];
         if (!isfinite(width) || (width > 0 && width < 1 / DBL_MAX))
             return mrc_fail(context, MERCER_ERROR_DATA,
-                            "feature %lld (from 0) ranges from %g to %g: too wide or too narrow to be brought to 1",
+                            "feature %lld (from 0) ranges from %g to %g, which is too wide or too narrow to scale "
+                            "to 1",
                             (long long)j, self->low[j], self->high[j]);
         if (!standardize) self->mean[j] = self->low[j];
         self->m2[j] = width > 0 ? 1 / width : 0;
@@ -151,9 +152,8 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
                                   const mercer_dataset *data)
 {
     if (!data || data->rows < 1)
-        return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT,
-                        "preprocessing %s needs data to be fitted to: %s", mrc_preprocess_name(kind),
-                        data ? "there are no samples" : "dataset is NULL");
+        return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT, "preprocessing %s needs data: %s",
+                        mrc_preprocess_name(kind), data ? "there are no samples" : "dataset is NULL");
     int64_t d = data->features, row_bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), numbers;
     int64_t at_once = mrc_max(1, mrc_min(data->rows, BLOCK_BYTES / row_bytes));
     double size = kind == MRC_PREPROCESS_STANDARDIZE ? MRC_LEVEL_SIZE : 1, *m;
