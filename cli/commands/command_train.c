@@ -35,7 +35,7 @@ typedef struct run {
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
 /* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what`
-   tells what was written. With several ranks this has no effect: they end together once all know of the signal. */
+   reports what was written. With several ranks this has no effect: they end together once all know of the signal. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;

@@ -196,7 +196,7 @@ static int recall_run(cli_values *v, int *shards, int *cut)
                                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
     int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
     *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
-    /* Under a launcher every process gets one device of the former list. */
+    /* Under a launcher every process gets one device of the list of devices. */
     if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
     if (device != NULL)
         CLI_TRY(cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config));

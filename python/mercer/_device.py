@@ -130,14 +130,14 @@ class DeviceArray:
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
 
 
-def target(out: Any, shape: tuple[int, ...], context: Context, beside: Any = None) -> Any:
+def target(out: Any, shape: tuple[int, ...], context: Context, synchronized: Any = None) -> Any:
     """Return the matrix for a result, on the host or a GPU, after checking that ``out`` can hold it.
 
-    ``beside`` is an input array that has been synchronized already.
+    ``synchronized`` is an input array that has been synchronized already.
     """
     if device_of(out) is None:
         return result(out, shape)
-    there = DeviceArray(out, "out", context, type(out) is type(beside))
+    there = DeviceArray(out, "out", context, type(out) is type(synchronized))
     if there.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
     if there.dtype not in (F32, F64):

@@ -85,7 +85,7 @@ def test_refused_on_the_processor():
         lambda: mercer.kernel_matmul(Interface(), np.eye(2), np.ones(2), "laplace:bandwidth=1", device="cpu"),
         lambda: mercer.Trainer(model).step(Interface(), np.ones((3, 1))),
     ):
-        with pytest.raises(ValueError, match="lies on a GPU, but the device is the processor"):
+        with pytest.raises(ValueError, match="GPU"):
             call()
 
 

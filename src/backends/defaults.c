@@ -332,7 +332,7 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
         int64_t count = mrc_min(stored->room->rows, stored->count - first);
         mercer_matrix block = mrc_rows(stored->room, 0, count);
         if (stored->again && count == stored->count) {
-            /* nothing to do: the room still contains the whole block */
+            /* nothing to do: the buffer still contains the whole block */
         } else if (stored->rows) {
             MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));
         } else {

@@ -68,7 +68,7 @@ static mercer_status collect_pairs(mrc_backend *backend, double norm, const merc
     return MERCER_OK;
 }
 
-/* Returns the value at index k in ascending order; *equal: how many of the k values before it are equal to it. */
+/* Returns the value at index k in ascending order; *equal: number of the k values before it that are equal to it. */
 static double select_value(const double *values, int64_t count, int64_t k, int64_t *equal)
 {
     uint64_t found = 0; /* leading bytes of the value so far */

@@ -96,7 +96,7 @@ static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
     return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
 }
 
-/* Parses a second time to tell bad JSON from a lack of memory. The parser reports a failed allocation inside a
+/* Parses a second time to distinguish bad JSON from a lack of memory. The parser reports a failed allocation inside a
    string as a bad token; a bad token fails again at the same position, an allocation at another position or not at
    all. */
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)

@@ -123,7 +123,7 @@ class Logs(Case):
     def test_no_log(self):
         self.make_npy()
         self.write("notes.txt", "dear diary\n")
-        self.bad(2, r"--log: notes\.txt is there and is no log", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "notes.txt")
+        self.bad(2, r"--log: notes\.txt", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "notes.txt")
         self.assertEqual(self.read("notes.txt"), b"dear diary\n")
 
 

@@ -414,7 +414,7 @@ class Folder(Case):
         self.write("run/config.json", "{")
         self.bad(65, r"config\.json: line 1: .*cannot be resumed", "resume", "run", "-q")
         os.remove(self.path("run/config.json"))
-        self.bad(66, r"run/config\.json: does not exist: run is no folder of mercer train", "resume", "run", "-q")
+        self.bad(66, r"run/config\.json: does not exist", "resume", "run", "-q")
         self.bad(66, r"none/config\.json: does not exist", "resume", "none", "-q")
 
     def test_moved_folder_and_other_place(self):

@@ -112,14 +112,14 @@ class Mistakes(Case):
         self.bad(2, r"no option --center-methd; did you mean --center-method\?", "train", "--center-methd=kmeans")
         self.bad(2, r"no option --zzz; see mercer train --help", "train", "--zzz")
         self.bad(2, r"no option -z; see mercer train --help", "train", "-z")
-        self.bad(2, r"options stand behind a command", "--x", "file")
+        self.bad(2, r"--x: .*mercer train --x", "--x", "file")
 
     def test_values(self):
         self.bad(2, r"--epochs: 'x' is not a whole number such as", "train", "--epochs", "x")
         self.bad(2, r"--epochs: '-3' is not a whole number", "train", "--epochs", "-3")
         self.bad(2, r"--memory: '8X' is not a size such as", "train", "--memory", "8X")
-        self.bad(2, r"--solver: 'magic' is none of auto, krr, direct", "train", "--solver=magic")
-        self.bad(2, r"--average: 'maybe' is none of on, off, auto", "train", "--average", "maybe")
+        self.bad(2, r"--solver: 'magic'.* auto, krr, direct", "train", "--solver=magic")
+        self.bad(2, r"--average: 'maybe'.* on, off, auto", "train", "--average", "maybe")
         self.bad(2, r"--checkpoint-every: '5 days' is not a time", "train", "--checkpoint-every", "5 days")
         self.bad(2, r"--lambda: 'nan' is not a number", "train", "--lambda", "nan")
         self.bad(2, r"--ridge: '-1' is not a number >= 0", "train", "--ridge", "-1")
@@ -139,7 +139,7 @@ class Mistakes(Case):
     def test_positional(self):
         self.bad(2, r"inspect: FILE is missing: mercer inspect FILE", "inspect")
         self.bad(2, r"train: 'data.csv' is too much here", "train", "data.csv")
-        self.bad(2, r"completions: 'tcsh' is none of bash, zsh, fish", "completions", "tcsh")
+        self.bad(2, r"completions: 'tcsh'.* bash, zsh, fish", "completions", "tcsh")
         self.bad(66, r"--x: does not exist|--x", "inspect", "--", "--x")
 
     def test_missing_options_before_data_are_read(self):
@@ -155,7 +155,7 @@ class Mistakes(Case):
         self.bad(2, r"--kernel: .*laplac", "train", "--x", "a", "--kernel", "laplac", "-o", "m")
         self.bad(2, r"--bandwidth: .* give it once", "train", "--x", "a", "--kernel", "laplace:bandwidth=1", "--bandwidth", "2", "-o", "m")
         self.bad(2, r"--bandwidth: the kernel linear has no bandwidth", "train", "--x", "a", "--kernel", "linear", "--bandwidth", "2", "-o", "m")
-        self.bad(2, r"--center-method: 'x' is none of random", "train", "--x", "a", "--center-method", "x", "-o", "m")
+        self.bad(2, r"--center-method: 'x'.* random", "train", "--x", "a", "--center-method", "x", "-o", "m")
         self.bad(2, r"--format raw needs --raw", "train", "--x", "a", "--format", "raw", "-o", "m")
         self.bad(2, r"must end in .npy, .csv", "predict", "-m", "m", "--x", "a", "-o", "out.xls")
         self.bad(2, r"both want stdout", "predict", "-m", "m", "--x", "a", "-o", "-", "--json")
@@ -191,12 +191,12 @@ class Configuration(Case):
             self.bad(code, pattern, "train", "--config", self.write("c.json", text), "--print-config")
 
         expect(r"c.json: train has no option 'epoch'; did you mean 'epochs'\?", '{"epoch": 3}')
-        expect(r"c.json: 'zzzz' is no key for train", '{"zzzz": 3}')
-        expect(r"c.json: 'config' is no key", '{"config": "d.json"}')
+        expect(r"c.json: 'zzzz'.* mercer train --help", '{"zzzz": 3}')
+        expect(r"c.json: 'config' ", '{"config": "d.json"}')
         expect(r"c.json: epochs: 'x' is not a whole number", '{"epochs": "x"}')
         expect(r"c.json: epochs: must be a string, a number", '{"epochs": [1]}')
         expect(r"c.json: line 1: ", '{"epochs": ')
-        expect(r"c.json: is no JSON object", "[]")
+        expect(r"c.json: .*JSON object", "[]")
         expect(r"c.json: line 1: duplicate", '{"epochs": 1, "epochs": 2}')
         self.bad(66, r"none.json: cannot be opened", "train", "--config", "none.json")
         self.bad(2, r"MERCER_THREADS: 'many' is not", "train", "--print-config", environment={"MERCER_THREADS": "many"})

@@ -118,7 +118,7 @@ class Tables(Case):
     @unittest.skipIf("MERCER_TEST_SLOW" in os.environ, "sanitizers hold memory back")
     def test_memory_does_not_grow_with_the_rows(self):
         self.train("-q")
-        self.table("b.csv", self.header + ["note"], [row + ["what nobody asked for" * 7] for row in self.rows])
+        self.table("b.csv", self.header + ["note"], [row + ["what is not in the table" * 7] for row in self.rows])
         head, _, body = self.read("b.csv").partition(b"\n")
         peaks = {}
         for count in (75, 750):

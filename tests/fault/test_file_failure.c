@@ -374,7 +374,7 @@ static void try(fixture *self, const action *act, const file_bytes *made, call_k
                 "%s: nothing was said", what);
     assert_that(status == MERCER_OK || (error != HALF && (error != EINTR || kind == CALL_open || kind == CALL_close ||
                                                           kind == CALL_fsync)),
-                "%s: is no failure: %s", what, message);
+                "%s: did not fail: %s", what, message);
     check_files(act, made, status, what);
     assert_that(folder_count() == files || kind == CALL_unlink, "%s: leaves a file", what);
     assert_that(open_descriptors() == descriptors, "%s: leaves a descriptor", what);

@@ -267,13 +267,13 @@ class Failures(Local):
 
     def test_lists(self):
         for text, words in (
-            ("cpu,gpu", "'gpu' is none of cpu, cuda, cuda:N, cuda:all"),
-            ("cpu,", "'' is none of"),
-            (",cpu", "'' is none of"),
+            ("cpu,gpu", "'gpu' .*cpu, cuda, cuda:N, cuda:all"),
+            ("cpu,", "'' "),
+            (",cpu", "'' "),
             ("cpu,auto", "auto is one device"),
             ("cpu,reference", "of one kind"),
             ("cpu,cuda:0", "of one kind"),
-            ("cuda:x,cuda:0", "'cuda:x' is none of"),
+            ("cuda:x,cuda:0", "'cuda:x' "),
         ):
             self.bad(2, words, *self.TRAIN, "--device", text)
         self.bad(2, "3 ranks are more than the 2 shards", *self.TRAIN, "--shards", "2", *on(3))

@@ -120,7 +120,7 @@ static void check_shift(const mercer_matrix *x, int64_t row, mrc_augment_shape s
                 return;
             }
         }
-    fail_msg("row %d is no shift of the image", (int)row);
+    fail_msg("row %d is not a shift of the image", (int)row);
 }
 
 static void check_shifts(mercer_context *context, const char *spec, mercer_dtype dtype, mrc_augment_shape shape)

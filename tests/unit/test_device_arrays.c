@@ -259,7 +259,7 @@ static void refusals(mercer_context *context)
     mercer_context_info info = {.struct_size = sizeof info};
     bool host = home_of(context) == MRC_HOST;
     mercer_status expected = host ? MERCER_ERROR_UNSUPPORTED : MERCER_ERROR_ARGUMENT;
-    const char *text = host ? "it lies on a GPU, and" : "its address is not one of a GPU's memory";
+    const char *text = host ? "memory kind" : "MERCER_CUDA";
     there.memory = MERCER_CUDA, out.memory = MERCER_CUDA;
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &there};
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));

@@ -14,7 +14,7 @@ enum { N = 2400, TEST = 2400, D = 2, C = 3 };
 static double X[N + TEST][D], Y[N + TEST];
 static int32_t labels[N + TEST];
 
-/* Noisy values; classes, of which one third are drawn at random. */
+/* Noisy values; classes, one third of them drawn at random. */
 static void make_samples(void)
 {
     const mrc_rng rng = {5, 1};

@@ -115,7 +115,7 @@ static void test_columns_and_classes(void **state)
     assert_applies(model, turned, "column 0 (from 0) is 'b', but the model has 'a' there");
     mercer_evaluation *evaluation = NULL;
     assert_fails(context, mercer_evaluate(&evaluation, model, renamed, NULL), MERCER_ERROR_MISMATCH,
-                 "class 0 (from 0) is 'maybe', but that of the model is 'no'");
+                 "class 0 (from 0) is 'maybe'");
     two.columns = mercer_model_feature_names(model, &two.column_count);
     mercer_dataset *in_order = open_with(&two);
     assert_applies(model, in_order, NULL);
@@ -143,7 +143,7 @@ static void test_fits(void **state)
     assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "given_centers: encoded");
     bad = good, bad.model = model;
     assert_fails(context, mercer_fit(&out, context, renamed, &bad, NULL), MERCER_ERROR_MISMATCH,
-                 "data: class 0 (from 0) is 'maybe', but that of the model is 'no'");
+                 "data: class 0 (from 0) is 'maybe'");
     assert_fails(context, mercer_fit(&out, context, moved, &bad, NULL), MERCER_ERROR_MISMATCH, "schema");
     mercer_model_free(model);
     mercer_dataset_free(renamed);

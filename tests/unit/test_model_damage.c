@@ -113,8 +113,8 @@ static void test_no_model(void **state)
     static double units[5] = {0, -1, INFINITY, NAN, 5};
 #define VIEW(rows, cols, dtype) mrc_view(many, rows, cols, dtype)
     const forgery texts[] = {
-        {"format", "pt", {0}, "it is no model"},
-        {"format", NULL, {0}, "it is no model"},
+        {"format", "pt", {0}, "format"},
+        {"format", NULL, {0}, "format"},
         {"format_version", NULL, {0}, "format_version"},
         {"format_version", "0", {0}, "format_version"},
         {"format_version", "1.5", {0}, "format_version"},

@@ -235,7 +235,7 @@ static void test_model_file(void **state)
 
 /* ---- A few invalid cells ----------------------------------------------------------------------------------------- */
 
-/* Return a table of one column with `count` values, of which the last is `bad`. */
+/* Return a table of one column with `count` values; the last is `bad`. */
 static char *nearly(const char *format, int count, const char *bad, char out[8192])
 {
     char *at = out + sprintf(out, "a,y\n");
@@ -354,7 +354,7 @@ static void test_targets(void **state)
         const char *text;
         double values[3];
     } cases[] = {{"a,y\n1,\"$1,354.54\"\n2,$20\n3,7\n", {1354.54, 20, 7}},
-                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* 2.345 alone is a plain number */
+                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* by itself, 2.345 is a plain number */
                  {"a,y\n1,5.5%\n2,7 %\n3,8%\n", {5.5, 7, 8}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = target_options(cases[i].text);

@@ -226,7 +226,7 @@ static void test_bad_headers(void **state)
     refuse(1, "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "twice");
     refuse(1, "{'descr': '<f8', 'owner': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "unknown entry");
     refuse(1, "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", 8, bad, "structured");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, bad, "behind the");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, bad, "'}'");
     refuse(1, "{'descr': '<f8, 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "are not read");
     refuse(1, "{'descr': '<f8", 0, bad, "structured");
     refuse(1, "", 8, bad, "begin with '{'");

@@ -297,7 +297,7 @@ static void test_no_option_is_ignored(void **state)
             options.solver = NULL;
             assert_succeeds(context, plan_for(&plan, of, &options));
             assert_string_equal(plan.public_plan.solver, "ep4");
-            assert_non_null(strstr(plan.public_plan.text, "direct has no use for"));
+            assert_non_null(strstr(plan.public_plan.text, "direct: "));
         }
     mercer_train_options options = options_for("direct");
     options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct does this anyway */
@@ -305,7 +305,7 @@ static void test_no_option_is_ignored(void **state)
     assert_null(strstr(plan.public_plan.text, "no use"));
     options.epochs = 3;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_non_null(strstr(plan.public_plan.text, "no use for epochs"));
+    assert_non_null(strstr(plan.public_plan.text, ": epochs "));
     options.solver = "cg";
     assert_succeeds(context, plan_for(&plan, of, &options));
     assert_null(strstr(plan.public_plan.text, "no use"));

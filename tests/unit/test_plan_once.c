@@ -64,7 +64,7 @@ static void check_followed(const job *self, const char *what)
                 used->text);
     bool same = used->batch == planned->batch && used->period == planned->period && used->bytes == planned->bytes;
     bool told = strncmp(used->text + length, "refined:", 8) == 0;
-    assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, and nobody said so", what,
+    assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, without a line in the plan", what,
                 (long long)planned->batch, (long long)used->batch, (long long)planned->bytes, (long long)used->bytes);
     assert_that(self->report.peak_bytes <= used->bytes, "%s: held %lld bytes, planned %lld", what,
                 (long long)self->report.peak_bytes, (long long)used->bytes);

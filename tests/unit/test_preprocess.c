@@ -234,9 +234,11 @@ static void test_specs(void **state)
     assert_string_equal(mercer_preprocess_spec(NULL), "none");
     assert_int_equal(mercer_preprocess_dtype(NULL, MERCER_F16), MERCER_F16);
     mrc_preprocess_kind kind;
-    for (int i = MRC_PREPROCESS_NONE; i <= MRC_PREPROCESS_UNIT; i++)
-        assert_true(mrc_preprocess_find(mrc_preprocess_name((mrc_preprocess_kind)i), &kind) && (int)kind == i);
-    assert_false(mrc_preprocess_find("nothing", &kind));
+    for (int i = MRC_PREPROCESS_NONE; i <= MRC_PREPROCESS_UNIT; i++) {
+        const mercer_preprocess made = {.kind = (mrc_preprocess_kind)i, .spec = "scale"};
+        assert_true(mrc_preprocess_find_stored(mrc_preprocess_stored_spec(&made), &kind) && (int)kind == i);
+    }
+    assert_false(mrc_preprocess_find_stored("nothing", &kind));
 }
 
 static void test_bad_specs(void **state)

@@ -37,7 +37,7 @@ static void plain_moments(const mercer_matrix *y, const double *weights, int64_t
 
 /*
  * The error of Welford's mean is at most n u (|mean| + deviation) to first order, and that of its m2 n u relative to
- * itself plus the square of the mean's error: with n = 300 and an offset of 1e9 deviations far below 1e-4 in sum.
+ * itself plus the square of the mean's error: with n = 300 and an offset of 1e9 deviations far below 1e-4 in total.
  */
 static void test_moments(void **state)
 {

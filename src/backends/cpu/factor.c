@@ -156,7 +156,7 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
     mrc_blas_end();
     if (info < 0)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
-    /* Not every LAPACK detects a NaN, so info alone is not reliable: find the first pivot that is not positive. */
+    /* Not every LAPACK detects a NaN, so info is not sufficient: find the first pivot that is not positive. */
     int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
     while (row<end && * at(block, row, row)> 0) row++;
     if (info == 0 && row == end) return MERCER_OK;

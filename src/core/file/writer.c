@@ -168,7 +168,7 @@ mercer_status mrc_writer_write(mrc_writer *self, const void *data, int64_t bytes
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write after %lld bytes: %s", self->path,
-                            (long long)self->written, done < 0 ? strerror(errno) : "no room");
+                            (long long)self->written, done < 0 ? strerror(errno) : "no space");
         from += done;
         bytes -= done;
         self->written += done;
@@ -209,7 +209,7 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write at byte %lld: %s", self->path,
-                            (long long)offset, done < 0 ? strerror(errno) : "no room");
+                            (long long)offset, done < 0 ? strerror(errno) : "no space");
         from += done;
         bytes -= done;
         offset += done;

@@ -9,7 +9,7 @@
  *
  * Everything is found from per-column tallies, so the cells may come block by block.
  *
- * Cost: O(cells) and a sort of the levels, of which a column has at most 65,536.
+ * Cost: O(cells) and a sort of the levels (at most 65,536 per column).
  */
 #include "data/schema/schema.h"
 
