@@ -23,7 +23,7 @@ enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search requires as many d
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
-    if (!info->format || strcmp(info->format, "sizes") == 0) return "the kind of data is unknown";
+    if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
     if (info->height > 0 && info->width > 0) return "the samples are images";
     if (strcmp(mercer_preprocess_auto(info->format, info->dtype), "standardize") != 0)
         return "the samples are not a table of numbers";

@@ -222,7 +222,7 @@ class C99(Exports):
                 self.train_mean(["--x", x, "--y", "y.npy"], members, *options)
                 self.same(values, x=x)
         self.train_mean(["--x", "x.npy", "--y", "y.npy"], MEMBERS, "--target-transform", "none")
-        self.bad(1, "a mean in float, without units", "export", "m.safetensors", "-o", "m.c")
+        self.bad(1, "format c99: ", "export", "m.safetensors", "-o", "m.c")
 
     def test_fitted_means(self):
         """Means from fits with effort 4: a regression, and a classification with probabilities."""
@@ -412,7 +412,7 @@ class Refusals(Exports):
     def test_names_and_files(self):
         self.train()
         self.bad(2, "neither .c nor .onnx", "export", "m.safetensors", "-o", "m.txt")
-        self.bad(2, "cannot begin the name", "export", "m.safetensors", "-o", "m.c", "--name", "2x")
+        self.bad(2, "2x", "export", "m.safetensors", "-o", "m.c", "--name", "2x")
         self.bad(2, "stdout", "export", "m.safetensors", "-o", "-")
         self.bad(66, "none", "export", "none", "-o", "m.c")
         self.bad(2, "format", "export", "m.safetensors", "--format", "f77", "-o", "m.c")

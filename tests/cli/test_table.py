@@ -108,10 +108,10 @@ class Mistakes(Case):
     def test_suggestions(self):
         self.bad(2, r"no command 'tarin'; did you mean 'train'\?", "tarin")
         self.bad(2, r"no command 'zebra'; see mercer --help", "zebra")
-        self.bad(2, r"no option --epoch; did you mean --epochs\?", "train", "--epoch", "3")
-        self.bad(2, r"no option --center-methd; did you mean --center-method\?", "train", "--center-methd=kmeans")
-        self.bad(2, r"no option --zzz; see mercer train --help", "train", "--zzz")
-        self.bad(2, r"no option -z; see mercer train --help", "train", "-z")
+        self.bad(2, r"unknown option --epoch; did you mean --epochs\?", "train", "--epoch", "3")
+        self.bad(2, r"unknown option --center-methd; did you mean --center-method\?", "train", "--center-methd=kmeans")
+        self.bad(2, r"unknown option --zzz; see mercer train --help", "train", "--zzz")
+        self.bad(2, r"unknown option -z; see mercer train --help", "train", "-z")
         self.bad(2, r"--x: .*mercer train --x", "--x", "file")
 
     def test_values(self):
@@ -123,7 +123,7 @@ class Mistakes(Case):
         self.bad(2, r"--checkpoint-every: '5 days' is not a time", "train", "--checkpoint-every", "5 days")
         self.bad(2, r"--lambda: 'nan' is not a number", "train", "--lambda", "nan")
         self.bad(2, r"--ridge: '-1' is not a number >= 0", "train", "--ridge", "-1")
-        self.bad(2, r"--json: takes no value, but '1' was given", "train", "--json=1")
+        self.bad(2, r"--json: unexpected value '1'", "train", "--json=1")
         self.bad(2, r"train: --epochs needs a value", "train", "--epochs")
         self.bad(2, r"--x: the value is empty", "train", "--x", "")
 
@@ -138,26 +138,26 @@ class Mistakes(Case):
 
     def test_positional(self):
         self.bad(2, r"inspect: FILE is missing: mercer inspect FILE", "inspect")
-        self.bad(2, r"train: 'data.csv' is too much here", "train", "data.csv")
+        self.bad(2, r"train: unexpected argument 'data.csv'", "train", "data.csv")
         self.bad(2, r"completions: 'tcsh'.* bash, zsh, fish", "completions", "tcsh")
         self.bad(66, r"--x: does not exist|--x", "inspect", "--", "--x")
 
     def test_missing_options_before_data_are_read(self):
         # The files do not exist either, but missing options are reported first.
         self.bad(2, r"train: -o, --output FILE is missing", "train", "--x", "none.npy")
-        self.bad(2, r"no data: give --x FILE, --data DIR or --synth SPEC", "train", "-o", "m")
+        self.bad(2, r"no data; add --x FILE, --data DIR or --synth SPEC", "train", "-o", "m")
         self.bad(2, r"eval: -m, --model FILE is missing", "eval", "--x", "none.npy")
         self.bad(2, r"only one can be given", "train", "--x", "a", "--data", "b", "-o", "m")
         self.bad(2, r"--y needs --x", "train", "--data", "a", "--y", "b", "-o", "m")
         self.bad(2, r"--y-val needs --x-val", "train", "--x", "a", "--y-val", "b", "-o", "m")
-        self.bad(2, r"--patience needs a validation set", "train", "--x", "a", "--patience", "2", "-o", "m")
+        self.bad(2, r"--patience: .*--x-val FILE", "train", "--x", "a", "--patience", "2", "-o", "m")
         self.bad(2, r"--validation-fraction: 1 is not below 1", "train", "--x", "a", "--validation-fraction=1", "-o", "m")
         self.bad(2, r"--kernel: .*laplac", "train", "--x", "a", "--kernel", "laplac", "-o", "m")
-        self.bad(2, r"--bandwidth: .* give it once", "train", "--x", "a", "--kernel", "laplace:bandwidth=1", "--bandwidth", "2", "-o", "m")
-        self.bad(2, r"--bandwidth: the kernel linear has no bandwidth", "train", "--x", "a", "--kernel", "linear", "--bandwidth", "2", "-o", "m")
+        self.bad(2, r"--bandwidth: .*bandwidth", "train", "--x", "a", "--kernel", "laplace:bandwidth=1", "--bandwidth", "2", "-o", "m")
+        self.bad(2, r"--bandwidth: kernel linear", "train", "--x", "a", "--kernel", "linear", "--bandwidth", "2", "-o", "m")
         self.bad(2, r"--center-method: 'x'.* random", "train", "--x", "a", "--center-method", "x", "-o", "m")
-        self.bad(2, r"--format raw needs --raw", "train", "--x", "a", "--format", "raw", "-o", "m")
-        self.bad(2, r"must end in .npy, .csv", "predict", "-m", "m", "--x", "a", "-o", "out.xls")
+        self.bad(2, r"--format raw: .*--raw", "train", "--x", "a", "--format", "raw", "-o", "m")
+        self.bad(2, r"--output: out.xls: .*.npy, .csv", "predict", "-m", "m", "--x", "a", "-o", "out.xls")
         self.bad(2, r"both want stdout", "predict", "-m", "m", "--x", "a", "-o", "-", "--json")
 
 

@@ -36,7 +36,7 @@ class Links(Ranks):
             self.assertEqual((code, out), (0, "through the host"), err)
             code, out, err = self.collective(2, "nccl", misbehavior)
             self.assertEqual((code, out), (3, ""), err)
-            self.assertIn("GPUs cannot exchange directly: ", err)
+            self.assertIn("no direct exchange between GPUs: ", err)
             self.assertIn(why, err)
 
     def test_a_link_that_fails(self):
@@ -49,7 +49,7 @@ class Links(Ranks):
         process_code, out, err = self.collective(3, "auto", "stop 1")
         self.assertNotEqual(process_code, 0)
         self.assertEqual(out, "direct")
-        self.assertRegex(err, r"rank 1 \(.*\) has died or stopped")
+        self.assertRegex(err, r"rank 1 \(.*\) ended or stopped")
 
 
 if __name__ == "__main__":

@@ -270,7 +270,7 @@ class Failures(Local):
             ("cpu,gpu", "'gpu' .*cpu, cuda, cuda:N, cuda:all"),
             ("cpu,", "'' "),
             (",cpu", "'' "),
-            ("cpu,auto", "auto is one device"),
+            ("cpu,auto", "auto cannot"),
             ("cpu,reference", "of one kind"),
             ("cpu,cuda:0", "of one kind"),
             ("cuda:x,cuda:0", "'cuda:x' "),
@@ -278,11 +278,11 @@ class Failures(Local):
             self.bad(2, words, *self.TRAIN, "--device", text)
         self.bad(2, "3 ranks are more than the 2 shards", *self.TRAIN, "--shards", "2", *on(3))
         self.bad(2, "9 ranks are more than the 8 shards", *self.TRAIN, *on(9))
-        self.bad(2, "mercer plan computes on one device", "plan", "--rows", "100", "--features", "3", *on(2))
-        self.bad(2, "mercer bench computes on one device", "bench", "--quick", *on(2))
+        self.bad(2, "mercer plan uses only one device", "plan", "--rows", "100", "--features", "3", *on(2))
+        self.bad(2, "mercer bench uses only one device", "bench", "--quick", *on(2))
 
     def test_not_under_a_launcher(self):
-        words = "give it one device"
+        words = "give one device"
         self.bad(2, words, *self.TRAIN, "--comm", "mpi", *on(2))
         self.bad(2, words, *self.TRAIN, *on(2), environment={"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"})
 

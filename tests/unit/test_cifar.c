@@ -100,7 +100,7 @@ static void test_bad(void **state)
         mercer_dataset_options options = data_options(byte_file("data_batch_3.bin", bytes, size - cut), NULL);
         if (size - cut == PIXELS + 1) continue;
         assert_refused(&options, MERCER_ERROR_FORMAT, "data_batch_3.bin");
-        assert_refused(&options, MERCER_ERROR_FORMAT, "whole records of CIFAR-10, which have 3073");
+        assert_refused(&options, MERCER_ERROR_FORMAT, "CIFAR-10");
     }
     mercer_dataset_options options =
         data_options(byte_file("test_batch.bin", bytes, fill(NULL, (int[]){1, 10}, 0, 2)), NULL);
@@ -109,9 +109,9 @@ static void test_bad(void **state)
     mercer_dataset_free(open_with(&options));
     options = data_options(byte_file("test.bin", bytes, fill((int[]){20}, (int[]){100}, 0, 1)), NULL);
     options.format = "cifar100";
-    assert_refused(&options, MERCER_ERROR_DATA, "label 100 (fine); those of CIFAR-100 are 0 to 99");
+    assert_refused(&options, MERCER_ERROR_DATA, "label 100 (fine)");
     options.target = "coarse";
-    assert_refused(&options, MERCER_ERROR_DATA, "label 20 (coarse); those of CIFAR-100 are 0 to 19");
+    assert_refused(&options, MERCER_ERROR_DATA, "label 20 (coarse)");
     options.format = "cifar10", options.target = "fine";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "CIFAR-10 has 'label'");
     options = data_options(byte_file("data_batch_4.bin", bytes, 0), NULL);

@@ -402,7 +402,7 @@ static void test_the_most_centers(void **state)
     assert_int_equal(report.centers, 10000); /* the default */
     options.memory = INT64_C(1) << 30, options.centers = 900000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
-                 "900,000 centers do not fit the memory of 1.1 GB: at most about");
+                 "900,000 centers");
     int64_t most = report.largest_centers;
     assert_true(most > 1000 && most < 900000);
     options.centers = most;
@@ -567,9 +567,9 @@ static void test_refusals(void **state)
     bad = good, bad.center_method = "guess", REFUSED(MERCER_ERROR_ARGUMENT, "guess");
     bad = good, bad.center_method = "balanced", bad.centers = 9, REFUSED(MERCER_ERROR_ARGUMENT, "classes");
     bad = good, bad.center_method = "augmented", REFUSED(MERCER_ERROR_ARGUMENT, "augment");
-    bad = good, bad.center_batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "center_batch is for center_method kmeans");
+    bad = good, bad.center_batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "center_batch");
     bad = good, bad.validation_fraction = 1, REFUSED(MERCER_ERROR_ARGUMENT, "validation_fraction");
-    bad = good, bad.validation_fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "leaves one part empty");
+    bad = good, bad.validation_fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "validation_fraction");
     bad = good, bad.validation = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
     bad = good, bad.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
     bad = good, bad.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");

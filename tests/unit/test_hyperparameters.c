@@ -592,12 +592,12 @@ static void test_refused_checkpoints(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         checkpointed with = others[i];
         with.from = path;
-        assert_fails(context, fit_from(with, &model), MERCER_ERROR_MISMATCH, "belongs to");
+        assert_fails(context, fit_from(with, &model), MERCER_ERROR_MISMATCH, "search.checkpoint");
     }
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         change(path, other, lies[i].name, lies[i].row, lies[i].column, lies[i].value);
         assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT,
-                     "its search cannot be read");
+                     "its search");
     }
     change(path, other, "search.memory", 0, 3, (double)NAN);
     assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_DATA, "search.memory");

@@ -87,7 +87,7 @@ static void test_levels(void **state)
     }
     assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first score, not index -1 */
     assert_true(radius == 1);
-    assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "at most 0.9");
+    assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "level is 0.91");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     scores[4] = 0;
     assert_fails(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,

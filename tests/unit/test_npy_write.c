@@ -121,7 +121,7 @@ static void test_class_names(void **state)
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         mercer_dataset *data = named_classes((const char *[]){"a", broken[i]});
         assert_fails(context, mercer_dataset_write(data, in_folder("a.npy"), in_folder("b.npy")), MERCER_ERROR_DATA,
-                     "class 1: its name is not UTF-8 text");
+                     "class 1");
         mercer_dataset_free(data);
     }
     assert_int_equal(folder_count(), count);

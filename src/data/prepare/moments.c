@@ -81,7 +81,7 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
     const char *name = self->names ? self->names[j] : NULL;
     return mrc_fail(
         self->context, MERCER_ERROR_DATA,
-        "target %lld (from 0)%s%s%s ranges from %g to %g; squares of differences below %g underflow, so multiply "
+        "target %lld (from 0)%s%s%s ranges from %g to %g, so squares of differences below %g underflow; multiply "
         "the target by a power of ten",
         (long long)j, name ? " '" : "", name ? name : "", name ? "'" : "", low, high, MRC_TARGET_SCALE_LEAST);
 }
