@@ -37,9 +37,9 @@ MERCER_API mercer_status mercer_temperature(mercer_context *context, double *out
 
 /*
  * Computes intervals that contain a share `level` (between 0 and 1) of the targets of new rows, from the errors on rows
- * that training held out (mercer_fit_options.validation.intervals). Regression: the intervals are f_j(x) +- radius[j], radius (c).
- * Classification: radius (1) receives the threshold for mercer_class_sets. Errors: ARGUMENT, if the model has no
- * intervals, or too few rows were held out for the level.
+ * that training held out (mercer_fit_validation.intervals). Regression: the intervals are f_j(x) +- radius[j],
+ * radius (c). Classification: radius (1) receives the threshold for mercer_class_sets. Errors: ARGUMENT, if the model
+ * has no intervals, or too few rows were held out for the level.
  */
 MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level);
 /* Finds, for each row of probabilities P (m, c), the smallest set of likeliest classes whose total probability exceeds

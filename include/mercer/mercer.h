@@ -10,9 +10,10 @@
  *
  * Stability: stable. Later versions add declarations; they do not change or remove any.
  *
- * This header is complete: fits need no other one. <mercer/advanced.h> has the building blocks (kernel products, centers,
- * trainers, fits in steps). It includes <mercer/samples.h>: preprocessing, datasets, sources. <mercer/evaluation.h> has
- * error measures, probabilities and prediction intervals. <mercer/ranks.h> is for several processes that share one model.
+ * This header is complete: a fit needs no other one. <mercer/advanced.h> has the building blocks (kernel products,
+ * centers, trainers, fits in steps). It includes <mercer/samples.h>: preprocessing, datasets, sources.
+ * <mercer/evaluation.h> has error measures, probabilities and prediction intervals. <mercer/ranks.h> is for several
+ * processes that share one model.
  *
  * Rules for every function of the five headers, unless its comment says otherwise:
  *
@@ -25,7 +26,8 @@
  *     options, and a report, which may be NULL. Returned pointers are borrowed: never free them.
  *   - Structs begin with struct_size, so that new versions can add fields: mercer_plan plan = MERCER_INIT(mercer_plan).
  *     All other fields are then 0, which in options means the default. Options that are NULL have all defaults.
- *     mercer_matrix and mercer_kernel have no struct_size: their layout is frozen.
+ *     mercer_matrix and mercer_kernel have no struct_size: their layout is frozen. The groups of mercer_fit_options
+ *     have reserved words instead, which must be 0.
  *   - A context and all objects made from it must be used by one thread at a time. Different contexts are independent.
  *   - Sizes are int64_t. Results are bitwise identical for any number of threads.
  */
@@ -169,8 +171,9 @@ MERCER_API void mercer_context_free(mercer_context *context);
    on the context. context NULL: the last failure in this thread of a call that had no context. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
-/* Returns the name of the option field that the last failed call rejected ("bandwidth", "target_transform"), or "" if
-   the failure does not concern a single option. context may be NULL, as above. Static string. */
+/* Returns the name of the option field that the last failed call rejected, with its group ("epochs",
+   "kernel.bandwidth"), or "" if the failure does not concern a single option. context may be NULL, as above. Static
+   string. */
 MERCER_API const char *mercer_last_error_field(const mercer_context *context);
 
 /*
@@ -376,7 +379,7 @@ typedef struct mercer_dataset_options {
     int64_t spill;
     /* csv: column of groups (rows that belong together), or of times (numbers or dates); not a feature. Rows of a group
        are never split between training and held-out rows; with times the latest rows are held out (see
-       search.tune and validation.fraction of mercer_fit_options). At most one of the two may be set. NULL: none. */
+       mercer_fit_search.tune and mercer_fit_validation.fraction). At most one of the two may be set. NULL: none. */
     const char *group_column, *time_column;
     /* MERCER_OFF: files are read into memory, limited by `memory`. AUTO, ON: arrays are mapped. Truncating or modifying
        a mapped file during use is an error if it is detected in time (docs/reliability.md). */
@@ -590,8 +593,8 @@ enum { MERCER_MEMBERS = 8 };
  *   kernel       kernel function                        run      seed, memory, checkpoint, ranks, progress
  *   centers      number and choice of the centers
  *
- * mercer_fit_options options = MERCER_INIT(mercer_fit_options) sets all groups to their defaults. Reserved words must
- * be 0; later versions use them for new options.
+ * mercer_fit_options options = MERCER_INIT(mercer_fit_options) sets all groups to their defaults. Reserved words are
+ * for options of later versions.
  */
 
 /* Rows and targets of a fit. */
@@ -642,8 +645,8 @@ typedef struct mercer_fit_kernel {
     const mercer_kernel *function; /* kernel function as a struct, instead of the string; NULL: none */
     double bandwidth;              /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
                                       distance between preprocessed samples */
-    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric. NULL: the identity,
-       or searched. */
+    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric. NULL: the
+       identity, or searched. */
     const mercer_matrix *metric;
     int64_t reserved[4];
 } mercer_fit_kernel;
@@ -702,6 +705,7 @@ typedef struct mercer_fit_run {
     int64_t reserved[4];
 } mercer_fit_run;
 
+/* Options of a fit. NULL or all 0: defaults. */
 typedef struct mercer_fit_options {
     size_t struct_size;
     mercer_fit_data data;
@@ -763,8 +767,8 @@ typedef struct mercer_fit_report {
     char center_method[16];                 /* method of the options; or all, given, checkpoint */
     double temperature; /* T of softmax(f(x) / T); NaN: not calibrated; 0.25: there were no rows to calibrate on */
     int effort;         /* effort of search and training, 1 to 5 */
-    int64_t members;    /* number of models whose predictions are averaged. Other fields describe the first one,
-                                 except for validation results, which are those of the average */
+    int64_t members;    /* number of models whose predictions are averaged. Other fields describe the first one, except
+                           for validation results, which are those of the average */
     double predicted_seconds; /* predicted wall-clock time of the fit, by the measured speed of the machine */
 } mercer_fit_report;
 
@@ -791,8 +795,8 @@ MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
 /* Computes class probabilities P = softmax(f(X) / T); P is (m, c), f32 or f64. The temperature T was fitted to held-out
-   rows (mercer_fit_options.validation.calibrate). Without calibration T is 0.25: the order of the classes is then right, but the
-   values are not calibrated. Errors: as mercer_model_predict; the content of P is then undefined. */
+   rows (mercer_fit_validation.calibrate). Without calibration T is 0.25: the order of the classes is then right, but
+   the values are not calibrated. Errors: as mercer_model_predict; the content of P is then undefined. */
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 

@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "explain/importance.h"
 #include "model/model.h"

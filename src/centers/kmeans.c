@@ -36,7 +36,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "core/threads/parallel.h"
 
 #include <string.h>

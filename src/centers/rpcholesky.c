@@ -21,7 +21,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 
 #include <math.h>
 

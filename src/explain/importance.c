@@ -19,7 +19,7 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 #include "core/numbers/weighted.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
 #include "data/schema/schema.h"

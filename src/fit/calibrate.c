@@ -25,7 +25,7 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "core/numbers/weighted.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "model/model.h"
 

@@ -7,7 +7,7 @@
 #include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "model/model.h"
 #include "plan/plan.h"
 

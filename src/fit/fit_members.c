@@ -14,7 +14,7 @@
 
 #include "core/clock.h"
 #include "core/numbers/random.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "model/model.h"
 
 enum { MEMBERS = 3, LEAST_EFFORT = 4 };

@@ -23,7 +23,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/numbers/weighted.h"
-#include "core/progress.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "kernels/formulas.h"
 

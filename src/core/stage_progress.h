@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls of progress callbacks outside training. */
-#ifndef MRC_CORE_PROGRESS_H
-#define MRC_CORE_PROGRESS_H
+#ifndef MRC_CORE_STAGE_PROGRESS_H
+#define MRC_CORE_STAGE_PROGRESS_H
 
 #include "mercer/mercer.h"
 
