@@ -21,6 +21,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/numbers/weighted.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "kernels/formulas.h"
 
@@ -150,7 +151,7 @@ static int watch(void *user, int step, double error)
         row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0, row[3] = exp(last[1]);
         row[2] = self->learns_exponent ? mrc_descent_exponent(&self->kernel, last[0]) : 0;
     }
-    if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
+    if (mrc_progress(task->progress, task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
     if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->cut = true;
     return self->stopped || self->result->cut;
