@@ -25,6 +25,11 @@ def _blank(match):
     return _NOT_NEWLINE.sub(" ", match.group(0))
 
 
+def tokens(text):
+    """Yield the matches of the comments, string literals and character literals of a C source, in order."""
+    return _TOKENS.finditer(text)
+
+
 def strip_comments(text, strings=True):
     """Blank out comments, and literals too if `strings`; line numbers and columns do not change."""
 

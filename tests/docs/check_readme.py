@@ -3,7 +3,7 @@
 """check_readme.py [ROOT [PROGRAM]]: checks that README.md is short and that its code and commands work.
 
 - README.md has at most 150 lines. The first C block of docs/c.md is identical to examples/readme.c, which another test runs.
-- Names of installed files have the current version, and the Makefile has every `make` target. README.md has at most six
+- Stated versions are the current one, and the Makefile has every `make` target. README.md has at most six
   lines of Python, which python/tests/test_readme.py runs.
 - With PROGRAM, every line of README.md and docs/first-model.md that begins with `mercer` is run next to a copy of examples.
 - `make test` and `make demo` are not run: the first one runs this script, the second one is tested by tests/cli/test_demo.py.
