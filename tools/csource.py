@@ -11,7 +11,7 @@ import re
 Function = collections.namedtuple("Function", "name first last static")
 
 # Comments, string literals and character literals; the first alternative that matches at a position wins.
-_TOKENS = re.compile(
+TOKENS = re.compile(
     r"""//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/|"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE | re.DOTALL)
@@ -25,11 +25,6 @@ def _blank(match):
     return _NOT_NEWLINE.sub(" ", match.group(0))
 
 
-def tokens(text):
-    """Yield the matches of the comments, string literals and character literals of a C source, in order."""
-    return _TOKENS.finditer(text)
-
-
 def strip_comments(text, strings=True):
     """Blank out comments, and literals too if `strings`; line numbers and columns do not change."""
 
@@ -38,7 +33,7 @@ def strip_comments(text, strings=True):
             return match.group(0)
         return _blank(match)
 
-    return _TOKENS.sub(replace, text)
+    return TOKENS.sub(replace, text)
 
 
 def code_only(text):
