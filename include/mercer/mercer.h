@@ -65,7 +65,7 @@ extern "C" {
 /* ---- 1. Version ----------------------------------------------------------------------------------------------- */
 
 #define MERCER_VERSION_MAJOR 0
-#define MERCER_VERSION_MINOR 2
+#define MERCER_VERSION_MINOR 3
 #define MERCER_VERSION_PATCH 0
 
 /* Returns the version of the loaded library, as "major.minor.patch". Static string. Any thread. */
