@@ -483,13 +483,15 @@ def of_program(rows, option, folder):
     for left in ("state", "run.jsonl", "model"):
         shutil.rmtree(folder / left, ignore_errors=True)
         (folder / left).unlink(missing_ok=True)
+    before = set(folder.iterdir())
     told = _run(folder, "train", "--x", name, "--target", "y", "-o", "model", "--json", "-q", *option.program)
     found = Outcome(constant=_constant(rows), warnings=re.findall(r"(?m)^mercer: warning: (.*)", told.stderr))
     if told.returncode != 0:
         found.refusal = told.stderr.strip().splitlines()[-1] if told.stderr.strip() else f"exit code {told.returncode}"
         return found
     answer = json.loads(told.stdout)
-    found.bytes, found.shown = (folder / "model").read_bytes(), _shown(answer) + str(sorted(p.name for p in folder.iterdir()))
+    written = sorted(path.name for path in set(folder.iterdir()) - before)
+    found.bytes, found.shown = (folder / "model").read_bytes(), _shown(answer) + str(written)
     arguments = ["eval", "-m", "model", "--x", "test.csv", "--target", "y", "--json"]
     done = _run(folder, *arguments)
     assert done.returncode == 0, done.stderr
@@ -505,13 +507,15 @@ def _run(folder, *arguments):
     return subprocess.run([program(), *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
-TIMES = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings")
+# Measured fields, warnings, which are compared by themselves, and the origin of a decision, which is "given" for every given
+# option and so no evidence of an effect.
+UNSHOWN = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings|origin")
 
 
 def _shown(value):
-    """Return an answer as text, without measured times and memory."""
+    """Return an answer as text, without the fields of UNSHOWN."""
     if isinstance(value, dict):
-        return "{%s}" % ",".join(f"{key}:{_shown(value[key])}" for key in sorted(value, key=str) if not TIMES.search(str(key)))
+        return "{%s}" % ",".join(f"{key}:{_shown(value[key])}" for key in sorted(value, key=str) if not UNSHOWN.search(str(key)))
     if isinstance(value, (list, tuple)):
         return "[%s]" % ",".join(map(_shown, value))
     if isinstance(value, str):

@@ -39,14 +39,12 @@ static bool is_searchable(const mercer_fit_options *options)
 /* Warns about hyperparameters that are neither given nor searched because of a given option. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options, open = {0};
+    const mercer_fit_options *options = &self->request->options;
     mercer_context *context = self->context;
     const char *fixed = options->kernel.function ? "kernel.function" : NULL;
-    bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) ==
-                    NULL; /* whether a fit without options would search */
     bool known = options->kernel.bandwidth > 0 || (options->kernel.spec && strstr(options->kernel.spec, "bandwidth="));
     bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel.spec && known));
-    if (!searched || complete || options->run.model || self->record.resumes || self->outer || self->whole) return;
+    if (complete) return;
     const char *option = options->search.tune == MERCER_OFF ? "search.tune"
                          : fixed                            ? fixed
                          : options->data.augment            ? "data.augment"
@@ -72,6 +70,33 @@ static void warn_about_defaults(const mercer_fitting *self)
         mrc_warn(context, "kernel.metric", "metric is given, so weights of the features are not searched");
 }
 
+/* Warns about options that ask for a longer search where the data allow none. */
+static void warn_about_no_search(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool all_centers = self->info.rows <= plain_centers[MRC_DEFAULT_EFFORT - 1];
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {{"tune", options->tune == MERCER_ON},
+               {"learn_features", options->learn_features == MERCER_ON},
+               {"effort", options->effort > MRC_DEFAULT_EFFORT && all_centers}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given)
+            mrc_warn(self->context, all[i].name, "%s has no effect, because %s: only the ridge is searched",
+                     all[i].name, self->report.search_skipped);
+}
+
+/* Warns about decisions on the search. possible: there are enough different rows. */
+static void warn_about_search(const mercer_fitting *self, bool possible)
+{
+    const mercer_fit_options open = {0};
+    bool by_default = possible && mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL;
+    if (self->request->options.run.model || self->record.resumes || self->outer || self->whole) return;
+    if (by_default) warn_about_defaults(self);
+    if (!by_default && !self->searches) warn_about_no_search(self);
+}
+
 mercer_status mrc_fit_decide_search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -84,7 +109,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
         mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
     self->searches = !*why;
-    if (self->data) warn_about_defaults(self);
+    if (self->data) warn_about_search(self, possible);
     return MERCER_OK;
 }
 
