@@ -98,21 +98,28 @@ static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitt
     }
 }
 
+/* Evaluates a function of the draw's distances into `out`, in the type of the points. Host backends take the saved
+   distances. */
+static mercer_status evaluate_function(const mrc_gradient_buffer *self, const mercer_kernel *kernel,
+                                       const mrc_draw *draw, const mercer_matrix *out)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
+    if (self->on_host) return ops->kernel_of_sums(self->backend, kernel, &self->sums, out);
+    return ops->kernel_eval(self->backend, &pair, out);
+}
+
 /* Computes K and Y, multiplied by the square roots of the weights, and K_ZZ. */
 static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
-    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z};
-    if (self->on_host) {
-        MRC_TRY(ops->kernel_sums(backend, &rows, &self->sums));
-        MRC_TRY(ops->kernel_of_sums(backend, kernel, &self->sums, &self->k));
-    } else {
-        MRC_TRY(ops->kernel_eval(backend, &rows, &self->sums));
-        MRC_TRY(ops->copy(backend, &self->k, &self->sums));
-    }
-    mercer_matrix own = mrc_rows(&self->k, 0, self->p);
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p), own = mrc_rows(&self->k, 0, self->p);
+    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
+    if (self->on_host) MRC_TRY(ops->kernel_sums(backend, &pair, &self->sums));
+    MRC_TRY(evaluate_function(self, kernel, draw, &self->other));
+    MRC_TRY(ops->copy(backend, &self->k, &self->other));
     MRC_TRY(ops->copy(backend, &self->zz, &own)); /* the centers are the first rows */
     MRC_TRY(ops->copy(backend, &self->y, &draw->y));
     if (!draw->weights) return MERCER_OK;
@@ -197,23 +204,11 @@ static mercer_status form_weights(const mrc_gradient_buffer *self)
     return ops->gemm(self->backend, &job);
 }
 
-/* Evaluates a function of the draw's distances into `out`, in the type of the points. */
-static mercer_status evaluate_again(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
-                                    const mercer_matrix *out)
-{
-    mrc_backend *backend = self->backend;
-    const mrc_backend_ops *ops = backend->ops;
-    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
-    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
-    if (self->on_host) return ops->kernel_of_sums(backend, kernel, &self->sums, out);
-    return ops->kernel_eval(backend, &pair, out);
-}
-
 /* Computes *out = sum_ij W_ij K_ij for another kernel. */
 static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
                                   double *out)
 {
-    MRC_TRY(evaluate_again(self, kernel, draw, &self->other));
+    MRC_TRY(evaluate_function(self, kernel, draw, &self->other));
     MRC_TRY(self->backend->ops->column_dots(self->backend, &self->w, &self->other, self->numbers));
     *out = 0;
     for (int64_t j = 0; j < self->p; j++) *out += self->numbers[j];
@@ -351,6 +346,6 @@ mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_ke
     out->exponent = 0;
     if (by_exponent) MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
     mrc_kernel_slope(kernel, &slope);
-    MRC_TRY(evaluate_again(self, &slope, draw, &self->slopes));
+    MRC_TRY(evaluate_function(self, &slope, draw, &self->slopes));
     return draw->plain.data ? find_moment(self, draw, out->moment) : find_scales(self, kernel, draw, out->scales);
 }

@@ -177,7 +177,8 @@ static int watch(void *user, int step, double error)
     for (int s = 0; s < MRC_SEARCH_STAGES; s++) done += (int64_t)state->stages[s].step;
     if (state->steps < MRC_SEARCH_STEPS) {
         double *row = state->journal + state->steps++ * MRC_JOURNAL_COLUMNS;
-        row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0, row[3] = exp(last[1]);
+        row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0;
+        row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
         row[2] = space->learns_exponent ? mrc_descent_exponent(&space->kernel, last[0]) : 0;
     }
     if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
