@@ -22,7 +22,6 @@
 #include "centers/center_selection.h"
 #include "core/clock.h"
 #include "core/matrix.h"
-#include "core/numbers/weighted.h"
 #include "data/equal_rows.h"
 #include "kernels/formulas.h"
 
@@ -36,78 +35,6 @@ enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
 #define LEAST_WEIGHT   0.05 /* smallest weight of a copy at the start of a map */
 #define CONTINUED_RATE 0.6  /* factor of the rates of stages 3 and 4 */
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
-/* Sets the cuts: positions between half and three quarters of the rows where the time changes, or else the nearest
-   such position. Returns their number. The rows have at least two different times. */
-static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
-{
-    int64_t count = 0, last = n * 3 / 4, before = last, after = last;
-    for (int64_t i = mrc_max(1, n / 2); i <= last; i++)
-        if (sorted[i - 1].key != sorted[i].key) cuts[count++] = i;
-    if (count > 0) return count;
-    while (before > 0 && sorted[before - 1].key == sorted[last].key) before--;
-    while (after < n && sorted[after].key == sorted[last].key) after++;
-    cuts[0] = before > 0 ? before : after;
-    return 1;
-}
-
-/* Sets keys (pool) to the times of the pool's rows. *times: they have times, and not all of them are equal. */
-static mercer_status find_times(const mrc_searcher *self, double *keys, bool *times)
-{
-    const mercer_dataset *data = self->task->data;
-    double *first;
-    MRC_SCOPE(scope, data->context);
-    *times = false;
-    if (data->key_kind != MRC_KEYS_TIMES) return MERCER_OK;
-    MRC_TRY(mrc_scope_alloc(&scope, &first, data->rows, sizeof *first, "times of rows"));
-    MRC_TRY(mrc_first_times(data, first));
-    for (int64_t i = 0; i < self->pool; i++) {
-        keys[i] = first[self->split.rows[i]];
-        *times = *times || keys[i] != keys[0];
-    }
-    return MERCER_OK;
-}
-
-/* Sorts the pool's rows by unit. With times, every row is a unit, in the order of time. */
-static mercer_status order_rows(mrc_searcher *self)
-{
-    const mercer_dataset *data = self->task->data;
-    int64_t n = self->pool, *unit, *order, *start, *cuts, units = 0, different;
-    mrc_keyed *sorted;
-    double *keys;
-    bool times;
-    MRC_TRY(mrc_scope_alloc(self->scope, &unit, 4 * n + 2, sizeof *unit, "row numbers"));
-    MRC_TRY(mrc_scope_alloc(self->scope, &keys, n, sizeof *keys, "keys of rows"));
-    MRC_TRY(mrc_scope_alloc(self->scope, &sorted, n, sizeof *sorted, "keys of rows"));
-    order = unit + n, start = order + n, cuts = start + n + 1;
-    MRC_TRY(mrc_row_units(data, self->split.rows, n, unit, &different));
-    MRC_TRY(find_times(self, keys, &times));
-    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times ? keys[i] : (double)unit[i], i};
-    mrc_keyed_sort(sorted, n);
-    for (int64_t i = 0; i < n; i++) {
-        order[i] = sorted[i].row;
-        if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[units++] = i;
-    }
-    start[units] = n;
-    if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        data->key_kind == MRC_KEYS_GROUPS
-                            ? "search: all its training rows are in one group, so no group can be held out; turn the "
-                              "search off or drop the groups"
-                            : "search: all its training rows have equal features, so none can be held out; turn the "
-                              "search off");
-    self->rows = (mrc_descent_rows){.y = mrc_rows(&self->points.y, 0, n),
-                                    .weights = self->points.weights,
-                                    .order = order,
-                                    .start = start,
-                                    .units = units,
-                                    .different = different,
-                                    .cuts = cuts,
-                                    .cut_count = times ? find_cuts(sorted, n, cuts) : 0};
-    return MERCER_OK;
-}
-
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
@@ -116,11 +43,13 @@ static mercer_status open_rows(mrc_searcher *self)
     MRC_TRY(mrc_split_make(&self->split, task->data, most, task->seed));
     self->points = (mrc_search_points){.scope = self->scope};
     MRC_TRY(mrc_search_points_read(&self->points, task, &self->split));
-    self->pool = mrc_folds_training(&self->split.folds);
-    if (self->points.blended)
-        MRC_TRY(mrc_scope_view(self->scope, &self->blend, self->points.x.rows, self->points.features, MERCER_F32,
+    mrc_search_points *points = &self->points;
+    int64_t n = self->pool = mrc_folds_training(&self->split.folds);
+    self->rows = (mrc_descent_rows){.y = mrc_rows(&points->y, 0, n), .weights = points->weights};
+    if (points->blended)
+        MRC_TRY(mrc_scope_view(self->scope, &self->blend, points->x.rows, points->features, MERCER_F32,
                                "rows of the search"));
-    return order_rows(self);
+    return mrc_split_units(task->data, self->split.rows, n, self->scope, &self->rows);
 }
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */

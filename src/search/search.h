@@ -87,6 +87,10 @@ typedef struct mrc_split {
 } mrc_split;
 /* Draws up to `most` training rows and half as many held-out rows. */
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
+/* Sets the units and cuts of `out`, which draws keep apart, for rows (n) of the data; with different times every row is
+   a unit, in the order of time. The scope owns the memory. */
+mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
+                              mrc_descent_rows *out);
 
 /* search_effort.c */
 typedef struct mrc_effort {

@@ -116,8 +116,8 @@ static mercer_status split_by_keys(const mercer_dataset *data, mrc_folds *folds,
 
 /* Splits m random rows by units (data/equal_rows.h): the held-out fold gets `held` rows first, or the folds take
    turns. Sets the fold of these rows, and *units to the number of units. */
-static mercer_status split_units(const mercer_dataset *data, mrc_folds *folds, int64_t m, int64_t held, mrc_rng rng,
-                                 signed char *fold, int64_t *units)
+static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, int64_t m, int64_t held, mrc_rng rng,
+                                signed char *fold, int64_t *units)
 {
     int64_t *drawn, *unit, dealt = 0, counts[MRC_FOLDS] = {0};
     signed char *of_unit;
@@ -192,10 +192,75 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
     MRC_TRY(mrc_scope_alloc(&scope, &fold, n, sizeof *fold, "folds of rows"));
     MRC_TRY(mrc_alloc(data->context, &out->rows, mrc_min(n, fitted + held + 1), sizeof *out->rows, "row numbers"));
     MRC_TRY(data->keys ? split_by_keys(data, &out->folds, seed, fold)
-                       : split_units(data, &out->folds, m, mrc_max(1, held), rng, fold, &units));
+                       : split_rows(data, &out->folds, m, mrc_max(1, held), rng, fold, &units));
     int folds = out->folds.count;
     for (int f = 0; f < folds; f++) room[f] = data->keys ? (fitted + folds - 1 - f) / folds : m;
     if (data->keys && held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
     gather(out, n, m, room, fold, rng);
     return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
+}
+
+/* ---- Units of a draw --------------------------------------------------------------------------------------------- */
+
+/* Sets the cuts: positions between half and three quarters of the rows where the time changes, or else the nearest
+   such position. Returns their number. The rows have at least two different times. */
+static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
+{
+    int64_t count = 0, last = n * 3 / 4, before = last, after = last;
+    for (int64_t i = mrc_max(1, n / 2); i <= last; i++)
+        if (sorted[i - 1].key != sorted[i].key) cuts[count++] = i;
+    if (count > 0) return count;
+    while (before > 0 && sorted[before - 1].key == sorted[last].key) before--;
+    while (after < n && sorted[after].key == sorted[last].key) after++;
+    cuts[0] = before > 0 ? before : after;
+    return 1;
+}
+
+/* Sets keys (n) to the times of rows. *times: they have times, and not all of them are equal. */
+static mercer_status find_times(const mercer_dataset *data, const int64_t *rows, int64_t n, double *keys, bool *times)
+{
+    double *first;
+    MRC_SCOPE(scope, data->context);
+    *times = false;
+    if (data->key_kind != MRC_KEYS_TIMES) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(&scope, &first, data->rows, sizeof *first, "times of rows"));
+    MRC_TRY(mrc_first_times(data, first));
+    for (int64_t i = 0; i < n; i++) {
+        keys[i] = first[rows[i]];
+        *times = *times || keys[i] != keys[0];
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
+                              mrc_descent_rows *out)
+{
+    int64_t *unit, *order, *start, *cuts, units = 0, different;
+    mrc_keyed *sorted;
+    double *keys;
+    bool times;
+    MRC_TRY(mrc_scope_alloc(scope, &unit, 4 * n + 2, sizeof *unit, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(scope, &keys, n, sizeof *keys, "keys of rows"));
+    MRC_TRY(mrc_scope_alloc(scope, &sorted, n, sizeof *sorted, "keys of rows"));
+    order = unit + n, start = order + n, cuts = start + n + 1;
+    MRC_TRY(mrc_row_units(data, rows, n, unit, &different));
+    MRC_TRY(find_times(data, rows, n, keys, &times));
+    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times ? keys[i] : (double)unit[i], i};
+    mrc_keyed_sort(sorted, n);
+    for (int64_t i = 0; i < n; i++) {
+        order[i] = sorted[i].row;
+        if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[units++] = i;
+    }
+    start[units] = n;
+    if (units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        data->key_kind == MRC_KEYS_GROUPS
+                            ? "search: all its training rows are in one group, so no group can be held out; turn the "
+                              "search off or drop the groups"
+                            : "search: all its training rows have equal features, so none can be held out; turn the "
+                              "search off");
+    out->order = order, out->start = start, out->cuts = cuts;
+    out->units = units, out->different = different;
+    out->cut_count = times ? find_cuts(sorted, n, cuts) : 0;
+    return MERCER_OK;
 }
