@@ -78,13 +78,13 @@ static void warn_about_no_search(const mercer_fitting *self)
     const struct {
         const char *name;
         bool given;
-    } all[] = {{"tune", options->tune == MERCER_ON},
-               {"learn_features", options->learn_features == MERCER_ON},
-               {"effort", options->effort > MRC_DEFAULT_EFFORT && all_centers}};
+    } all[] = {{"search.tune", options->search.tune == MERCER_ON},
+               {"search.learn_features", options->search.learn_features == MERCER_ON},
+               {"search.effort", options->search.effort > MRC_DEFAULT_EFFORT && all_centers}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given)
             mrc_warn(self->context, all[i].name, "%s has no effect, because %s: only the ridge is searched",
-                     all[i].name, self->report.search_skipped);
+                     strchr(all[i].name, '.') + 1, self->search_report.skipped);
 }
 
 /* Warns about decisions on the search. possible: there are enough different rows. */
