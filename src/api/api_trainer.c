@@ -194,7 +194,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     if (!mrc_solver_find(planned.solver))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_backend *backend = context->backend;
-    mrc_plan_ranks(&result, &planned, &sizes, &wire, mrc_backend_capabilities(backend).float_factors);
+    mrc_plan_ranks(&result, &planned, &sizes, &wire, backend->ops->capabilities(backend, false).float_factors);
     return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
 }
 

@@ -25,6 +25,10 @@ enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
 enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
 
+/* Arithmetic of float products: whether they may be rounded to half precision where that is faster. BY_PLAN: each
+   training's plan chooses; other products are accurate. */
+typedef enum mrc_arithmetic { MRC_ACCURATE, MRC_FAST, MRC_BY_PLAN } mrc_arithmetic;
+
 /* One recorded warning. Its texts have fixed sizes, so recording a warning cannot fail. */
 typedef struct mrc_warning {
     char field[64];
@@ -38,9 +42,7 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    bool half_precision;           /* float products may currently be rounded to half precision where that is faster */
-    bool precision_by_plan;        /* arithmetic "auto": half_precision is set only during a training whose plan asks
-                                      for it */
+    mrc_arithmetic arithmetic;     /* option of the same name */
     struct mrc_backend *backend;   /* created and released by src/api */
     struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */

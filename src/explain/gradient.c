@@ -223,8 +223,7 @@ static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t fi
         job->weights = mrc_rows(&weights, 0, some);
         mercer_matrix centers = mrc_rows(job->sum->z, first + done, some);
         mrc_parallel_for(backend->context->threads, parts_of(some), fill_weights, job);
-        mrc_pair pair = {
-            .kernel = job->slope, .x = job->x, .z = &centers, .origin = job->sum->origin, .accurate = true};
+        mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers, .origin = job->sum->origin};
         status = backend->ops->kernel_matmul(backend, &pair, &job->weights, part, done > 0);
     }
     job->weights = weights;
@@ -289,7 +288,7 @@ static mercer_status add_signs(mrc_backend *backend, void *argument, int64_t fir
 {
     const sign_job *job = argument;
     mercer_matrix weights = mrc_rows(&job->weights, 0, rows), centers = mrc_rows(job->sum->z, first, rows);
-    mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers, .accurate = true};
+    mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers};
     for (int64_t j = 0; j < rows; j++)
         for (int64_t l = 0; l < weights.cols; l++)
             mrc_store(&weights, j, l, mrc_load(job->alpha, first + j, job->first_output + l));

@@ -56,7 +56,7 @@ _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate 
 
 double mrc_plan_nominal_rate(const mrc_machine *machine)
 {
-    mrc_capabilities can = machine->backend->ops->capabilities(machine->backend, machine->half);
+    mrc_capabilities can = machine->backend->ops->capabilities(machine->backend, machine->arithmetic == MRC_FAST);
     return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
@@ -64,7 +64,7 @@ static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
     mrc_backend *backend = self->request->machine.backend;
-    mrc_capabilities machine = backend->ops->capabilities(backend, self->half);
+    mrc_capabilities machine = backend->ops->capabilities(backend, self->plan->half);
     self->device = machine.memory != MRC_HOST;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->machine.isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
@@ -126,7 +126,7 @@ static int64_t device_bytes(const mrc_planner *self)
                                         mrc_eigensystem_largest(plan->projector_nystrom, plan->projector_eigenpairs)),
                        .points = request->points,
                        .real = request->real,
-                       .half = self->half};
+                       .half = self->plan->half};
     int64_t own = backend->ops->work_bytes ? backend->ops->work_bytes(backend, &work) : 0;
     return own + request->p * (request->d * self->problem.point_size + 2 * request->c * self->problem.real_size);
 }
@@ -218,9 +218,8 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
 /* Makes the plan of one solver. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
-    const mrc_machine *machine = &self->request->machine;
-    self->plan->half_precision = mrc_plan_rounds(self->request, row);
-    self->half = machine->precision_by_plan ? self->plan->half_precision : machine->half;
+    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
+    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
     return plan_sizes(self, row);
 }
 
@@ -368,7 +367,6 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     mrc_planner self = {.request = request,
                         .options = request->options,
                         .reason = reason,
-                        .half = request->machine.half,
                         .plan = out,
                         .public_plan = &out->public_plan};
     MRC_TRY(mrc_plan_check_options(request->options, reason));
@@ -515,8 +513,8 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
     MRC_TRY(make_plan(&next, request, row, reason));
     memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
     mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
-                 plan->half_precision ? "arithmetic accurate, " : "", next.public_plan.solver);
-    if (next.half_precision) mrc_plan_say_precision(request, &next);
+                 plan->half_chosen ? "arithmetic accurate, " : "", next.public_plan.solver);
+    if (next.half_chosen) mrc_plan_say_precision(request, &next);
     *plan = next;
     return MERCER_OK;
 }

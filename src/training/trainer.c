@@ -53,18 +53,11 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     return MERCER_OK;
 }
 
-/* Turns half precision on or off from here on, if the context leaves that choice to plans. */
-static void round_products(const mrc_job *job, bool rounds)
-{
-    if (job->context->precision_by_plan) job->context->half_precision = rounds;
-}
-
 static void tear_down(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
     mrc_sample_stream_close(&job->stream);
     if (!job->ready) return;
-    round_products(job, false);
     mrc_matrix_destroy(job->backend, &job->best);
     if (job->state) job->plan.solver->ops->destroy(job);
     job->state = NULL;
@@ -365,14 +358,12 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first, int64
     mrc_job *job = &self->job;
     const mrc_target *target = &job->target;
     job->n = n;
-    round_products(job, job->plan.half_precision); /* stays until tear_down */
-    mercer_status status = mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z,
-                                              target->p, target->origin, target->weights->dtype);
-    if (status != MERCER_OK) round_products(job, false);
-    MRC_TRY(status);
+    MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
+                               target->origin, target->weights->dtype));
     job->ready = true;
+    job->centers.half = job->plan.half;
     job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
-    status = job->plan.solver->ops->create(job, first);
+    mercer_status status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) tear_down(self);
     return status;
 }
@@ -451,7 +442,7 @@ static bool may_begin_again(const mrc_trainer *self, mercer_status status, const
        precision check fails on all ranks. */
     bool rounding = status == MERCER_ERROR_NUMERIC || (status == MERCER_ERROR_DATA && job->comm->ranks == 1);
     *instead = NULL;
-    if (rounding && job->plan.half_precision) return true;
+    if (rounding && job->plan.half_chosen) return true;
     *instead = mrc_solver_fallback();
     return status == MERCER_ERROR_NUMERIC && mrc_name_is_auto(self->solver) && job->plan.solver != *instead;
 }

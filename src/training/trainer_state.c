@@ -49,7 +49,7 @@ void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
         snprintf(text + used, size - used, " targets %016" PRIx64,
                  mrc_units_print(job->target.units, job->target.weights->cols));
     used = strlen(text);
-    if (job->plan.half_precision) snprintf(text + used, size - used, ROUNDED);
+    if (job->plan.half_chosen) snprintf(text + used, size - used, ROUNDED);
 }
 
 static void list_trainer(mrc_trainer *self, mrc_state *state)

@@ -165,7 +165,7 @@ static mercer_matrix positive_definite(int64_t n, mercer_dtype dtype)
 /* Return the number of element types to test: f64, and f32 if the backend factors it. */
 static int factor_types(mrc_backend *backend)
 {
-    return mrc_backend_capabilities(backend).float_factors ? 2 : 1;
+    return backend->ops->capabilities(backend, false).float_factors ? 2 : 1;
 }
 static const mercer_dtype factor_type[] = {MERCER_F64, MERCER_F32};
 static const double factor_unit[] = {0x1p-53, 0x1p-24};

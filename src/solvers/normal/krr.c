@@ -350,7 +350,7 @@ static mercer_status answer(krr_state *self)
 {
     bool found = false;
     double largest = LARGEST_SHIFT * self->mean;
-    if (mrc_backend_capabilities(self->backend).float_factors)
+    if (self->backend->ops->capabilities(self->backend, false).float_factors)
         MRC_TRY(answer_with(self, MERCER_F32, fmin(largest, SHIFT_STEPS * self->least), &found));
     if (!found) MRC_TRY(answer_with(self, MERCER_F64, largest, &found));
     if (found) return MERCER_OK;
