@@ -66,10 +66,10 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
 }
 
 /* Factorizes K with the penalty on its diagonal, and computes t. */
-static mercer_status fit(const validation *self, double penalty)
+static mercer_status fit(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;
-    int64_t n = self->k.rows;
+    int64_t n = self->k.rows, bad;
     double trace = 0;
     mercer_matrix from = mrc_columns(&self->k, 0, 1), to = mrc_columns(&self->factor, 0, 1),
                   seen = mrc_view(self->numbers, n, 1, MERCER_F64);
@@ -78,17 +78,19 @@ static mercer_status fit(const validation *self, double penalty)
     for (int64_t i = 0; i < n; i++) trace += self->numbers[i];
     MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
     MRC_TRY(backend->ops->axpby(backend, penalty + MRC_SMALL_JITTER * trace / (double)n, &self->ones, 1, &to));
-    MRC_TRY(backend->ops->cholesky(backend, &self->factor));
+    MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
+    *solved = bad < 0;
+    if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &self->t, &self->y));
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
 /* Adds the squared residuals of a fold to *sum. */
-static mercer_status add_fold(const validation *self, mrc_span fold, double *sum)
+static mercer_status add_fold(const validation *self, mrc_span fold, double *sum, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    int64_t a = fold.first, k = fold.count, rest = self->k.rows - a, c = self->y.cols;
+    int64_t a = fold.first, k = fold.count, rest = self->k.rows - a, c = self->y.cols, bad;
     mercer_matrix part = mrc_block(&self->part, 0, 0, rest, k), square = mrc_rows(&part, 0, k),
                   block = mrc_block(&self->block, 0, 0, k, k), residual = mrc_rows(&self->residual, 0, k),
                   t = mrc_rows(&self->t, a, rest), factor = mrc_block(&self->factor, a, a, rest, rest);
@@ -98,7 +100,9 @@ static mercer_status add_fold(const validation *self, mrc_span fold, double *sum
     MRC_TRY(ops->triangular_solve(backend, &factor, false, &part));
     MRC_TRY(ops->gram(backend, 1, &part, 0, &block));
     MRC_TRY(ops->gemm(backend, &product));
-    MRC_TRY(ops->cholesky(backend, &block));
+    MRC_TRY(ops->cholesky(backend, &block, &bad));
+    *solved = bad < 0;
+    if (!*solved) return MERCER_OK;
     MRC_TRY(ops->triangular_solve(backend, &block, false, &residual));
     MRC_TRY(ops->triangular_solve(backend, &block, true, &residual));
     MRC_TRY(ops->column_dots(backend, &residual, &residual, self->numbers));
@@ -106,12 +110,12 @@ static mercer_status add_fold(const validation *self, mrc_span fold, double *sum
     return MERCER_OK;
 }
 
-static mercer_status score(const validation *self, double penalty, double *sum)
+static mercer_status score(const validation *self, double penalty, double *sum, bool *solved)
 {
     *sum = 0;
-    MRC_TRY(fit(self, penalty));
-    for (int f = 0; f < self->rows->count; f++)
-        if (self->rows->folds[f].count > 0) MRC_TRY(add_fold(self, self->rows->folds[f], sum));
+    MRC_TRY(fit(self, penalty, solved));
+    for (int f = 0; f < self->rows->count && *solved; f++)
+        if (self->rows->folds[f].count > 0) MRC_TRY(add_fold(self, self->rows->folds[f], sum, solved));
     return MERCER_OK;
 }
 
@@ -124,9 +128,9 @@ mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *
     MRC_TRY(open_matrices(&self, &scope));
     MRC_TRY(evaluate(&self, kernel, &mass));
     for (int r = 0; r < count; r++) {
-        mercer_status status = score(&self, ridges[r] * mass * share, &errors[r]);
-        if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
-        errors[r] = status == MERCER_OK ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
+        bool solved;
+        MRC_TRY(score(&self, ridges[r] * mass * share, &errors[r], &solved));
+        errors[r] = solved ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
     }
     return MERCER_OK;
 }

@@ -138,15 +138,16 @@ static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, 
     mercer_matrix fitted = mrc_rows(&self->k, 0, self->n), diagonal = mrc_columns(&self->factor, 0, 1),
                   seen = mrc_view(self->numbers, self->p, 1, MERCER_F64);
     double trace = 0;
+    int64_t bad;
     diagonal.ld = self->p + 1;
     MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
     MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
     MRC_TRY(ops->copy(backend, &seen, &diagonal));
     for (int64_t j = 0; j < self->p; j++) trace += self->numbers[j];
     MRC_TRY(ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)self->p, &self->ones, 1, &diagonal));
-    mercer_status status = ops->cholesky(backend, &self->factor);
-    *solved = status == MERCER_OK;
-    return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+    MRC_TRY(ops->cholesky(backend, &self->factor, &bad));
+    *solved = bad < 0;
+    return MERCER_OK;
 }
 
 /* Computes to (p, c) = M^-1 rows' values. */

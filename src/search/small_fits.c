@@ -162,7 +162,7 @@ static mercer_status make_equations(small_fits *self)
 static mercer_status solve(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
 {
     mrc_backend *backend = self->backend;
-    int64_t p = self->z->rows;
+    int64_t p = self->z->rows, bad;
     double trace = 0, own = self->whole ? ridge * self->mass : 0; /* penalty on the diagonal */
     const mercer_matrix *base = self->whole ? &self->zz : &self->gram;
     mercer_matrix seen = mrc_view(self->diagonal, p, 1, MERCER_F64), of_base = mrc_columns(base, 0, 1),
@@ -173,9 +173,9 @@ static mercer_status solve(const small_fits *self, double ridge, const mercer_ma
     MRC_TRY(backend->ops->copy(backend, &self->system, base));
     if (!self->whole) MRC_TRY(backend->ops->axpby(backend, ridge * self->mass, &self->zz, 1, &self->system));
     MRC_TRY(backend->ops->axpby(backend, own + MRC_SMALL_JITTER * trace / (double)p, &self->ones, 1, &of_system));
-    mercer_status status = backend->ops->cholesky(backend, &self->system);
-    *solved = status == MERCER_OK;
-    if (!*solved) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+    MRC_TRY(backend->ops->cholesky(backend, &self->system, &bad));
+    *solved = bad < 0;
+    if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, weights, &self->rhs));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->system, false, weights));
     return backend->ops->triangular_solve(backend, &self->system, true, weights);

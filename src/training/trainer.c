@@ -94,14 +94,8 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     if (!mrc_kernel_is_stationary(kernel) || mrc_kernel_is_callback(kernel) || z->rows < 2) return MERCER_OK;
     mercer_matrix some = *z; /* evenly spaced rows, because the centers may be sorted */
     some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
-    char error[MRC_ERROR_CHARS];
-    const char *field = job->context->error_field;
-    memcpy(error, job->context->error, sizeof error);
-    mercer_status status = mrc_median_distance(job->backend, mrc_kernel_norm(kernel), &some, 0, &median);
-    if (status != MERCER_OK && status != MERCER_ERROR_DATA) return status;
-    memcpy(job->context->error, error, sizeof error);
-    job->context->error_field = field;
-    if (status == MERCER_OK && median > 0) *out = kernel->bandwidth / median;
+    MRC_TRY(mrc_median_distance(job->backend, mrc_kernel_norm(kernel), &some, 0, &median));
+    if (median > 0) *out = kernel->bandwidth / median;
     return MERCER_OK;
 }
 
