@@ -78,6 +78,9 @@ typedef struct mrc_reason {
 mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
     MRC_PRINTF(4, 5);
 mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
+/* Moves the context's error into a value, for an attempt whose failure need not be an error of the caller. With
+   MERCER_OK nothing is moved. */
+mrc_reason mrc_take_error(mercer_context *context, mercer_status status);
 
 /* Records which option or argument (a static text) a failure is about, unless one is recorded already; returns
    status. */

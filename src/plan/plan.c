@@ -359,10 +359,25 @@ static void say_sums(mrc_planner *self)
         mrc_plan_say(plan, "from sizes alone: a training looks at the kernel matrix first, and may choose otherwise\n");
 }
 
-/* Makes a plan. row: the solver; NULL: the one that the options name, or automatic choice. */
-static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, const mrc_solver *row,
-                               mrc_reason *reason)
+const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)
 {
+    return request->solver ? request->solver : mrc_solver_find(request->options->solver);
+}
+
+/* Lists what to try if training breaks down: automatic choices are given up one after the other, half precision first,
+   then the solver. */
+static void list_attempts(mrc_planner *self)
+{
+    mrc_plan *plan = self->plan;
+    const mrc_solver *fallback = mrc_solver_fallback();
+    if (plan->half_chosen) plan->attempts[plan->attempt_count++] = (mrc_attempt){.accurate = true};
+    if (mrc_name_is_auto(self->options->solver) && plan->solver != fallback)
+        plan->attempts[plan->attempt_count++] = (mrc_attempt){.solver = fallback};
+}
+
+static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
+{
+    const mrc_solver *row = mrc_plan_named_solver(request);
     memset(out, 0, sizeof *out);
     mrc_planner self = {.request = request,
                         .options = request->options,
@@ -378,13 +393,13 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     out->public_plan.struct_size = sizeof out->public_plan;
     out->public_plan.precision = request->real;
     out->public_plan.lambda = fmax(self.options->lambda, 0);
-    if (!row) row = mrc_solver_find(self.options->solver);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
     mrc_plan_say_precision(request, out);
     mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
+    list_attempts(&self);
     return MERCER_OK;
 }
 
@@ -402,19 +417,17 @@ static bool has_plan(void *user, int64_t p)
 {
     mrc_plan plan;
     mrc_plan_request other = *(const mrc_plan_request *)user;
-    const mrc_solver *row = mrc_solver_find(other.options->solver);
+    const mrc_solver *row = mrc_plan_named_solver(&other);
     mrc_reason reason;
     other.p = p;
-    if (row && row->traits & MRC_NEEDS_SAMPLES)
-        other.n = p; /* the centers are the samples, so both numbers are
-                                                                equal */
-    return make_plan(&plan, &other, NULL, &reason) == MERCER_OK;
+    if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = p; /* the centers are the samples */
+    return make_plan(&plan, &other, &reason) == MERCER_OK;
 }
 
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
 {
     mrc_reason first;
-    mercer_status status = make_plan(out, request, NULL, &first);
+    mercer_status status = make_plan(out, request, &first);
     if (status == MERCER_OK) return MERCER_OK;
     *reason = first;
     if (status != MERCER_ERROR_MEMORY) return status;
@@ -465,14 +478,6 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     return mrc_make_plan(out, &request, reason);
 }
 
-bool mrc_plan_is_cheap(const mrc_plan_request *request)
-{
-    mrc_plan plan;
-    mrc_reason reason;
-    bool found = make_plan(&plan, request, NULL, &reason) == MERCER_OK;
-    return found && plan.public_plan.seconds <= plan.solver->cheap;
-}
-
 /* Adds the line about the changes of a refinement. */
 static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
 {
@@ -494,11 +499,11 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, m
     mrc_plan refined;
     if (plan->projector) options.projector = plan->public_plan.projector;
     options.epochs = plan->public_plan.epochs;
-    fixed.options = &options;
-    mercer_status status = make_plan(&refined, &fixed, plan->solver, reason);
+    fixed.options = &options, fixed.solver = plan->solver;
+    mercer_status status = make_plan(&refined, &fixed, reason);
     while (status == MERCER_ERROR_MEMORY && fixed.critical_batch > plan->public_plan.batch) {
         fixed.critical_batch = mrc_max(plan->public_plan.batch, fixed.critical_batch / 2);
-        status = make_plan(&refined, &fixed, plan->solver, reason);
+        status = make_plan(&refined, &fixed, reason);
     }
     MRC_TRY(status);
     tell_refinement(&refined, plan);
@@ -506,15 +511,18 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, m
     return MERCER_OK;
 }
 
-mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why,
-                               mrc_reason *reason)
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
+                               const char *why, mrc_reason *reason)
 {
     mrc_plan next;
-    MRC_TRY(make_plan(&next, request, row, reason));
+    mrc_plan_request other = *request;
+    if (attempt->solver) other.solver = attempt->solver;
+    if (attempt->accurate) other.accurate = why;
+    MRC_TRY(make_plan(&next, &other, reason));
     memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
     mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
                  plan->half_chosen ? "arithmetic accurate, " : "", next.public_plan.solver);
-    if (next.half_chosen) mrc_plan_say_precision(request, &next);
+    if (next.half_chosen) mrc_plan_say_precision(&other, &next);
     *plan = next;
     return MERCER_OK;
 }

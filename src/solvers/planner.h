@@ -20,6 +20,7 @@ struct mrc_solver;
 typedef struct mrc_plan_request {
     mrc_machine machine;
     const mercer_train_options *options;
+    const struct mrc_solver *solver; /* solver to plan for; NULL: the one that the options name, or automatic choice */
     int64_t n, p, d, c;
     mercer_dtype real, points; /* types of the weights and of the samples */
     int shards;                /* number of shards of the centers */
@@ -52,6 +53,13 @@ typedef struct mrc_plan_warning {
     char text[256];
 } mrc_plan_warning;
 
+/* A training to try instead of one that broke down. */
+typedef struct mrc_attempt {
+    const struct mrc_solver *solver; /* NULL: as in the request */
+    bool accurate;                   /* without half precision */
+} mrc_attempt;
+enum { MRC_ATTEMPTS = 2 };
+
 /* The public plan, and the choices that are not part of it. */
 typedef struct mrc_plan {
     mercer_plan public_plan;
@@ -67,6 +75,8 @@ typedef struct mrc_plan {
     int64_t budget;
     mrc_plan_warning warnings[MRC_PLAN_WARNINGS];
     int warning_count;
+    mrc_attempt attempts[MRC_ATTEMPTS]; /* what to try if training by this plan breaks down, each by a new plan */
+    int attempt_count;
 } mrc_plan;
 
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */

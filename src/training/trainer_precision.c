@@ -28,11 +28,10 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
     const mrc_target *target = &job->target;
     const mrc_backend_ops *ops = job->backend->ops;
     const mercer_matrix *z = target->z;
+    mrc_plan_request *request = &self->request;
     double sum = 0, bandwidth = target->kernel->bandwidth;
-    if (self->have_coordinates) return;
-    self->have_coordinates = true;
-    self->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
-    if (!self->gains_by_half || job->context->arithmetic != MRC_BY_PLAN || z->rows == 0 || z->dtype == MERCER_U8)
+    request->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
+    if (!request->gains_by_half || job->context->arithmetic != MRC_BY_PLAN || z->rows == 0 || z->dtype == MERCER_U8)
         return;
     int64_t rows = mrc_min(z->rows, LOOKED_AT), step = z->rows / rows;
     for (int64_t i = 0; i < rows; i++) {
@@ -40,11 +39,11 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
         for (int64_t k = 0; k < z->cols; k++) {
             double x = (mrc_load(z, i * step, k) - target->origin[k]) / bandwidth;
             squares += x * x, fourths += x * x * x * x;
-            self->farthest = fmax(self->farthest, fabs(x));
+            request->farthest = fmax(request->farthest, fabs(x));
         }
         if (squares > 0) sum += fourths / squares;
     }
-    self->coordinates = sum / (double)rows;
+    request->coordinates = sum / (double)rows;
 }
 
 /* ---- After an epoch ---------------------------------------------------------------------------------------------- */

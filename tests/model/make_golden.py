@@ -40,8 +40,8 @@ def tables(folder):
 
 def interrupted_run(program, folder):
     """Train until the first checkpoint exists, then interrupt the run, which writes its last checkpoint."""
-    command = [program, "train", "--x", "classes.csv", "--target", "kind", "--solver", "ep4", "--projector", "exact", "--epochs", "300",
-               "--checkpoint", "run", "--checkpoint-every", "0.01s", "-o", "resumed.safetensors", *COMMON]
+    command = [program, "train", "--x", "classes.csv", "--target", "kind", "--tune", "off", "--solver", "ep4", "--projector", "exact",
+               "--epochs", "300", "--checkpoint", "run", "--checkpoint-every", "0.01s", "-o", "resumed.safetensors", *COMMON]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)
     while process.poll() is None and not os.path.exists(os.path.join(folder, "run", "checkpoint.safetensors")):
         time.sleep(0.001)

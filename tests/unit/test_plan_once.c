@@ -196,7 +196,7 @@ static void test_training_keeps_solver(void **state)
                                 .points = MERCER_F32,
                                 .shards = 1,
                                 .threads = 2,
-                                .roughness = self.trainer->roughness,
+                                .roughness = self.trainer->request.roughness,
                                 .bounded = true,
                                 .rows_known = true};
     assert_succeeds(self.context, make_plan(self.context, &second, &request));
