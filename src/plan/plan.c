@@ -485,11 +485,13 @@ static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
     const mercer_plan *then = &before->public_plan;
     char bytes[MRC_BYTES_TEXT];
     memcpy(now->text, then->text, sizeof now->text);
+    now->changes = then->changes;
     if (now->batch == then->batch && now->period == then->period && now->cache_data == then->cache_data) return;
     mrc_plan_say(now, "refined: now that the data were seen, m = %lld", (long long)now->batch);
     if (plan->projector) mrc_plan_say(now, ", T = %lld", (long long)now->period);
     if (now->cache_data != then->cache_data) mrc_plan_say(now, ", K(X,Z) is %s", now->cache_data ? "kept" : "not kept");
     mrc_plan_say(now, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
+    now->changes++;
 }
 
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason)
@@ -519,10 +521,15 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
     if (attempt->solver) other.solver = attempt->solver;
     if (attempt->accurate) other.accurate = why;
     MRC_TRY(make_plan(&next, &other, reason));
-    memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
-    mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
-                 plan->half_chosen ? "arithmetic accurate, " : "", next.public_plan.solver);
-    if (next.half_chosen) mrc_plan_say_precision(&other, &next);
+    mercer_plan *now = &next.public_plan;
+    memcpy(now->text, plan->public_plan.text, sizeof now->text);
+    mrc_plan_say(now, "replaced: %s; %ssolver %s instead\n", why, plan->half_chosen ? "arithmetic accurate, " : "",
+                 now->solver);
+    now->changes = plan->public_plan.changes + 1;
+    if (next.half_chosen) {
+        mrc_plan_say_precision(&other, &next);
+        now->changes++;
+    }
     *plan = next;
     return MERCER_OK;
 }

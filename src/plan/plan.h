@@ -31,10 +31,10 @@ const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request);
 /* Returns the largest number of centers below p that fits, by bisection, as more centers need more memory; 0: none. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* Updates the plan with the critical batch and with what is now known about the source. Sizes may change; the text
-   then gets a line that begins with "refined:". Solver, projector and epochs do not change. */
+   then gets a line about it (mercer_plan.changes). Solver, projector and epochs do not change. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
 /* Replaces the plan of a training that broke down, for the reason `why`, by the plan of another attempt. The text gets
-   a line that begins with "replaced:". */
+   a line about it. */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
                                const char *why, mrc_reason *reason);
 

@@ -110,10 +110,11 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
 void mrc_trainer_tell_precision(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
+    mercer_plan *plan = &self->job.plan.public_plan;
     if (!job->plan.half_chosen || self->rounding_rows == 0) return;
     mrc_plan_say(
-        &self->job.plan.public_plan,
-        "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
+        plan, "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
         (long long)self->rounding_rows, job->options.validation_X ? "held-back rows" : "samples", self->rounding,
         mrc_rounding_limit(job->n));
+    plan->changes++;
 }
