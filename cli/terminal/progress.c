@@ -100,10 +100,13 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
-/* Returns whether a line of the plan describes a change made during training. */
-static int is_change(const char *line)
+/* Returns where the last `count` lines of a text begin. */
+static const char *last_lines(const char *text, int64_t count)
 {
-    return strncmp(line, "refined:", 8) == 0 || strncmp(line, "replaced:", 9) == 0;
+    const char *at = text + strlen(text);
+    for (; count > 0 && at > text; count--)
+        for (at--; at > text && at[-1] != '\n';) at--;
+    return at;
 }
 
 void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
@@ -111,24 +114,18 @@ void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_pla
     mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
     watch->unit = kind == MERCER_SOLVER_DIRECT ? NULL : kind == MERCER_SOLVER_STEPS ? "step" : "epoch";
     watch->trainer = trainer;
-    watch->told = 0;
-    for (const char *line = plan->text; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        watch->told += is_change(line);
-    }
+    watch->told = plan->changes;
 }
 
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 {
-    char *lines = cli_copy(plan->text), *rest = NULL;
-    size_t changes = 0; /* counted separately: a plan during training lacks the lines that the recipe adds */
-    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        if (!is_change(line) || changes++ < watch->told) continue;
-        cli_bar_clear(&watch->bar);
+    if (plan->changes <= watch->told) return;
+    char *lines = cli_copy(last_lines(plan->text, plan->changes - watch->told)), *rest = NULL;
+    cli_bar_clear(&watch->bar);
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         cli_say(watch->job->v, "%s", line);
-    }
     free(lines);
-    if (changes > watch->told) cli_watch_start(watch, watch->trainer, plan);
+    cli_watch_start(watch, watch->trainer, plan);
 }
 
 /* Prints changes of the plan that were made in set-up. */

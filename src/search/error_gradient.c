@@ -129,14 +129,14 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
 }
 
 /* Forms M with a jitter relative to the mean of its diagonal, and factorizes it. */
-static mercer_status factorize_with(const mrc_gradient_buffer *self, double penalty, double jitter)
+static mercer_status factorize_with(const mrc_gradient_buffer *self, double penalty, double jitter, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     mercer_matrix fitted = mrc_rows(&self->k, 0, self->n);
     MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
     MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
-    return mrc_small_factorize(backend, &self->factor, &self->factor, 0, jitter, self->numbers);
+    return mrc_small_factorize(backend, &self->factor, &self->factor, 0, jitter, self->numbers, solved);
 }
 
 /* Kernel values of points in float are rounded, so K_ZZ of a smooth kernel with a large bandwidth can have eigenvalues
@@ -144,11 +144,8 @@ static mercer_status factorize_with(const mrc_gradient_buffer *self, double pena
 static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
 {
     *solved = false;
-    for (double jitter = MRC_SMALL_JITTER; !*solved && jitter < LARGEST_JITTER; jitter *= 100) {
-        mercer_status status = factorize_with(self, penalty, jitter);
-        *solved = status == MERCER_OK;
-        if (!*solved && status != MERCER_ERROR_NUMERIC) return status;
-    }
+    for (double jitter = MRC_SMALL_JITTER; !*solved && jitter < LARGEST_JITTER; jitter *= 100)
+        MRC_TRY(factorize_with(self, penalty, jitter, solved));
     return MERCER_OK;
 }
 
