@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
+#include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "explain/importance.h"
 #include "model/model.h"
@@ -160,7 +161,7 @@ static mercer_status add_block(mercer_evaluation *self, mercer_model *model, con
     MRC_TRY(mercer_model_predict(model, &f, &x));
     MRC_TRY(mercer_evaluation_add(self, &f, &y, block->labels, data->weights ? data->weights + first : NULL));
     const mercer_evaluation_options *options = &self->options;
-    if (options->progress && options->progress(options->progress_user, first + m, data->rows))
+    if (mrc_progress(options->progress, options->progress_user, "evaluation", first + m, data->rows, 0))
         return mrc_fail(model->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the evaluation");
     return MERCER_OK;
 }
@@ -274,8 +275,7 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
     MRC_TRY(check_index(evaluation, index));
     if (!name || ((!x || !y) && room > 0))
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
-    /* check-words: allow room (name of the parameter) */
-    if (room < 0)
+    if (room < 0) /* check-words: allow room (name of the parameter) */
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld; it must be at least 0",
                         (long long)room);
     return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);
