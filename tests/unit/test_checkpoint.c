@@ -417,15 +417,15 @@ static void test_tampered(void **state)
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
-            const char *says = i == 0 && what == DROPPED      ? "not a checkpoint"
+            const char *says = i == 0 && what == DROPPED      ? "give a checkpoint"
                                : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
-                               : i < 2                        ? "plan is not one of this version"
-                               : i == 2                       ? "numbers are not those"
+                               : i < 2                        ? "plan is from another version"
+                               : i == 2                       ? "another solver or version"
                                                               : state_names[i];
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing");
     /* Numbers by their index in the state of the trainer and the solver. */
     static const struct {
         int at;
