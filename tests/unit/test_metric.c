@@ -420,10 +420,9 @@ static void test_refused_learning(void **state)
     mercer_train_options train;
     mercer_fit_options options = options_for(&train);
     options.search.learn_features = MERCER_ON, options.kernel.spec = "lpq:p=1.5,q=1", options.search.tune = MERCER_AUTO;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED,
-                 "lpq has no gradients here: they are for p = 1 and p = 2, and p is 1.5");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "kernel lpq");
     options.kernel.spec = "ntk";
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "ntk has no gradients");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "ntk");
     mercer_kernel function;
     assert_succeeds(context, mercer_kernel_parse(&function, context, "laplace:bandwidth=6"));
     options.kernel.spec = NULL, options.kernel.function = &function;
