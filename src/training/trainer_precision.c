@@ -113,7 +113,7 @@ void mrc_trainer_tell_precision(mrc_trainer *self)
     mercer_plan *plan = &self->job.plan.public_plan;
     if (!job->plan.half_chosen || self->rounding_rows == 0) return;
     mrc_plan_say(plan, "arithmetic fast, confirmed: on %lld %s rounding changes the loss by %.1e (limit %.1e)\n",
-                 (long long)self->rounding_rows, job->options.validation_X ? "held-back rows" : "samples",
+                 (long long)self->rounding_rows, job->options.validation_X ? "held-out rows" : "samples",
                  self->rounding, mrc_rounding_limit(job->n));
     plan->changes++;
 }
