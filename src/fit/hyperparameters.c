@@ -311,7 +311,7 @@ void mrc_fit_record_search(mercer_fitting *self)
         else
             mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
                             (long long)self->search.steps, report->seconds,
-                            report->cut ? " (ended by the budget)" : "");
+                            report->cut ? " (ended at the time limit)" : "");
     } else if (!self->model_exists) {
         mrc_fit_decide(self, "search", "search", asked ? MRC_GIVEN : MRC_DEFAULT, "planned");
         mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
