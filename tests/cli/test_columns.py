@@ -62,7 +62,7 @@ class Columns(Case):
             self.assertEqual(found, named)
             self.bad(65, r"x\.csv: has no column 'sort', the target of the model", *on, "--x", "x.csv")
             self.write("u.csv", table(["a", "B", "c", "d", "sort"], rows))
-            self.bad(65, r"u\.csv: has no column 'b', .*nearest.*'B'", *on, "--x", "u.csv")
+            self.bad(65, r"u\.csv: has no column 'b', .*'B'", *on, "--x", "u.csv")
         self.write("k.csv", table(["sort"], [["k%d" % k] for k in self.labels]))
         self.assertEqual(self.answer("eval", "-m", "r.safetensors", "--x", "x.csv", "--y", "k.csv")["mse"],
                          self.answer("eval", "-m", "r.safetensors", "--x", "r.csv")["mse"])  # fmt: skip
@@ -73,7 +73,7 @@ class Columns(Case):
 
     def test_a_missing_column_is_named(self):
         self.write("new.csv", table(["a", "b", "C", "d"], self.rows))
-        self.bad(65, r"new\.csv: has no column 'c', .*nearest.*'C'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
+        self.bad(65, r"new\.csv: has no column 'c', .*'C'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
         self.write("new.csv", table(["a", "b", "d"], [row[:3] for row in self.rows]))
         self.bad(65, r"new\.csv: has no column 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
         self.write("new.csv", table(["a", "b", "c", "d", "c"], [row + [0] for row in self.rows]))

@@ -30,25 +30,25 @@ class Clashes(Case):
     def test_predict_and_eval(self):
         for name in ("x.npy", "soft.npy", "hard.npy", "./x.npy", "sub/../x.npy", os.path.join(self.folder, "x.npy")):
             self.refused(r"--output: .* read as --x", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", name)
-        self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "soft.npy", "-o", "x.npy")
-        self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "[x].npy", "-o", "x.npy")
+        self.refused(r"is also read as --x", "predict", "-m", "m.safetensors", "--x", "soft.npy", "-o", "x.npy")
+        self.refused(r"is also read as --x", "predict", "-m", "m.safetensors", "--x", "[x].npy", "-o", "x.npy")
         os.symlink("m.safetensors", self.path("m.npy"))
-        self.refused(r"is read as --model", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "m.npy")
+        self.refused(r"is also read as --model", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "m.npy")
 
     def test_train(self):
         train = ("train", "--x", "x.npy", "--y", "y.npy")
-        self.refused(r"--output: x\.npy is read as --x", *train, "-o", "x.npy")
-        self.refused(r"--output: y\.npy is read as --y", *train, "-o", "y.npy")
-        self.refused(r"--log: x\.npy is read as --x", *train, "-o", "m2", "--log", "x.npy")
-        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "color", "-o", "m2", "--log", "d.csv")
-        self.refused(r"--log: m2 is written as --output", *train, "-o", "m2", "--log", "m2")
-        self.refused(r"is written as --", *train, "-o", "m2", "--log", "sub/../m2")
+        self.refused(r"--output: x\.npy is also read as --x", *train, "-o", "x.npy")
+        self.refused(r"--output: y\.npy is also read as --y", *train, "-o", "y.npy")
+        self.refused(r"--log: x\.npy is also read as --x", *train, "-o", "m2", "--log", "x.npy")
+        self.refused(r"--log: d\.csv is also read as --x", "train", "--x", "d.csv", "--target", "color", "-o", "m2", "--log", "d.csv")
+        self.refused(r"--log: m2 is also written as --output", *train, "-o", "m2", "--log", "m2")
+        self.refused(r"is also written as --", *train, "-o", "m2", "--log", "sub/../m2")
         self.write("c.json", json.dumps({"epochs": 1}))
-        self.refused(r"--output: c\.json is read as --config", *train, "--config", "c.json", "-o", "c.json")
-        self.refused(r"is read as --center-method", *train, "--center-method", "file:d.csv", "-o", "d.csv")
+        self.refused(r"--output: c\.json is also read as --config", *train, "--config", "c.json", "-o", "c.json")
+        self.refused(r"is also read as --center-method", *train, "--center-method", "file:d.csv", "-o", "d.csv")
         self.write("run/config.json", json.dumps({"x": self.path("x.npy"), "y": self.path("y.npy")}))
-        self.refused(r"--checkpoint: .* is read as --config", "train", "--config", "run/config.json", "--checkpoint", "run", "--force", "-o", "m2")
-        self.refused(r"--checkpoint: .* is written as --output|--output: .* is written as --checkpoint", *train, "--checkpoint", "sub", "-o", "sub/checkpoint.safetensors")
+        self.refused(r"--checkpoint: .* is also read as --config", "train", "--config", "run/config.json", "--checkpoint", "run", "--force", "-o", "m2")
+        self.refused(r"--checkpoint: .* is also written as --output|--output: .* is also written as --checkpoint", *train, "--checkpoint", "sub", "-o", "sub/checkpoint.safetensors")
 
     def test_patterns(self):
         """An output that matches an input pattern is rejected, because the next command would read it as data."""
@@ -66,7 +66,7 @@ class Clashes(Case):
         self.refused(r"--output: pt/part-1\.npy matches --x", "predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-1.npy")
         self.refused(r"--output: pt/part-1\.npy matches --x", "convert", "--x", "pt/part-[0-9].npy", "-o", "pt/part-1.npy")
         self.refused(r"--output: pt/part-1\.npy matches --x", "centers", "--x", "pt/part-*.npy", "--centers", "3", "-o", "pt/part-1.npy")
-        self.refused(r"--output: pt/part-0\.npy is read as --x", *train, "-o", "pt/part-0.npy")
+        self.refused(r"--output: pt/part-0\.npy is also read as --x", *train, "-o", "pt/part-0.npy")
         self.assertEqual(sorted(os.listdir(self.path("pt"))), before)
         # Allowed: other names, other folders, hidden names, and two digits for a pattern of one character.
         for name in ("pt/model", "part-9.npy", "pt/.part-9.npy"):
@@ -74,13 +74,13 @@ class Clashes(Case):
         self.good("predict", "-m", "m.safetensors", "--x", "pt/part-?.npy", "-o", "pt/part-10.npy", "-q")
 
     def test_others(self):
-        self.refused(r"--output: run\.jsonl is read as LOG", "report", "run.jsonl", "-o", "run.jsonl")
-        self.refused(r"--output: x\.npy is read as --x", "convert", "--x", "x.npy", "-o", "x.npy")
-        self.refused(r"--y-output: z\.npy is written as --output|--output: z\.npy is written as --y-output", "synth", "spirals", "-o", "z.npy", "--y-output", "z.npy")
-        self.refused(r"--output: x\.npy is read as --x", "centers", "--x", "x.npy", "--centers", "3", "-o", "x.npy")
+        self.refused(r"--output: run\.jsonl is also read as LOG", "report", "run.jsonl", "-o", "run.jsonl")
+        self.refused(r"--output: x\.npy is also read as --x", "convert", "--x", "x.npy", "-o", "x.npy")
+        self.refused(r"--y-output: z\.npy is also written as --output|--output: z\.npy is also written as --y-output", "synth", "spirals", "-o", "z.npy", "--y-output", "z.npy")
+        self.refused(r"--output: x\.npy is also read as --x", "centers", "--x", "x.npy", "--centers", "3", "-o", "x.npy")
         self.make_folder("images", zipped=False)
         os.symlink("nowhere", self.path("images/a-link-ubyte"))  # a dangling link, which is not an input
-        self.refused(r"is read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
+        self.refused(r"is also read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
 
     def test_what_is_fine(self):
         os.makedirs(self.path("r"))

@@ -156,7 +156,7 @@ class Outputs(Case):
         self.assertEqual(counts['th"ree=0,one=3'][1], 0)
         self.bad(2, r"class_weight: 'four=1' ", "train", "--x", "classes-plain.csv",
                  "--target", "t", "--class-weight", "four=1", "-o", "m")  # fmt: skip
-        self.bad(2, r"class_weight.*values", "train", "--x", "values-plain.csv", "--target", "t", "--class-weight", "balanced", "-o", "m")
+        self.bad(2, r"class_weight.*regression", "train", "--x", "values-plain.csv", "--target", "t", "--class-weight", "balanced", "-o", "m")
 
     def test_transforms_of_targets(self):
         self.make_tables()

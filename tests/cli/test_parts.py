@@ -130,7 +130,7 @@ class Refused(Parts):
         self.write("part-2.npy", npy_bytes("<f4", (60, D), [0.5] * 240)[:-7])
         self.refuse(65, r"part-2\.npy: .*960 bytes .*truncated")
         self.write("part-2.npy", npy_bytes("<f4", (59, D), [0.5] * 236))
-        self.refuse(65, r"y\.npy has 120 targets, part-\*\.npy has 119 samples")
+        self.refuse(65, r"y\.npy has 120 targets, but part-\*\.npy has 119 samples")
         self.write("part-2.npy", npy_bytes("<f4", (60, D), [0.5] * 239 + [float("nan")]))
         self.refuse(65, r"part-\*\.npy: row 119, column 3 \(from 0\) is NaN")
 
