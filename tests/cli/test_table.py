@@ -158,7 +158,7 @@ class Mistakes(Case):
         self.bad(2, r"--center-method: 'x'.* random", "train", "--x", "a", "--center-method", "x", "-o", "m")
         self.bad(2, r"--format raw: .*--raw", "train", "--x", "a", "--format", "raw", "-o", "m")
         self.bad(2, r"--output: out.xls: .*.npy, .csv", "predict", "-m", "m", "--x", "a", "-o", "out.xls")
-        self.bad(2, r"both want stdout", "predict", "-m", "m", "--x", "a", "-o", "-", "--json")
+        self.bad(2, r"--json and --output -", "predict", "-m", "m", "--x", "a", "-o", "-", "--json")
 
 
 class Configuration(Case):

@@ -417,6 +417,9 @@ class Words(Tree):
             self.assert_wrong("check-words", where)
             os.remove(os.path.join(self.root, path))
 
+    def test_this_tree(self):
+        self.assert_ok("check-words", ROOT)
+
     def test_comments_strings_and_markdown(self):
         self.assert_found("src/a.c", "int a;\n/* Two lines, and\n * this is\n * no sentence. */\n", "src/a.c:3: 'is no': say ")
         self.assert_found("cli/a.c", 'f("at most so "\n  "many rows");\n', "cli/a.c:1: 'so many': say ")
