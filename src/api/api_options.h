@@ -27,6 +27,10 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name);
 
+/* Checks that the context is not NULL, and waits until its device is initialized (mercer_context_options.deferred).
+   Public functions that use the backend, or create objects that do, call it first. */
+mercer_status mrc_context_ready(mercer_context *context);
+
 /* An integer option and its smallest allowed value. */
 typedef struct mrc_bound {
     const char *name;

@@ -6,8 +6,11 @@
  */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/matrix.h"
 #include "core/numbers/random.h"
+#include "fit/fitting.h"
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
 #include "mercer/samples.h"
@@ -97,17 +100,17 @@ static void test_rule(void **state)
     const mercer_dataset_info table = {
         .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
     const int64_t memory = INT64_C(1) << 30;
-#define WHY(field, value, words, asked_too)                                                 \
-    do {                                                                                    \
-        fit = (mercer_fit_options){0};                                                      \
-        mercer_dataset_info info = table;                                                   \
-        assert_null(mrc_plan_search_skipped(&fit, &info, memory));                          \
-        (field) = (value);                                                                  \
-        const char *why = mrc_plan_search_skipped(&fit, &info, memory);                     \
-        assert_non_null(why);                                                               \
-        assert_that(strstr(why, words) != NULL, "%s", why);                                 \
-        if (fit.tune == MERCER_AUTO) fit.tune = MERCER_ON;                                  \
-        assert_true((mrc_plan_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
+#define WHY(field, value, words, asked_too)                                                \
+    do {                                                                                   \
+        fit = (mercer_fit_options){0};                                                     \
+        mercer_dataset_info info = table;                                                  \
+        assert_null(mrc_fit_search_skipped(&fit, &info, memory));                          \
+        (field) = (value);                                                                 \
+        const char *why = mrc_fit_search_skipped(&fit, &info, memory);                     \
+        assert_non_null(why);                                                              \
+        assert_that(strstr(why, words) != NULL, "%s", why);                                \
+        if (fit.tune == MERCER_AUTO) fit.tune = MERCER_ON;                                 \
+        assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
     WHY(fit.kernel_function, &kernel, "kernel_function", false);
     WHY(fit.augment, "flip", "augmented", false);
@@ -128,16 +131,16 @@ static void test_rule(void **state)
         mercer_dataset_info info = table;
         fit = (mercer_fit_options){0};
         info.height = sides & 1, info.width = sides >> 1;
-        const char *why = mrc_plan_search_skipped(&fit, &info, memory);
+        const char *why = mrc_fit_search_skipped(&fit, &info, memory);
         assert_true((why != NULL) == (sides == 3));
         if (why) assert_string_equal(why, "the samples are images");
     }
     const mercer_matrix metric = {0};
     fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .kernel = "laplace", .metric = &metric};
     fit.bandwidth = 2;
-    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+    assert_null(mrc_fit_search_skipped(&fit, &table, memory));
     fit = (mercer_fit_options){.kernel = "laplace:bandwidth=2"};
-    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+    assert_null(mrc_fit_search_skipped(&fit, &table, memory));
 }
 
 /* The decision is in the report and in the plan text. Few rows and unsupported kernels are not searched. */
@@ -278,9 +281,9 @@ static void test_search(void **state)
         assert_true(mrc_load(report.search_steps, i, 0) >= 1 && mrc_load(report.search_steps, i, 1) > 0);
     assert_that(fabs(made->plan.lambda - report.search_ridge * ROWS) < 1e-12 * made->plan.lambda, "lambda %g",
                 made->plan.lambda);
-    assert_succeeds(context, mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(report.model)));
+    assert_succeeds(context, mercer_kernel_print(context, text, sizeof text, NULL, model_info(report.model).kernel));
     assert_string_equal(text, report.kernel);
-    assert_int_equal(mercer_model_size(report.model), ROWS); /* every row is a center */
+    assert_int_equal(model_info(report.model).size, ROWS); /* every row is a center */
     mercer_fitting_free(made->fitting);
     mercer_dataset_free(data);
 }
@@ -305,11 +308,11 @@ static void test_given(void **state)
         if (which == 5) options.bandwidth = 3;
         if (which == 6) options.kernel = "laplace-l1:bandwidth=3";
         const prepared *made = prepare(data, &options);
-        const mercer_preprocess *applied = mercer_model_preprocess(made->report.model);
-        mercer_matrix found = mercer_preprocess_metric(applied);
+        const mercer_preprocess *applied = model_info(made->report.model).preprocess;
+        mercer_matrix found = preprocess_info(applied).metric;
         assert_non_null(made->report.search_steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
-        assert_true((mercer_model_kernel(made->report.model)->bandwidth == 3) == (which >= 5));
+        assert_true((model_info(made->report.model).kernel->bandwidth == 3) == (which >= 5));
         assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0

@@ -8,6 +8,7 @@
 #include "model/model_file.h"
 #include "support/failing_files.h"
 #include "support/folder.h"
+#include "support/sources.h"
 
 /* ---- One model shared by all ranks --------------------------------------------------------------------------- */
 
@@ -135,7 +136,7 @@ static int train_together(mrc_comm *comm, mercer_context *context, void *user)
     options.progress = stop_there, options.progress_user = &left, options.progress_seconds = 1e-9;
     bool fine = (of->resume ? mrc_model_read(&model, context, comm, of->model->path) == MERCER_OK
                             : make_share(&model, comm, context, of->model) == 0) &&
-                mercer_source_from_matrices(&source, context, &x, &y, NULL, 5) == MERCER_OK &&
+                source_from_matrices(&source, context, &x, &y, NULL, 5) == MERCER_OK &&
                 mercer_trainer_create(&trainer, model, comm, &options) == MERCER_OK &&
                 (!of->resume || mercer_trainer_resume(trainer, of->model->path) == MERCER_OK) &&
                 mercer_trainer_fit(trainer, &source, NULL) == MERCER_OK;
