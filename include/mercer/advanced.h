@@ -586,7 +586,7 @@ struct mercer_fit_report {
     char kernel[MERCER_KERNEL_TEXT];  /* kernel function, in the units of preprocessed samples */
     char preprocess[64];              /* preprocessing, as text */
     int folded;                       /* 1: the kernel's bandwidth includes the factor of the preprocessing
-                                         (mercer_preprocess_fold) */
+                                         (mercer_preprocess_info) */
     char center_method[16];           /* method of the options; or all, given, checkpoint */
     int64_t center_iterations;        /* the same as in mercer_center_report, also the next two */
     double center_error, center_seconds;

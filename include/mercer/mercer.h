@@ -390,7 +390,7 @@ typedef struct mercer_fit_options {
     const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
     /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardise: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
-       then standardized (see mercer_model_set_target_curve); losses then refer to the transformed targets. log requires
+       then standardized (mercer_model_info.target_curve); losses then refer to the transformed targets. log requires
        targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardise for values. */
     const char *target_transform;
     mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
@@ -438,7 +438,7 @@ typedef struct mercer_fit_options {
     mercer_fit_callback progress; /* progress of search, centers, members and calibration; NULL: none. train->progress
                                      reports training */
     void *progress_user;          /* passed to `progress` */
-    /* Metric of the kernel on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric.
+    /* Metric of the kernel on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_info.
        NULL: the identity, or searched. */
     const mercer_matrix *metric;
     /* ON: search a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): with the L2 norm
@@ -515,7 +515,10 @@ typedef struct mercer_model_info {
     mercer_matrix centers; /* (size, d) centers, which must not be changed; those of this rank (ranks.h) */
     mercer_matrix weights; /* (size, c) weights, which may be changed between calls; those of this rank */
     const double *target_offset, *target_scale; /* (c) units of the targets (mercer_model_set_targets) */
-    const char *target_curve;                   /* transform g of the targets: "log" or "rank" */
+    /* Monotone transform g of the targets, whose inverse is applied to predictions; offset and scale are those of g(y).
+       "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between the ranks of the training
+       targets and constant beyond them. */
+    const char *target_curve;
     /* Probabilities are softmax((f + class_shift) / temperature). A fit with class weights sets the shifts to
        -temperature log(weight), so that probabilities are those of the unweighted population while the largest score,
        the decision, follows the weights. */

@@ -46,8 +46,11 @@ typedef struct mercer_preprocess_info {
     int64_t features; /* number of features that it was fitted to; 0: any */
     int64_t width;    /* number of features of preprocessed samples; 0: that of the samples */
     int identity;     /* 1: samples are unchanged. 0: preprocessed samples are f64 if the samples are f64, else f32 */
-    /* Map A of the metric (mercer_fit_options.metric), f64: preprocessed samples are the rows x A, where M = A A'. (d,
-       d'), or (1, d): the diagonal of a diagonal A. Without a metric it has 0 rows. */
+    /* Metric M of the kernel (mercer_fit_options.metric): (x - z) M (x - z)' replaces the squared distance |x - z|^2 of
+       two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
+       entries >= 0. It is the last step of the preprocessing, so solvers need not know it: samples are mapped to x A,
+       where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so d' may be
+       less than d. Here is A, f64, or (1, d) its diagonal if M is diagonal. Without a metric it has 0 rows. */
     mercer_matrix metric;
     /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x,
        v z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does that, so that bytes stay bytes. Then
@@ -180,9 +183,9 @@ typedef struct mercer_source {
     int (*skip)(void *user, int64_t rows);
 } mercer_source;
 
-/* Initializes *out as a source over arrays in host memory, which are borrowed: X, weights, and Y or labels, which become
-   one-hot targets; other fields are not used. Each pass has a new random order, determined by seed. Errors: SHAPE,
-   DTYPE, DATA. */
+/* Initializes *out as a source over arrays in host memory, which are borrowed: X, weights, and Y or labels; labels
+   become one-hot targets. Other fields are not used. Each pass has a new random order, determined by seed. Errors:
+   SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_source_from_arrays(mercer_source *out, mercer_context *context,
                                                    const mercer_dataset_arrays *arrays, uint64_t seed);
 /* Releases the memory of a source and sets all its fields to 0. */
