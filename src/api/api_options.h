@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: the public functions. They check arguments and call the other folders, which do the work. A public function that
- * only has to check a handle is defined in the other folder itself.
+ * api: the public functions. They check arguments and call the other folders, which do the work.
  *
  * This header: public structs begin with struct_size; these functions read and write structs of older and newer
  * callers.
