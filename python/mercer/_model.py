@@ -538,7 +538,7 @@ class Model:
         The file is mapped: it must not be modified while the model exists, but may be replaced by another file.
         """
         context, handle = Context(**context_options), C.c_void_p()
-        context.call("mercer_model_load", handle, context.handle, L.text(path, "path"))
+        context.call("mercer_model_load", handle, context.handle, None, L.text(path, "path"))
         self = cls.__new__(cls)
         self._adopt(context, handle, None)
         return self
