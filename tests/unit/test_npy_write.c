@@ -185,10 +185,13 @@ static void test_write_refusals(void **state)
     (void)state;
     folder_clear();
     mercer_dataset *data = open_data(plain_file("x.npy", "<f8", false, "3, 2", numbers, 48), NULL);
-    const char *x = in_folder("out.npy");
+    const char *x = in_folder("out.npy"), *place = in_folder("folder.npy");
     assert_fails(context, mercer_dataset_write(data, x, in_folder("y.npy")), MERCER_ERROR_ARGUMENT, "no targets");
     assert_fails(context, mercer_dataset_write(data, NULL, NULL), MERCER_ERROR_ARGUMENT, "x_path");
-    assert_fails(context, mercer_dataset_write(data, folder, NULL), MERCER_ERROR_IO, "folder");
+    assert_fails(context, mercer_dataset_write(data, folder, NULL), MERCER_ERROR_ARGUMENT, "must end in .npy");
+    assert_int_equal(mkdir(place, 0700), 0);
+    assert_fails(context, mercer_dataset_write(data, place, NULL), MERCER_ERROR_IO, "folder");
+    assert_int_equal(rmdir(place), 0);
     assert_fails(NULL, mercer_dataset_write(NULL, x, NULL), MERCER_ERROR_ARGUMENT, "dataset");
     mercer_dataset_free(data);
     data = open_data(in_folder("x.npy"), plain_file("y.npy", "|u1", false, "3", "\1\2\1", 3));
