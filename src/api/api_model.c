@@ -13,9 +13,9 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
-    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: a model needs at least one");
+    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers is empty; a model needs at least one center");
     if (outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld, it must be at least 1", (long long)outputs);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld; it must be at least 1", (long long)outputs);
     if (!weights) weights = centers->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (weights != MERCER_F32 && weights != MERCER_F64)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "weights: dtype %s is not accepted here; use f32 or f64",
@@ -98,7 +98,7 @@ mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mer
 
 static mercer_task interval_task(const mrc_calibration *calibration)
 {
-    if (!calibration->scores) return MERCER_TASK_UNLABELLED;
+    if (!calibration->scores) return MERCER_TASK_UNLABELED;
     return calibration->classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
@@ -141,8 +141,9 @@ static mercer_status check_samples(const mercer_model *model, const mercer_matri
     MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));
     int64_t features = mrc_model_features(model);
     if (X->cols == features) return MERCER_OK;
-    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's %s %lld", (long long)X->cols,
-                    features == model->centers.cols ? "centers have" : "metric takes", (long long)features);
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, but the model's %s %lld",
+                    (long long)X->cols, features == model->centers.cols ? "centers have" : "metric takes",
+                    (long long)features);
 }
 
 mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
