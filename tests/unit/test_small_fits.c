@@ -3,7 +3,9 @@
 #include "support/datasets.h"
 #include "support/dense.h"
 
+#include "core/matrix.h"
 #include "core/numbers/random.h"
+#include "search/error_gradient.h"
 #include "search/small_fits.h"
 
 #include <math.h>
@@ -208,10 +210,36 @@ static void test_whole(void **state)
                     errors[0][r], errors[1][r]);
 }
 
+/* Kernel values of floats are rounded, so a smooth kernel has eigenvalues below zero. The equations of the gradient are
+   solved nevertheless; otherwise a descent would reject every step. */
+static void test_rounded_kernel(void **state)
+{
+    enum { ALL = 300, TRAIN = 200, CENTERS = 150 };
+    static float x[ALL][2];
+    static double y[ALL];
+    (void)state;
+    for (int i = 0; i < ALL; i++) {
+        for (int k = 0; k < 2; k++) x[i][k] = (float)normal(4, 2 * i + k);
+        y[i] = sin((double)x[i][0]) + 0.3 * normal(5, i);
+    }
+    for (int scale = 1; scale <= 64; scale *= 4) {
+        double scales[2];
+        mercer_kernel kernel = kernel_of("gaussian:bandwidth=1");
+        mrc_error_gradient found = {.scales = scales};
+        mrc_gradient_buffer buffer;
+        mrc_draw draw = {.x = mrc_view(x, ALL, 2, MERCER_F32), .y = matrix_of(y, ALL, 1)};
+        kernel.bandwidth = scale;
+        MRC_SCOPE(scope, context);
+        assert_succeeds(context, mrc_gradient_open(&buffer, &scope, context->backend, &draw, TRAIN, CENTERS));
+        assert_succeeds(context, mrc_error_gradient_find(&buffer, &kernel, 1e-2, false, &draw, &found));
+        assert_that(found.solved && isfinite(found.error) && isfinite(found.ridge), "bandwidth %d", scale);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_folds),
-                                       cmocka_unit_test(test_float), cmocka_unit_test(test_centers),
-                                       cmocka_unit_test(test_whole)};
+                                       cmocka_unit_test(test_float),  cmocka_unit_test(test_centers),
+                                       cmocka_unit_test(test_whole),  cmocka_unit_test(test_rounded_kernel)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
