@@ -44,6 +44,7 @@ UNSEEN = {
     "converge": "the solver of few rows converges anyway",
     "model": "equal data give an equal model",
     "warm_start": "equal data give an equal model",
+    "id-column": "leaves out a column that the other fit does not have; tests/cli/test_tables.py and test_outputs.py use it",
     "weights": "weights of 1 are the default; test_metamorphic.py gives others",
 }
 VALUES, CLASSES = "few", "few_classes"
