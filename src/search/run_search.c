@@ -29,7 +29,7 @@
 #include <string.h>
 
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
-enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
+enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
 #define FIRST_RIDGE    1e-4
 #define CLOSE          1.25 /* ratio of errors up to which both norms are continued */
 #define LEAST_WEIGHT   0.05 /* smallest weight of a copy at the start of a map */
@@ -331,10 +331,12 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
 
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)
 {
-    int64_t n = mrc_min(data->rows, 4096), *unit, units = data->rows;
+    int64_t n = mrc_min(data->rows, POSSIBLE_ROWS), *rows, units = data->rows;
     MRC_SCOPE(scope, data->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &unit, n, sizeof *unit, "row numbers"));
-    if (data->key_kind != MRC_KEYS_TIMES) MRC_TRY(mrc_row_units(data, NULL, n, unit, &units));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, 2 * n, sizeof *rows, "row numbers"));
+    /* Rows of all parts of the table, because groups are often in order. */
+    for (int64_t i = 0; i < n; i++) rows[i] = i * data->rows / n;
+    if (data->key_kind != MRC_KEYS_TIMES) MRC_TRY(mrc_row_units(data, rows, n, rows + n, &units));
     *possible = units >= LEAST_UNITS;
     return MERCER_OK;
 }

@@ -539,6 +539,24 @@ static void test_few_rows(void **state)
     }
 }
 
+/* Sixty groups in order, the first 41 of which have the first 4,096 rows. */
+static void test_groups_in_order(void **state)
+{
+    enum { MANY = 6000 };
+    static float x[MANY];
+    static double y[MANY], group[MANY];
+    bool possible;
+    (void)state;
+    for (int i = 0; i < MANY; i++) x[i] = (float)i, y[i] = i % 7, group[i] = i / 100;
+    mercer_matrix X = mrc_view(x, MANY, 1, MERCER_F32), Y = mrc_view(y, MANY, 1, MERCER_F64);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &X, .Y = &Y, .groups = group};
+    mercer_dataset *data;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mrc_search_possible(data, &possible));
+    assert_true(possible);
+    mercer_dataset_free(data);
+}
+
 /* More effort increases every size, and the estimate of its flops. */
 static void test_efforts(void **state)
 {
@@ -586,8 +604,8 @@ int main(void)
         cmocka_unit_test(test_given),        cmocka_unit_test(test_given_kernel),
         cmocka_unit_test(test_given_metric), cmocka_unit_test(test_given_bandwidth),
         cmocka_unit_test(test_weights),      cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
-        cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_groups_in_order),
+        cmocka_unit_test(test_efforts),      cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
