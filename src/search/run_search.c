@@ -38,7 +38,7 @@ enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
-    int64_t row = task->data->features * 2 * (int64_t)sizeof(float);
+    int64_t row = task->data->features * 2 * (int64_t)sizeof(float) + task->data->outputs * (int64_t)sizeof(double);
     int64_t most = mrc_max(256, mrc_min(self->effort.rows, task->memory / 8 / mrc_max(1, row)));
     MRC_TRY(mrc_split_make(&self->split, task->data, most, task->seed));
     self->points = (mrc_search_points){.scope = self->scope};
