@@ -38,10 +38,10 @@ typedef struct mrc_descent {
     double bandwidth;       /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
-    int steps;      /* steps of the whole descent, over which the rates decay */
-    int until;      /* last step of this run */
-    int64_t fitted; /* largest number of training rows of a draw, and of its held-out rows */
-    int64_t centers;
+    int steps;       /* steps of the whole descent, over which the rates decay */
+    int until;       /* last step of this run */
+    int64_t fitted;  /* largest number of training rows of a draw, and of its held-out rows */
+    int64_t centers; /* largest number of centers of a draw */
     uint64_t seed, sequence;
     /* Called after every step with the smoothed held-out error; a nonzero return value stops the descent. May be
        NULL. */

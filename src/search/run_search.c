@@ -106,9 +106,10 @@ static int watch(void *user, int step, double error)
     for (int s = 0; s < MRC_SEARCH_STAGES; s++) done += (int64_t)state->stages[s].step;
     if (state->steps < MRC_SEARCH_STEPS) {
         double *row = state->journal + state->steps++ * MRC_JOURNAL_COLUMNS;
-        row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0;
-        row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
+        row[0] = self->stage + 1;
+        row[1] = isfinite(error) ? error : 0;
         row[2] = space->learns_exponent ? mrc_descent_exponent(&space->kernel, last[0]) : 0;
+        row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
     }
     if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
@@ -166,7 +167,9 @@ static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *
 /* Resets a state except for the parameters. */
 static void reset_state(mrc_descent_state *state, double rate)
 {
-    state->step = 0, state->rate = rate, state->error = (double)NAN;
+    state->step = 0;
+    state->rate = rate;
+    state->error = (double)NAN;
     memset(state->mean, 0, (size_t)state->count * sizeof(double));
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
