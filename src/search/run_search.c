@@ -74,13 +74,14 @@ static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 static void open_space(mrc_searcher *self, int norm)
 {
     const mrc_search_points *points = &self->points;
-    mrc_search_space *space = &self->spaces[norm - 1];
-    *space = (mrc_search_space){.norm = norm,
-                                .kind = choose_kind(self, norm),
-                                .kernel = {.id = MRC_KERNEL_EXPPOWER, .gamma = 1.3},
-                                .learns_exponent = !is_given(self->task, norm),
-                                .x = points->x,
-                                .width = norm == 1 ? points->width : points->features};
+    mrc_descent_space *space = &self->spaces[norm - 1];
+    *space = (mrc_descent_space){.norm = norm,
+                                 .kind = choose_kind(self, norm),
+                                 .x = points->x,
+                                 .feature = points->feature,
+                                 .features = points->features,
+                                 .kernel = {.id = MRC_KERNEL_EXPPOWER, .gamma = 1.3},
+                                 .learns_exponent = !is_given(self->task, norm)};
     if (norm == 1) space->kernel = (mercer_kernel){.id = MRC_KERNEL_EXPPOWER_L1, .gamma = 0.85};
     if (is_given(self->task, norm)) space->kernel = *self->task->kernel;
     space->kernel.bandwidth = 1;
@@ -99,7 +100,7 @@ static int watch(void *user, int step, double error)
     const mrc_search_task *task = self->task;
     mrc_search_state *state = task->state;
     const mrc_descent_state *stage = &state->stages[self->stage];
-    const mrc_search_space *space = &self->spaces[self->stage % LARGE];
+    const mrc_descent_space *space = &self->spaces[self->stage % LARGE];
     const double *last = stage->values + stage->count - 2;
     int64_t done = 0;
     (void)step;
@@ -120,17 +121,11 @@ static int watch(void *user, int step, double error)
 /* Runs a descent of `steps` steps up to step `until`. */
 static mercer_status run_stage(mrc_searcher *self, int stage, int steps, int until)
 {
-    const mrc_search_space *space = &self->spaces[stage % LARGE];
     bool large = stage >= LARGE, stopped;
     mrc_descent descent = {.context = self->task->context,
                            .rows = &self->rows,
-                           .x = mrc_rows(&space->x, 0, self->pool),
-                           .kind = space->kind,
-                           .feature = self->points.feature,
-                           .features = self->points.features,
-                           .kernel = space->kernel,
+                           .space = &self->spaces[stage % LARGE],
                            .bandwidth = self->task->bandwidth,
-                           .learns_exponent = space->learns_exponent,
                            .learns_ridge = self->task->ridge < 0,
                            .steps = steps,
                            .until = until,
@@ -177,7 +172,7 @@ static void reset_state(mrc_descent_state *state, double rate)
 /* Initializes stage 1 or 2 with a median distance of 1: with equal scales or, after a blend, its shares as scales. */
 static mercer_status start_descent(const mrc_searcher *self, int norm)
 {
-    const mrc_search_space *space = &self->spaces[norm - 1];
+    const mrc_descent_space *space = &self->spaces[norm - 1];
     mrc_descent_state *state = &self->task->state->stages[norm - 1];
     const double *shares = norm == 2 ? self->shares : NULL;
     mercer_matrix x = mrc_rows(shares ? &self->blend : &self->points.x, 0, self->pool);
@@ -219,8 +214,7 @@ static mercer_status open_state(mrc_searcher *self)
 {
     mrc_search_state *state = self->task->state;
     int64_t counts[LARGE], at = 0;
-    for (int i = 0; i < LARGE; i++)
-        counts[i] = mrc_descent_count(self->spaces[i].kind, self->spaces[i].x.cols, self->points.features);
+    for (int i = 0; i < LARGE; i++) counts[i] = mrc_descent_count(&self->spaces[i]);
     int64_t numbers = 8 * (counts[0] + counts[1]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
@@ -249,7 +243,7 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context)
 
 static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
 {
-    const mrc_search_space *space = &self->spaces[stage % LARGE];
+    const mrc_descent_space *space = &self->spaces[stage % LARGE];
     const mrc_descent_state *state = &self->task->state->stages[stage];
     const double *own = state->values + state->count - 2;
     mrc_candidate made = {.space = space, .values = state->values, .kernel = space->kernel};

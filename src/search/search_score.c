@@ -39,9 +39,9 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     for (int f = 0; f < from->count; f++)
         start[f + 1] =
             start[f] + mrc_min(from->start[f + 1] - from->start[f], from->held_out && f > 0 ? most / 2 : each);
-    int64_t n = start[from->count];
+    int64_t n = start[from->count], width = candidate->space->norm == 1 ? points->width : points->features;
     double *weights = NULL;
-    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, candidate->space->width, MERCER_F32, "rows of small fits"));
+    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, width, MERCER_F32, "rows of small fits"));
     MRC_TRY(mrc_scope_view(scope, &out->rows.y, n, points->y.cols, MERCER_F64, "targets of small fits"));
     if (points->weights) MRC_TRY(mrc_scope_alloc(scope, &weights, n, sizeof *weights, "weights of small fits"));
     for (int f = 0; f < from->count; f++) {
