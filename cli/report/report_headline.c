@@ -125,17 +125,16 @@ static void note(page *out, const char *text)
     page_print(out, "<p class=\"note\">%s</p>\n", text);
 }
 
+/* Explains why training ended before its last epoch; the values of "stopped" are those of cli_summary_json. */
 static void say_stopped(page *out, const report_run *run)
 {
-    const json_t *stopped = json_object_get(run->summary, "stopped");
-    double code = json_is_number(stopped) ? json_number_value(stopped) : 0;
-    const char *text = json_string_value(stopped);
-    if (code == 1 || (text && strstr(text, "early")))
-        note(out, "Training ended early: the validation result had stopped improving.");
-    else if (code == 3 || (text && strstr(text, "budget")))
-        note(out, "Training ended when the time budget was used up; the model keeps the best weights so far.");
-    else if (code != 0 || json_is_true(stopped) || (text && strstr(text, "interrupt")))
-        note(out, "Training was stopped before its last epoch; the model keeps the best weights so far.");
+    static const char *const reasons[][2] = {
+        {"early", "Training ended early: the validation result had stopped improving."},
+        {"budget", "Training ended when the time budget was used up; the model keeps the best weights so far."},
+        {"interrupted", "Training was stopped before its last epoch; the model keeps the best weights so far."}};
+    const char *stopped = json_string_value(json_object_get(run->summary, "stopped"));
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (stopped && strcmp(stopped, reasons[i][0]) == 0) note(out, reasons[i][1]);
 }
 
 static void notes(page *out, const report_run *run)

@@ -219,6 +219,10 @@ static mercer_status find_median(mercer_context *context, double norm, double *o
     MRC_TRY(mrc_check_finite(context, "X", X, &top));
     MRC_TRY(mrc_check_range(context, top, X->cols, &wide));
     MRC_TRY(mrc_median_distance(context->backend, norm, X, seed, &median));
+    if (median == 0)
+        return mrc_fail(context, MERCER_ERROR_DATA,
+                        "X: all of %lld rows coincide, so there is no median distance; give a bandwidth",
+                        (long long)mrc_min(X->rows, MRC_MEDIAN_ROWS));
     *out = median;
     return MERCER_OK;
 }

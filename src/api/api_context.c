@@ -28,12 +28,20 @@ static mercer_status read_options(mercer_context_options *ours, mercer_allocator
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!allocator->allocate != !allocator->release)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
-    if (!ours->arithmetic) ours->arithmetic = "auto";
-    static const char *const valid[] = {"auto", "accurate", "fast"};
-    for (size_t i = 0; i < sizeof valid / sizeof *valid; i++)
-        if (strcmp(ours->arithmetic, valid[i]) == 0) return MERCER_OK;
-    return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: auto, accurate, fast",
-                    ours->arithmetic);
+    return MERCER_OK;
+}
+
+static mercer_status choose_arithmetic(const char *asked, mrc_arithmetic *arithmetic)
+{
+    static const char *const names[] = {[MRC_ACCURATE] = "accurate", [MRC_FAST] = "fast", [MRC_BY_PLAN] = "auto"};
+    *arithmetic = MRC_BY_PLAN;
+    if (!asked) return MERCER_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(asked, names[i]) == 0) {
+            *arithmetic = (mrc_arithmetic)i;
+            return MERCER_OK;
+        }
+    return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: auto, accurate, fast", asked);
 }
 
 static mercer_status choose_isa(const char *asked, mrc_isa *isa)
@@ -94,7 +102,7 @@ static bool start_backend(mercer_context *context, const char *name)
 static void tell_backend(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
-    if (context->half_precision && mrc_backend_memory(backend) == MRC_HOST)
+    if (context->arithmetic == MRC_FAST && mrc_backend_memory(backend) == MRC_HOST)
         mrc_warn(context, "arithmetic", "arithmetic fast changes nothing on backend %s: it is for GPUs",
                  backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), backend->ops->name,
@@ -134,7 +142,9 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     mercer_context_options chosen;
     mercer_allocator allocator;
     mrc_isa isa;
+    mrc_arithmetic arithmetic;
     MRC_TRY(read_options(&chosen, &allocator, options));
+    MRC_TRY(choose_arithmetic(chosen.arithmetic, &arithmetic));
     MRC_TRY(choose_isa(chosen.isa, &isa));
     mercer_context *context = mrc_raw_alloc(&allocator, sizeof *context);
     if (!context)
@@ -146,8 +156,7 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;
     context->threads = chosen.threads ? chosen.threads : mrc_processors();
     context->isa = isa;
-    context->half_precision = strcmp(chosen.arithmetic, "fast") == 0;
-    context->precision_by_plan = strcmp(chosen.arithmetic, "auto") == 0;
+    context->arithmetic = arithmetic;
     bool later = chosen.deferred && start_backend(context, chosen.backend);
     mercer_status status = mrc_backend_create(&context->backend, context, later ? NULL : chosen.backend);
     if (status != MERCER_OK) {
@@ -173,7 +182,7 @@ void mercer_context_free(mercer_context *context)
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    mrc_capabilities can = mrc_backend_capabilities(context->backend);
+    mrc_capabilities can = context->backend->ops->capabilities(context->backend, false);
     mercer_context_info all = {.struct_size = sizeof all,
                                .backend = context->backend->ops->name,
                                .isa = can.isa,

@@ -147,7 +147,7 @@ mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix 
     MRC_TRY(mrc_check_apart(context, "Y", Y, "W", W));
     MRC_TRY(check_values(context, kernel, X, Z, mrc_value_dtype(X, Z, W, Y)));
     MRC_TRY(mrc_matrix_check_finite(context->backend, "W", W, NULL));
-    mrc_pair pair = {.kernel = kernel, .x = X, .z = Z};
+    mrc_pair pair = {.kernel = kernel, .x = X, .z = Z, .half = context->arithmetic == MRC_FAST};
     return arrived(context, Y, context->backend->ops->kernel_matmul(context->backend, &pair, W, Y, false));
 }
 

@@ -131,8 +131,8 @@ static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mer
     mrc_target target = target_of(model);
     MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
     MRC_TRY(mrc_trainer_create(&trainer, model->context->backend, model->comm, &target, options));
-    trainer->planned_threads = model->context->threads;
-    MRC_TRY(mrc_trainer_make_plan(trainer, shape->samples, true, shape->points));
+    MRC_TRY(mrc_trainer_begin_plan(trainer, shape->samples, shape->points));
+    MRC_TRY(mrc_trainer_make_plan(trainer));
     return mrc_write_struct(model->context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
@@ -194,7 +194,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     if (!mrc_solver_find(planned.solver))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_backend *backend = context->backend;
-    mrc_plan_ranks(&result, &planned, &sizes, &wire, mrc_backend_capabilities(backend).float_factors);
+    mrc_plan_ranks(&result, &planned, &sizes, &wire, backend->ops->capabilities(backend, false).float_factors);
     return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
 }
 
@@ -320,9 +320,9 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
                                    mrc_value_dtype(X, trainer->job.target.z, trainer->job.target.weights, NULL)));
     MRC_TRY(mrc_matrix_check_finite(backend, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, X->rows));
-    if (trainer->job.ready && X->dtype != trainer->planned_points)
+    if (trainer->job.ready && X->dtype != trainer->request.points)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
-                        mrc_dtype_name(trainer->planned_points));
+                        mrc_dtype_name(trainer->request.points));
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);
     if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;

@@ -46,7 +46,7 @@ typedef struct mrc_pair {
     const double *origin;
     const mrc_packed *packed_x, *packed_z; /* packed copies that contain the rows of X and Z, or NULL; */
     int64_t first_x, first_z;              /* first row of X or Z in its copy; same kernel, same origin */
-    bool accurate;                         /* do not use half precision, even if the context allows it */
+    bool half;                             /* products may be rounded to half precision where that is faster */
     bool short_weights;                    /* the weights of kernel_transpose (G) were rounded by round_half */
 } mrc_pair;
 
@@ -232,9 +232,10 @@ struct mrc_backend_ops {
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
     /* Replace the symmetric positive definite A (n, n) f64 (or f32, if capabilities.float_factors, as for the solve) by
-       its lower Cholesky factor. The upper triangle is not read; it is set to 0. MERCER_ERROR_NUMERIC with a message
-       that names the row if A is not positive definite. */
-    mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
+       its lower Cholesky factor. The upper triangle is not read; it is set to 0. A matrix that is not positive definite
+       is no failure: *bad is then the first row whose pivot is not positive, and the contents of A are undefined; else
+       *bad is -1. */
+    mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
        matrix). Upper triangles are not read. least (k): the smallest squared pivot of each Cholesky factor; if it is
        not positive (0 or NaN), the matrix has no inverse and its contents are undefined. room: scratch space with the
@@ -304,11 +305,7 @@ struct mrc_backend_ops {
 /* The compiled-in backends, terminated by NULL. The first is the default. */
 extern const mrc_backend_ops *const mrc_backend_registry[];
 
-/* Return the capabilities for the precision of the context, and the memory in which alloc places matrices. */
-static inline mrc_capabilities mrc_backend_capabilities(const mrc_backend *backend)
-{
-    return backend->ops->capabilities(backend, backend->context->half_precision);
-}
+/* Return the memory in which alloc places matrices. */
 static inline mrc_memory mrc_backend_memory(const mrc_backend *backend)
 {
     return backend->ops->capabilities(backend, false).memory;
@@ -319,9 +316,8 @@ typedef struct mrc_machine {
     mrc_backend *backend; /* used for capabilities and work_bytes, which depend only on their arguments */
     mrc_isa isa;
     int threads;
-    int64_t free_memory;    /* bytes available in the memory of the backend */
-    bool half;              /* products are computed in half precision, */
-    bool precision_by_plan; /* or the plan decides whether they are */
+    int64_t free_memory; /* bytes available in the memory of the backend */
+    mrc_arithmetic arithmetic;
 } mrc_machine;
 mrc_machine mrc_machine_of(const mercer_context *context);
 /* Measure (measure.c) the flops per second of products in double; takes a few milliseconds. Only time estimates use the

@@ -489,13 +489,12 @@ static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *t
 static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room,
                                     double *least)
 {
-    int64_t n = a->cols;
+    int64_t n = a->cols, bad;
     for (int64_t first = 0; first < a->rows; first += n, least++) {
         mercer_matrix l = mrc_rows(a, first, n), inverse = mrc_rows(room, first, n);
-        mercer_status status = backend->ops->cholesky(backend, &l);
-        *least = status == MERCER_OK ? INFINITY : 0;
-        if (status == MERCER_ERROR_NUMERIC) continue;
-        MRC_TRY(status);
+        MRC_TRY(backend->ops->cholesky(backend, &l, &bad));
+        *least = bad < 0 ? INFINITY : 0;
+        if (bad >= 0) continue;
         for (int64_t i = 0; i < n; i++) *least = fmin(*least, mrc_load(&l, i, i) * mrc_load(&l, i, i));
         MRC_TRY(mrc_set_identity(backend, &inverse));
         MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &inverse));

@@ -107,9 +107,14 @@ static mercer_status make_operands(measuring *self)
 
 /* ---- Measurements -------------------------------------------------------------------------------------------- */
 
+static bool is_fast(const measuring *self)
+{
+    return self->backend->context->arithmetic == MRC_FAST;
+}
+
 static mercer_status multiply(measuring *self)
 {
-    mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &self->z};
+    mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &self->z, .half = is_fast(self)};
     return self->backend->ops->kernel_matmul(self->backend, &pair, &self->w, &self->y, false);
 }
 
@@ -129,7 +134,7 @@ static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
     const mercer_shape *shape = &self->shape;
     bool own = backend->ops->gemm_baseline != NULL;
     mercer_dtype dtype = shape->points;
-    if (own && dtype == MERCER_F32 && backend->context->half_precision) dtype = MERCER_F16;
+    if (own && dtype == MERCER_F32 && is_fast(self)) dtype = MERCER_F16;
     if (!own && dtype != MERCER_F64) dtype = MERCER_F32;
     if (dtype != shape->points) {
         MRC_TRY(mrc_scope_matrix(self->scope, backend, &self->a, shape->samples, shape->features, dtype, "X"));
@@ -222,6 +227,5 @@ mrc_machine mrc_machine_of(const mercer_context *context)
                          .isa = context->isa,
                          .threads = context->threads,
                          .free_memory = backend->ops->free_memory(backend),
-                         .half = context->half_precision,
-                         .precision_by_plan = context->precision_by_plan};
+                         .arithmetic = context->arithmetic};
 }

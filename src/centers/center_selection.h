@@ -95,6 +95,8 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
    p) f64. */
 mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out);
+/* Computes the median of the nonzero distances between rows; *out is 0 if all rows that were looked at coincide. */
+enum { MRC_MEDIAN_ROWS = 2000 }; /* random rows that it looks at, if there are more */
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
                                   double *out);
 /* Returns how many of n rows of `row` bytes each mrc_median_distance can use, so that it takes at most `memory` bytes

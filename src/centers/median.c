@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 2000, STRIP_ROWS = 256, LEAST_ROWS = 64 };
+enum { STRIP_ROWS = 256, LEAST_ROWS = 64 };
 
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide)
 {
@@ -101,11 +101,10 @@ static double largest_below(const double *values, int64_t count, double bound)
 static mercer_status median_of(mrc_backend *backend, double norm, const mercer_matrix *sample, double *strip,
                                double *pairs, double *out)
 {
-    int64_t m = sample->rows, count;
+    int64_t count;
     MRC_TRY(collect_pairs(backend, norm, sample, strip, pairs, &count));
-    if (count == 0)
-        return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                        "X: all of %lld rows coincide, so there is no median distance; give a bandwidth", (long long)m);
+    *out = 0;
+    if (count == 0) return MERCER_OK;
     int64_t equal;
     *out = select_value(pairs, count, count / 2, &equal);
     if (count % 2 == 0 && equal == 0) *out = (*out + largest_below(pairs, count, *out)) / 2;
@@ -114,7 +113,7 @@ static mercer_status median_of(mrc_backend *backend, double norm, const mercer_m
 
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed, double *out)
 {
-    int64_t m = mrc_min(x->rows, MOST_ROWS), rows[MOST_ROWS];
+    int64_t m = mrc_min(x->rows, MRC_MEDIAN_ROWS), rows[MRC_MEDIAN_ROWS];
     mercer_matrix sample = mrc_view(NULL, m, x->cols, x->dtype);
     double *strip, *pairs;
     MRC_SCOPE(scope, backend->context);
@@ -128,7 +127,7 @@ mercer_status mrc_median_distance(mrc_backend *backend, double norm, const merce
 
 int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory)
 {
-    int64_t m = mrc_min(n, MOST_ROWS);
+    int64_t m = mrc_min(n, MRC_MEDIAN_ROWS);
     /* Memory of the pairs, a strip, the rows and their copy in the sample. */
     while (m > LEAST_ROWS && 4 * m * m + 8 * STRIP_ROWS * m + 2 * m * row > memory) m -= m / 8;
     return m;

@@ -69,6 +69,16 @@ mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
     return mrc_blame(context, reason->field, mrc_fail(context, reason->status, "%s", reason->text));
 }
 
+mrc_reason mrc_take_error(mercer_context *context, mercer_status status)
+{
+    mrc_reason reason = {.status = status, .field = ""};
+    if (status == MERCER_OK) return reason;
+    reason.field = mrc_last_error_field(context);
+    snprintf(reason.text, sizeof reason.text, "%s", context->error);
+    context->error[0] = 0, context->error_field = "";
+    return reason;
+}
+
 const char *mrc_last_error(const mercer_context *context)
 {
     return context ? context->error : thread_error;

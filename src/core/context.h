@@ -25,6 +25,10 @@ enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
 enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
 
+/* Arithmetic of float products: whether they may be rounded to half precision where that is faster. BY_PLAN: each
+   training's plan chooses; other products are accurate. */
+typedef enum mrc_arithmetic { MRC_ACCURATE, MRC_FAST, MRC_BY_PLAN } mrc_arithmetic;
+
 /* One recorded warning. Its texts have fixed sizes, so recording a warning cannot fail. */
 typedef struct mrc_warning {
     char field[64];
@@ -38,9 +42,7 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    bool half_precision;           /* float products may currently be rounded to half precision where that is faster */
-    bool precision_by_plan;        /* arithmetic "auto": half_precision is set only during a training whose plan asks
-                                      for it */
+    mrc_arithmetic arithmetic;     /* option of the same name */
     struct mrc_backend *backend;   /* created and released by src/api */
     struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */
@@ -76,6 +78,9 @@ typedef struct mrc_reason {
 mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
     MRC_PRINTF(4, 5);
 mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
+/* Moves the context's error into a value, for an attempt whose failure need not be an error of the caller. With
+   MERCER_OK nothing is moved. */
+mrc_reason mrc_take_error(mercer_context *context, mercer_status status);
 
 /* Records which option or argument (a static text) a failure is about, unless one is recorded already; returns
    status. */

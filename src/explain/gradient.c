@@ -165,7 +165,7 @@ static mercer_status add_centers(mrc_backend *backend, gradient_job *job, int64_
         job->weights = mrc_rows(&weights, 0, some);
         mercer_matrix centers = mrc_rows(job->sum->z, first + done, some);
         mrc_parallel_for(backend->context->threads, parts_of(some), fill_weights, job);
-        mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers, .accurate = true};
+        mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers};
         pair.origin = job->norm_1 ? NULL : job->sum->origin;
         status = job->norm_1 ? backend->ops->kernel_signs(backend, &pair, &job->weights, sums)
                              : backend->ops->kernel_matmul(backend, &pair, &job->weights, sums, done > 0);

@@ -101,6 +101,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
     if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
         MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
                                    model->total, model->origin, model->weights.dtype));
+        out->shared.half = model->context->arithmetic == MRC_FAST;
         out->centers = &out->shared;
     }
     return make_room(model, X, F, out);
@@ -219,7 +220,8 @@ static mercer_status multiply(mercer_model *model, const input_block *block, con
                      .x = x,
                      .z = there ? &placed->z : &model->centers,
                      .origin = model->origin,
-                     .packed_z = there ? placed->packed : NULL};
+                     .packed_z = there ? placed->packed : NULL,
+                     .half = model->context->arithmetic == MRC_FAST};
     return backend->ops->kernel_matmul(backend, &pair, there ? &placed->w : &model->weights, product, false);
 }
 

@@ -56,7 +56,7 @@ _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate 
 
 double mrc_plan_nominal_rate(const mrc_machine *machine)
 {
-    mrc_capabilities can = machine->backend->ops->capabilities(machine->backend, machine->half);
+    mrc_capabilities can = machine->backend->ops->capabilities(machine->backend, machine->arithmetic == MRC_FAST);
     return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
@@ -64,7 +64,7 @@ static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
     mrc_backend *backend = self->request->machine.backend;
-    mrc_capabilities machine = backend->ops->capabilities(backend, self->half);
+    mrc_capabilities machine = backend->ops->capabilities(backend, self->plan->half);
     self->device = machine.memory != MRC_HOST;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->machine.isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
@@ -126,7 +126,7 @@ static int64_t device_bytes(const mrc_planner *self)
                                         mrc_eigensystem_largest(plan->projector_nystrom, plan->projector_eigenpairs)),
                        .points = request->points,
                        .real = request->real,
-                       .half = self->half};
+                       .half = self->plan->half};
     int64_t own = backend->ops->work_bytes ? backend->ops->work_bytes(backend, &work) : 0;
     return own + request->p * (request->d * self->problem.point_size + 2 * request->c * self->problem.real_size);
 }
@@ -218,9 +218,8 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
 /* Makes the plan of one solver. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
-    const mrc_machine *machine = &self->request->machine;
-    self->plan->half_precision = mrc_plan_rounds(self->request, row);
-    self->half = machine->precision_by_plan ? self->plan->half_precision : machine->half;
+    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
+    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
     return plan_sizes(self, row);
 }
 
@@ -360,15 +359,29 @@ static void say_sums(mrc_planner *self)
         mrc_plan_say(plan, "from sizes alone: a training looks at the kernel matrix first, and may choose otherwise\n");
 }
 
-/* Makes a plan. row: the solver; NULL: the one that the options name, or automatic choice. */
-static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, const mrc_solver *row,
-                               mrc_reason *reason)
+const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)
 {
+    return request->solver ? request->solver : mrc_solver_find(request->options->solver);
+}
+
+/* Lists what to try if training breaks down: automatic choices are given up one after the other, half precision first,
+   then the solver. */
+static void list_attempts(mrc_planner *self)
+{
+    mrc_plan *plan = self->plan;
+    const mrc_solver *fallback = mrc_solver_fallback();
+    if (plan->half_chosen) plan->attempts[plan->attempt_count++] = (mrc_attempt){.accurate = true};
+    if (mrc_name_is_auto(self->options->solver) && plan->solver != fallback)
+        plan->attempts[plan->attempt_count++] = (mrc_attempt){.solver = fallback};
+}
+
+static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
+{
+    const mrc_solver *row = mrc_plan_named_solver(request);
     memset(out, 0, sizeof *out);
     mrc_planner self = {.request = request,
                         .options = request->options,
                         .reason = reason,
-                        .half = request->machine.half,
                         .plan = out,
                         .public_plan = &out->public_plan};
     MRC_TRY(mrc_plan_check_options(request->options, reason));
@@ -380,13 +393,13 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     out->public_plan.struct_size = sizeof out->public_plan;
     out->public_plan.precision = request->real;
     out->public_plan.lambda = fmax(self.options->lambda, 0);
-    if (!row) row = mrc_solver_find(self.options->solver);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
     mrc_plan_say_precision(request, out);
     mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
+    list_attempts(&self);
     return MERCER_OK;
 }
 
@@ -404,19 +417,17 @@ static bool has_plan(void *user, int64_t p)
 {
     mrc_plan plan;
     mrc_plan_request other = *(const mrc_plan_request *)user;
-    const mrc_solver *row = mrc_solver_find(other.options->solver);
+    const mrc_solver *row = mrc_plan_named_solver(&other);
     mrc_reason reason;
     other.p = p;
-    if (row && row->traits & MRC_NEEDS_SAMPLES)
-        other.n = p; /* the centers are the samples, so both numbers are
-                                                                equal */
-    return make_plan(&plan, &other, NULL, &reason) == MERCER_OK;
+    if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = p; /* the centers are the samples */
+    return make_plan(&plan, &other, &reason) == MERCER_OK;
 }
 
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
 {
     mrc_reason first;
-    mercer_status status = make_plan(out, request, NULL, &first);
+    mercer_status status = make_plan(out, request, &first);
     if (status == MERCER_OK) return MERCER_OK;
     *reason = first;
     if (status != MERCER_ERROR_MEMORY) return status;
@@ -467,14 +478,6 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     return mrc_make_plan(out, &request, reason);
 }
 
-bool mrc_plan_is_cheap(const mrc_plan_request *request)
-{
-    mrc_plan plan;
-    mrc_reason reason;
-    bool found = make_plan(&plan, request, NULL, &reason) == MERCER_OK;
-    return found && plan.public_plan.seconds <= plan.solver->cheap;
-}
-
 /* Adds the line about the changes of a refinement. */
 static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
 {
@@ -482,11 +485,13 @@ static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
     const mercer_plan *then = &before->public_plan;
     char bytes[MRC_BYTES_TEXT];
     memcpy(now->text, then->text, sizeof now->text);
+    now->changes = then->changes;
     if (now->batch == then->batch && now->period == then->period && now->cache_data == then->cache_data) return;
     mrc_plan_say(now, "refined: now that the data were seen, m = %lld", (long long)now->batch);
     if (plan->projector) mrc_plan_say(now, ", T = %lld", (long long)now->period);
     if (now->cache_data != then->cache_data) mrc_plan_say(now, ", K(X,Z) is %s", now->cache_data ? "kept" : "not kept");
     mrc_plan_say(now, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
+    now->changes++;
 }
 
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason)
@@ -496,11 +501,11 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, m
     mrc_plan refined;
     if (plan->projector) options.projector = plan->public_plan.projector;
     options.epochs = plan->public_plan.epochs;
-    fixed.options = &options;
-    mercer_status status = make_plan(&refined, &fixed, plan->solver, reason);
+    fixed.options = &options, fixed.solver = plan->solver;
+    mercer_status status = make_plan(&refined, &fixed, reason);
     while (status == MERCER_ERROR_MEMORY && fixed.critical_batch > plan->public_plan.batch) {
         fixed.critical_batch = mrc_max(plan->public_plan.batch, fixed.critical_batch / 2);
-        status = make_plan(&refined, &fixed, plan->solver, reason);
+        status = make_plan(&refined, &fixed, reason);
     }
     MRC_TRY(status);
     tell_refinement(&refined, plan);
@@ -508,15 +513,23 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, m
     return MERCER_OK;
 }
 
-mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why,
-                               mrc_reason *reason)
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
+                               const char *why, mrc_reason *reason)
 {
     mrc_plan next;
-    MRC_TRY(make_plan(&next, request, row, reason));
-    memcpy(next.public_plan.text, plan->public_plan.text, sizeof next.public_plan.text);
-    mrc_plan_say(&next.public_plan, "replaced: %s; %ssolver %s instead\n", why,
-                 plan->half_precision ? "arithmetic accurate, " : "", next.public_plan.solver);
-    if (next.half_precision) mrc_plan_say_precision(request, &next);
+    mrc_plan_request other = *request;
+    if (attempt->solver) other.solver = attempt->solver;
+    if (attempt->accurate) other.accurate = why;
+    MRC_TRY(make_plan(&next, &other, reason));
+    mercer_plan *now = &next.public_plan;
+    memcpy(now->text, plan->public_plan.text, sizeof now->text);
+    mrc_plan_say(now, "replaced: %s; %ssolver %s instead\n", why, plan->half_chosen ? "arithmetic accurate, " : "",
+                 now->solver);
+    now->changes = plan->public_plan.changes + 1;
+    if (next.half_chosen) {
+        mrc_plan_say_precision(&other, &next);
+        now->changes++;
+    }
     *plan = next;
     return MERCER_OK;
 }

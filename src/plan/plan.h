@@ -26,17 +26,17 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_
    shard; for several shards, which means ranks, they are those of a Laplace kernel. */
 mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
                              const mercer_train_options *options, mrc_reason *reason);
-/* Returns whether the solver that would be chosen is so cheap that better estimates are not worth their cost. */
-bool mrc_plan_is_cheap(const mrc_plan_request *request);
+/* Returns the solver that the request asks for; NULL: the planner chooses. */
+const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request);
 /* Returns the largest number of centers below p that fits, by bisection, as more centers need more memory; 0: none. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* Updates the plan with the critical batch and with what is now known about the source. Sizes may change; the text
-   then gets a line that begins with "refined:". Solver, projector and epochs do not change. */
+   then gets a line about it (mercer_plan.changes). Solver, projector and epochs do not change. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
-/* Replaces the plan of a solver that failed by a plan for solver `row`, or for the best solver for the current
-   request if `row` is NULL. The text gets a line that begins with "replaced:". */
-mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why,
-                               mrc_reason *reason);
+/* Replaces the plan of a training that broke down, for the reason `why`, by the plan of another attempt. The text gets
+   a line about it. */
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
+                               const char *why, mrc_reason *reason);
 
 /* Return whether a training by that solver uses half precision automatically; add the line of the plan that says why
    or why not. */

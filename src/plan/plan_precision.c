@@ -73,14 +73,14 @@ static bool must_be_accurate(const mrc_plan_request *request, const mrc_solver *
 bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row)
 {
     char why[MRC_ERROR_CHARS];
-    return request->machine.precision_by_plan && request->gains_by_half &&
+    return request->machine.arithmetic == MRC_BY_PLAN && request->gains_by_half &&
            !must_be_accurate(request, row, why, sizeof why);
 }
 
 void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan)
 {
     char why[MRC_ERROR_CHARS];
-    if (!request->machine.precision_by_plan || !request->gains_by_half) return;
+    if (request->machine.arithmetic != MRC_BY_PLAN || !request->gains_by_half) return;
     if (must_be_accurate(request, plan->solver, why, sizeof why))
         mrc_plan_say(&plan->public_plan, "arithmetic accurate: %s\n", why);
     else

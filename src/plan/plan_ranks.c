@@ -116,7 +116,7 @@ typedef struct room {
 
 mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
 {
-    room own = {.place = mrc_backend_capabilities(backend).place}, *all;
+    room own = {.place = backend->ops->capabilities(backend, false).place}, *all;
     *each = 0;
     if (own.place) own.bytes = mrc_plan_share(true, backend->ops->free_memory(backend));
     MRC_SCOPE(scope, comm->context);

@@ -63,21 +63,22 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
 }
 
 /* Factorizes K with the penalty on its diagonal, and computes t. */
-static mercer_status fit(const validation *self, double penalty)
+static mercer_status fit(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
-    MRC_TRY(mrc_small_factorize(backend, &self->factor, &self->k, penalty, self->numbers));
+    MRC_TRY(mrc_small_factorize(backend, &self->factor, &self->k, penalty, MRC_SMALL_JITTER, self->numbers, solved));
+    if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &self->t, &self->y));
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
 /* Adds the squared residuals of the fold of k rows from row a on to *sum. */
-static mercer_status add_fold(const validation *self, int64_t a, int64_t k, double *sum)
+static mercer_status add_fold(const validation *self, int64_t a, int64_t k, double *sum, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    int64_t rest = self->k.rows - a, c = self->y.cols;
+    int64_t rest = self->k.rows - a, c = self->y.cols, bad;
     mercer_matrix part = mrc_block(&self->part, 0, 0, rest, k), square = mrc_rows(&part, 0, k),
                   block = mrc_block(&self->block, 0, 0, k, k), residual = mrc_rows(&self->residual, 0, k),
                   t = mrc_rows(&self->t, a, rest), factor = mrc_block(&self->factor, a, a, rest, rest);
@@ -87,7 +88,9 @@ static mercer_status add_fold(const validation *self, int64_t a, int64_t k, doub
     MRC_TRY(ops->triangular_solve(backend, &factor, false, &part));
     MRC_TRY(ops->gram(backend, 1, &part, 0, &block));
     MRC_TRY(ops->gemm(backend, &product));
-    MRC_TRY(ops->cholesky(backend, &block));
+    MRC_TRY(ops->cholesky(backend, &block, &bad));
+    *solved = bad < 0;
+    if (!*solved) return MERCER_OK;
     MRC_TRY(ops->triangular_solve(backend, &block, false, &residual));
     MRC_TRY(ops->triangular_solve(backend, &block, true, &residual));
     MRC_TRY(ops->column_dots(backend, &residual, &residual, self->numbers));
@@ -95,14 +98,14 @@ static mercer_status add_fold(const validation *self, int64_t a, int64_t k, doub
     return MERCER_OK;
 }
 
-static mercer_status score(const validation *self, double penalty, double *sum)
+static mercer_status score(const validation *self, double penalty, double *sum, bool *solved)
 {
     const mrc_folds *folds = &self->rows->folds;
     *sum = 0;
-    MRC_TRY(fit(self, penalty));
-    for (int f = 0; f < folds->count; f++) {
+    MRC_TRY(fit(self, penalty, solved));
+    for (int f = 0; f < folds->count && *solved; f++) {
         int64_t first = folds->start[f], count = folds->start[f + 1] - first;
-        if (count > 0) MRC_TRY(add_fold(self, first, count, sum));
+        if (count > 0) MRC_TRY(add_fold(self, first, count, sum, solved));
     }
     return MERCER_OK;
 }
@@ -116,9 +119,9 @@ mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *
     MRC_TRY(open_matrices(&self, &scope));
     MRC_TRY(evaluate(&self, kernel, &mass));
     for (int r = 0; r < count; r++) {
-        mercer_status status = score(&self, ridges[r] * mass * share, &errors[r]);
-        if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
-        errors[r] = status == MERCER_OK ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
+        bool solved;
+        MRC_TRY(score(&self, ridges[r] * mass * share, &errors[r], &solved));
+        errors[r] = solved ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
     }
     return MERCER_OK;
 }

@@ -41,7 +41,8 @@
 
 #define EXPONENT_STEP 1e-3
 /* Upper bound of slopes in V. Slopes of distinct float points are below it for exponents of at least 0.5. */
-#define LARGEST_SLOPE 1e12
+#define LARGEST_SLOPE  1e12
+#define LARGEST_JITTER 1e-5 /* upper bound of the jitter of the equations */
 enum { PARTS = 16 }; /* number of parts of the rows for sums over pairs; fixed, so that sums do not depend on threads */
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
@@ -118,16 +119,25 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
     return ops->scale_rows(backend, &self->y, self->roots);
 }
 
-static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+/* Forms M with a jitter relative to the mean of its diagonal, and factorizes it. */
+static mercer_status factorize_with(const mrc_gradient_buffer *self, double penalty, double jitter, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     mercer_matrix fitted = mrc_rows(&self->k, 0, self->n);
     MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
     MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
-    mercer_status status = mrc_small_factorize(backend, &self->factor, &self->factor, 0, self->numbers);
-    *solved = status == MERCER_OK;
-    return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+    return mrc_small_factorize(backend, &self->factor, &self->factor, 0, jitter, self->numbers, solved);
+}
+
+/* Kernel values of points in float are rounded, so K_ZZ of a smooth kernel with a large bandwidth can have eigenvalues
+   below zero that exceed the jitter. Without larger jitters every step of such a descent would be rejected. */
+static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+{
+    *solved = false;
+    for (double jitter = MRC_SMALL_JITTER; !*solved && jitter < LARGEST_JITTER; jitter *= 100)
+        MRC_TRY(factorize_with(self, penalty, jitter, solved));
+    return MERCER_OK;
 }
 
 /* Computes to (p, c) = M^-1 rows' values. */

@@ -4,9 +4,7 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows. If they are
- *      close, both are continued to half of the steps, because a map needs more steps than weights do, and the better
- *      one to the end; with folds always only the better one
+ *   3  norm 1 continued with larger draws, or  4  norm 2 continued: the better of both on held-out rows
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
  * With a given kernel its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A. Descents
@@ -22,6 +20,7 @@
 #include "centers/center_selection.h"
 #include "core/clock.h"
 #include "core/matrix.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "kernels/formulas.h"
 
@@ -31,7 +30,7 @@
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
 #define FIRST_RIDGE    1e-4
-#define CLOSE          1.25 /* ratio of errors up to which both norms are continued */
+#define HEAD_START     1.01 /* largest ratio of errors up to which a map is preferred to weights */
 #define LEAST_WEIGHT   0.05 /* smallest weight of a copy at the start of a map */
 #define CONTINUED_RATE 0.6  /* factor of the rates of stages 3 and 4 */
 
@@ -112,7 +111,7 @@ static int watch(void *user, int step, double error)
         row[2] = space->learns_exponent ? mrc_descent_exponent(&space->kernel, last[0]) : 0;
         row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
     }
-    if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
+    if (mrc_progress(task->progress, task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
     if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->cut = true;
     return self->stopped || self->result->cut;
@@ -267,33 +266,15 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
     return MERCER_OK;
 }
 
-/* Continues both candidates to half of the steps and scores them again. */
-static mercer_status compare_halfway(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps)
-{
-    const mrc_descent_state *stages = self->task->state->stages;
-    int half = steps / 2;
-    self->total += half;
-    /* A search that resumes from a checkpoint may have decided before it. */
-    bool decided_1 = stages[LARGE].step > half, decided_2 = stages[LARGE + 1].step > half;
-    if (decided_1 || decided_2) {
-        l1->error = decided_2 ? 1 : 0, l2->error = decided_1 ? 1 : 0;
-        return MERCER_OK;
-    }
-    MRC_TRY(continue_descent(self, l1, steps, half));
-    MRC_TRY(continue_descent(self, l2, steps, half));
-    MRC_TRY(mrc_search_score(self, l1));
-    return mrc_search_score(self, l2);
-}
-
-/* Continues the better of two candidates. */
+/* Continues the better of two candidates. A map needs more steps than weights do, so it is preferred if it is only a
+   little worse. */
 static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {
+    double head_start = self->spaces[1].kind == MRC_LEARN_MAP ? HEAD_START : 1;
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
-    bool close = self->split.folds.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
-    if (close) MRC_TRY(compare_halfway(self, l1, l2, steps));
-    *best = l1->error <= l2->error ? *l1 : *l2;
+    *best = l2->error < head_start * l1->error ? *l2 : *l1;
     return continue_descent(self, best, steps, steps);
 }
 

@@ -16,7 +16,6 @@
 #include <math.h>
 
 enum { BLOCK = 1024 }; /* rows whose kernel values are computed at a time */
-#define JITTER 1e-10   /* added before a factorization, relative to the mean of the diagonal */
 
 typedef struct small_fits {
     mrc_backend *backend;
@@ -127,9 +126,9 @@ static mercer_status make_equations(const small_fits *self)
 /* ---- Solutions --------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *base,
-                                  double penalty, double *diagonal)
+                                  double penalty, double jitter, double *diagonal, bool *solved)
 {
-    int64_t n = a->rows;
+    int64_t n = a->rows, bad;
     double trace = 0;
     mercer_matrix of_base = mrc_columns(base, 0, 1), of_a = mrc_columns(a, 0, 1),
                   base_values = mrc_view(diagonal, n, 1, MERCER_F64), values = mrc_view(diagonal + n, n, 1, MERCER_F64);
@@ -137,9 +136,11 @@ mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, 
     MRC_TRY(backend->ops->copy(backend, &base_values, &of_base));
     MRC_TRY(backend->ops->copy(backend, &values, &of_a));
     for (int64_t i = 0; i < n; i++) trace += diagonal[i];
-    for (int64_t i = 0; i < n; i++) diagonal[n + i] += penalty + JITTER * trace / (double)n;
+    for (int64_t i = 0; i < n; i++) diagonal[n + i] += penalty + jitter * trace / (double)n;
     MRC_TRY(backend->ops->copy(backend, &of_a, &values));
-    return backend->ops->cholesky(backend, a);
+    MRC_TRY(backend->ops->cholesky(backend, a, &bad));
+    *solved = bad < 0;
+    return MERCER_OK;
 }
 
 /* Solves for the weights of one ridge. *solved: the system was positive definite. */
@@ -150,9 +151,9 @@ static mercer_status solve(const small_fits *self, double ridge, const mercer_ma
     const mercer_matrix *base = self->whole ? &self->zz : &self->gram;
     MRC_TRY(backend->ops->copy(backend, &self->system, base));
     if (!self->whole) MRC_TRY(backend->ops->axpby(backend, penalty, &self->zz, 1, &self->system));
-    mercer_status status = mrc_small_factorize(backend, &self->system, base, self->whole ? penalty : 0, self->diagonal);
-    *solved = status == MERCER_OK;
-    if (!*solved) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+    penalty = self->whole ? penalty : 0;
+    MRC_TRY(mrc_small_factorize(backend, &self->system, base, penalty, MRC_SMALL_JITTER, self->diagonal, solved));
+    if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, weights, &self->rhs));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->system, false, weights));
     return backend->ops->triangular_solve(backend, &self->system, true, weights);

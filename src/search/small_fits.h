@@ -61,9 +61,12 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
 mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                                  const double *ridges, int count, double *errors);
 
-/* Adds penalty + 1e-10 tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base
-   (n, n) may be A. diagonal (2 n): scratch space. MERCER_ERROR_NUMERIC: A is not positive definite. */
+/* Jitter of the small fits. */
+#define MRC_SMALL_JITTER 1e-10
+
+/* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base
+   (n, n) may be A. diagonal (2 n): scratch space. *solved: A is positive definite. */
 mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *base,
-                                  double penalty, double *diagonal);
+                                  double penalty, double jitter, double *diagonal, bool *solved);
 
 #endif

@@ -20,6 +20,7 @@ struct mrc_solver;
 typedef struct mrc_plan_request {
     mrc_machine machine;
     const mercer_train_options *options;
+    const struct mrc_solver *solver; /* solver to plan for; NULL: the one that the options name, or automatic choice */
     int64_t n, p, d, c;
     mercer_dtype real, points; /* types of the weights and of the samples */
     int shards;                /* number of shards of the centers */
@@ -35,7 +36,7 @@ typedef struct mrc_plan_request {
     double unevenness; /* largest sample weight divided by the mean weight; 0 if unknown */
     bool on_samples;   /* the centers are the samples, each exactly once, and no sample has weight 0 */
     bool sizes_only;   /* only sizes are known: there is no kernel matrix yet to measure */
-    /* For the choice of half precision, if the context leaves it to the plan (plan_precision.c): */
+    /* For the choice of half precision (plan_precision.c): */
     bool gains_by_half; /* the backend is faster in half precision with this kernel function, as far as known */
     bool streaming;     /* batches arrive one by one from a caller: no rows can be held out, and no pass repeated */
     double
@@ -52,6 +53,13 @@ typedef struct mrc_plan_warning {
     char text[256];
 } mrc_plan_warning;
 
+/* A training to try instead of one that broke down. */
+typedef struct mrc_attempt {
+    const struct mrc_solver *solver; /* NULL: as in the request */
+    bool accurate;                   /* without half precision */
+} mrc_attempt;
+enum { MRC_ATTEMPTS = 2 };
+
 /* The public plan, and the choices that are not part of it. */
 typedef struct mrc_plan {
     mercer_plan public_plan;
@@ -62,10 +70,13 @@ typedef struct mrc_plan {
     bool on_samples;                               /* copied from the request */
     int64_t polish;                                /* number of conjugate gradient steps at the end */
     int64_t keep_bytes;                            /* bytes of the buffer for a batch's kernel block */
-    bool half_precision;                           /* products use half precision, chosen by the plan */
+    bool half;                                     /* products may be rounded to half precision */
+    bool half_chosen;                              /* by choice of the planner, so the training checks the result */
     int64_t budget;
     mrc_plan_warning warnings[MRC_PLAN_WARNINGS];
     int warning_count;
+    mrc_attempt attempts[MRC_ATTEMPTS]; /* what to try if training by this plan breaks down, each by a new plan */
+    int attempt_count;
 } mrc_plan;
 
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */
@@ -82,7 +93,6 @@ typedef struct mrc_planner {
     const mrc_plan_request *request;
     const mercer_train_options *options;
     mrc_reason *reason; /* receives the reason of a failure */
-    bool half;          /* products are rounded to half precision */
     mrc_plan *plan;
     mercer_plan *public_plan;
     mrc_problem problem;

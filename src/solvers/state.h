@@ -12,7 +12,7 @@
 
 struct mrc_temporary_centers;
 
-enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_PLAN = 512 };
+enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_VALUES = 40, MRC_STATE_NAME = 16 };
 
 /* A number of the state and its valid range in a file. Exactly one of the pointers whole, real and flag is set. */
 typedef struct mrc_state_number {
@@ -32,12 +32,19 @@ typedef struct mrc_state_matrix {
     int64_t first;                                 /* global index of the first of these rows */
 } mrc_state_matrix;
 
+/* The sizes and choices of a plan that must be the same when training is resumed. */
+typedef struct mrc_state_plan {
+    double values[MRC_STATE_VALUES]; /* the first `count` are set */
+    int count;
+    char solver[MRC_STATE_NAME], projector[MRC_STATE_NAME];
+} mrc_state_plan;
+
 typedef struct mrc_state {
     mrc_state_matrix matrices[MRC_STATE_MATRICES];
     mrc_state_number numbers[MRC_STATE_NUMBERS];
     int matrix_count, number_count;
-    bool overflow;             /* more was listed than fits: the state must not be saved or restored */
-    char plan[MRC_STATE_PLAN]; /* text of the sizes and choices that must be the same when training is resumed */
+    bool overflow; /* more was listed than fits: the state must not be saved or restored */
+    mrc_state_plan plan;
 } mrc_state;
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value);
@@ -57,8 +64,8 @@ void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_s
 typedef struct mrc_keeper {
     /* Writes the state; `weights` (p, c) are those the model would get now. */
     mercer_status (*save)(void *user, const mrc_state *state, const mercer_matrix *weights);
-    /* Reads the plan's text of the saved state. */
-    mercer_status (*load_plan)(void *user, char *text, size_t size);
+    /* Reads the plan of the saved state, which must have plan->count values. */
+    mercer_status (*load_plan)(void *user, mrc_state_plan *plan);
     /* Reads the numbers, or the matrices, of the saved state. MERCER_ERROR_MISMATCH if it belongs to another
        training. */
     mercer_status (*load_numbers)(void *user, mrc_state *state);

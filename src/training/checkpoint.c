@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A checkpoint is a model file with additional tensors: state.numbers, state.plan (text as bytes) and the matrices of
- * the trainer's state list. Its model has the weights that training would return at that moment, and the caller's text
+ * A checkpoint is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
+ * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights that training would return at that moment, and the caller's text
  * as its note.
  */
 #include "training/trainer.h"
@@ -39,15 +39,17 @@ static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *ent
 static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
 {
     mrc_checkpoint *self = user;
-    mrc_tensor tensors[MRC_STATE_MATRICES + 2];
+    mrc_tensor tensors[MRC_STATE_MATRICES + 3];
     double numbers[MRC_STATE_NUMBERS];
-    char plan[MRC_STATE_PLAN];
+    mrc_state_plan plan = state->plan;
+    char names[2][MRC_STATE_NAME];
     int count = 0;
     mrc_state_read_numbers(state, numbers);
-    memcpy(plan, state->plan, sizeof plan);
+    memcpy(names[0], plan.solver, sizeof plan.solver), memcpy(names[1], plan.projector, sizeof plan.projector);
     tensors[count++] =
         (mrc_tensor){.name = "state.numbers", .value = mrc_view(numbers, 1, state->number_count, MERCER_F64)};
-    tensors[count++] = (mrc_tensor){.name = "state.plan", .value = mrc_view(plan, 1, (int64_t)strlen(plan), MERCER_U8)};
+    tensors[count++] = (mrc_tensor){.name = "state.plan", .value = mrc_view(plan.values, 1, plan.count, MERCER_F64)};
+    tensors[count++] = (mrc_tensor){.name = "state.names", .value = mrc_view(names, 2, MRC_STATE_NAME, MERCER_U8)};
     bool shared = self->model->comm && self->model->comm->ranks > 1;
     for (int i = 0; i < state->matrix_count; i++) {
         const mrc_state_matrix *entry = &state->matrices[i];
@@ -64,16 +66,24 @@ static mercer_status save(void *user, const mrc_state *state, const mercer_matri
 
 /* ---- Loading ------------------------------------------------------------------------------------------------- */
 
-static mercer_status load_plan(void *user, char *text, size_t size)
+/* Copies a name from a row of bytes, which may lack its terminating zero. */
+static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int64_t row)
+{
+    memcpy(name, mrc_row(names, row), MRC_STATE_NAME);
+    name[MRC_STATE_NAME - 1] = 0;
+}
+
+static mercer_status load_plan(void *user, mrc_state_plan *plan)
 {
     mrc_checkpoint *self = user;
-    mercer_matrix found;
-    if (!mrc_tensor_file_find(self->file, "state.plan", &found) || found.dtype != MERCER_U8 || found.rows != 1 ||
-        found.cols >= (int64_t)size)
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "the file is a model, not a checkpoint: it has no state of a training");
-    memcpy(text, found.data, (size_t)found.cols);
-    text[found.cols] = 0;
+    mercer_matrix values, names;
+    if (!mrc_tensor_file_find(self->file, "state.plan", &values) || values.dtype != MERCER_F64 || values.rows != 1 ||
+        values.cols != plan->count || !mrc_tensor_file_find(self->file, "state.names", &names) ||
+        names.dtype != MERCER_U8 || names.rows != 2 || names.cols != MRC_STATE_NAME)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's plan is not one of this version");
+    for (int i = 0; i < plan->count; i++) plan->values[i] = mrc_load(&values, 0, i);
+    copy_name(plan->solver, &names, 0);
+    copy_name(plan->projector, &names, 1);
     return MERCER_OK;
 }
 

@@ -144,7 +144,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->contents.data->synth_first + self->samples.rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
     /* Always accurate: the targets must not depend on the arithmetic that training is allowed to use. */
-    mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points, .accurate = true};
+    mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points};
     MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false));
     if (teacher->noise == 0) return MERCER_OK;
     uint64_t first = (uint64_t)mrc_round_up(x->cols, 4);

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A training from plan to report. The plan is made once; set-up refines its sizes. If a solver that `auto` chose breaks
- * down, it is replaced by the fallback solver, which has the fewest requirements. Several ranks all follow the plan for
- * rank 0's machine.
+ * A training from its first sample to the report: by the plan (trainer_plan.c), then, if that breaks down, by the
+ * attempts that the plan lists.
  */
 #include "training/trainer.h"
 
-#include "centers/center_selection.h"
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/stream/dataset_stream.h"
-#include "plan/plan.h"
-#include "solvers/normal/exact_solvers.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
-
-static mercer_status refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
-
-static const mrc_job_host host = {.refine = refine,
+static const mrc_job_host host = {.refine = mrc_trainer_refine,
                                   .keep = mrc_trainer_keep,
                                   .recall = mrc_trainer_recall,
                                   .poll = mrc_trainer_poll,
@@ -48,23 +39,17 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     snprintf(self->projector_name, sizeof self->projector_name, "%s", options->projector ? options->projector : "auto");
     job->options.solver = self->solver;
     job->options.projector = self->projector_name;
+    mrc_trainer_open_request(self);
     mrc_scope_keep(&scope);
     *out = self;
     return MERCER_OK;
 }
 
-/* Turns half precision on or off from here on, if the context leaves that choice to plans. */
-static void round_products(const mrc_job *job, bool rounds)
-{
-    if (job->context->precision_by_plan) job->context->half_precision = rounds;
-}
-
-static void tear_down(mrc_trainer *self)
+void mrc_trainer_tear_down(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
     mrc_sample_stream_close(&job->stream);
     if (!job->ready) return;
-    round_products(job, false);
     mrc_matrix_destroy(job->backend, &job->best);
     if (job->state) job->plan.solver->ops->destroy(job);
     job->state = NULL;
@@ -76,239 +61,10 @@ static void tear_down(mrc_trainer *self)
 void mrc_trainer_free(mrc_trainer *self)
 {
     if (!self) return;
-    tear_down(self);
+    mrc_trainer_tear_down(self);
     mrc_comm_free(self->own_comm);
     mrc_free(self->job.context, self->job.spectrum);
     mrc_free(self->job.context, self);
-}
-
-/* ---- The plan ------------------------------------------------------------------------------------------------ */
-
-/* Returns the type that kernel values are computed in, which does not depend on the type of the samples. */
-static mercer_dtype arithmetic(const mrc_job *job)
-{
-    return mrc_value_dtype(job->target.z, job->target.weights, NULL, NULL);
-}
-
-/* Computes the bandwidth over the median distance of some centers; 0 for kernels without a bandwidth and for
-   coinciding centers. */
-static mercer_status measure_spread(mrc_job *job, double *out)
-{
-    const mercer_kernel *kernel = job->target.kernel;
-    const mercer_matrix *z = job->target.z;
-    double median = 0;
-    *out = 0;
-    if (!mrc_kernel_is_stationary(kernel) || mrc_kernel_is_callback(kernel) || z->rows < 2) return MERCER_OK;
-    mercer_matrix some = *z; /* evenly spaced rows, because the centers may be sorted */
-    some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
-    char error[MRC_ERROR_CHARS];
-    const char *field = job->context->error_field;
-    memcpy(error, job->context->error, sizeof error);
-    mercer_status status = mrc_median_distance(job->backend, mrc_kernel_norm(kernel), &some, 0, &median);
-    if (status != MERCER_OK && status != MERCER_ERROR_DATA) return status;
-    memcpy(job->context->error, error, sizeof error);
-    job->context->error_field = field;
-    if (status == MERCER_OK && median > 0) *out = kernel->bandwidth / median;
-    return MERCER_OK;
-}
-
-/* Measures, once, the properties of K(Z,Z) that the planner needs. */
-static mercer_status look_at_kernel(mrc_trainer *self)
-{
-    mrc_trainer_look_at_rounding(self);
-    if (!self->have_spread) MRC_TRY(measure_spread(&self->job, &self->spread));
-    self->have_spread = true;
-    return MERCER_OK;
-}
-
-/* Returns whether the plan depends on the roughness and the roughness is still unknown. */
-static bool lacks_roughness(const mrc_trainer *self)
-{
-    const mrc_job *job = &self->job;
-    const mrc_solver *row = mrc_solver_find(job->options.solver);
-    bool asked = mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_NEEDS_ROUGHNESS);
-    return asked && !self->have_roughness && job->target.p >= ROUGHNESS_CENTERS;
-}
-
-static mercer_status measure_roughness(mrc_trainer *self)
-{
-    mrc_job *job = &self->job;
-    MRC_TRY(mrc_roughness(job->backend, job->comm, job->target.kernel, job->target.z, job->target.p, job->target.origin,
-                          &self->roughness));
-    self->have_roughness = true;
-    mrc_log(job->context, MERCER_LOG_DEBUG, "plan: roughness %.3f of the kernel matrix", self->roughness);
-    return MERCER_OK;
-}
-
-static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
-{
-    const mrc_job *job = &self->job;
-    return (mrc_plan_request){.machine = mrc_machine_of(job->context),
-                              .options = &job->options,
-                              .n = n,
-                              .p = job->target.p,
-                              .d = job->target.z->cols,
-                              .c = job->target.weights->cols,
-                              .real = job->target.weights->dtype,
-                              .points = points,
-                              .shards = mrc_comm_shards(job->comm, job->target.p),
-                              .threads = (int)self->planned_threads,
-                              .budget = self->planned_budget,
-                              .roughness = self->roughness,
-                              .spread = job->comm->rank == 0 ? self->spread : 0, /* only rank 0 reports it */
-                              .unevenness = self->unevenness,
-                              .rows_known = rows_known,
-                              .on_samples = self->on_samples && job->target.p == n,
-                              .gains_by_half = self->gains_by_half,
-                              .streaming = self->streaming,
-                              .coordinates = self->coordinates,
-                              .farthest = self->farthest,
-                              .accurate = self->accurate[0] ? self->accurate : NULL,
-                              .norm = mrc_kernel_norm(job->target.kernel),
-                              .bounded = mrc_kernel_is_stationary(job->target.kernel) &&
-                                         !mrc_kernel_is_callback(job->target.kernel)};
-}
-
-static void warn_of_plan(const mrc_trainer *self)
-{
-    const mrc_plan *plan = &self->job.plan;
-    for (int i = 0; i < plan->warning_count; i++)
-        mrc_warn(self->job.context, plan->warnings[i].field, "%s", plan->warnings[i].text);
-}
-
-mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
-{
-    MRC_TRY(look_at_kernel(self));
-    mrc_plan_request request = request_for(self, n, rows_known, points);
-    if (lacks_roughness(self) && !mrc_plan_is_cheap(&request)) MRC_TRY(measure_roughness(self));
-    request.roughness = self->roughness;
-    mrc_reason reason;
-    mrc_plan *plan = &self->job.plan;
-    if (mrc_make_plan(plan, &request, &reason) != MERCER_OK) return mrc_fail_with(self->job.context, &reason);
-    warn_of_plan(self);
-    self->planned_budget = self->job.plan.budget; /* free memory changes during training, but the plan must not */
-    return MERCER_OK;
-}
-
-static mercer_status refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points)
-{
-    mrc_plan_request request = request_for((mrc_trainer *)job, job->n, rows_known, points);
-    request.critical_batch = critical_batch;
-    mrc_reason reason;
-    return mrc_refine_plan(&job->plan, &request, &reason) == MERCER_OK ? MERCER_OK
-                                                                       : mrc_fail_with(job->context, &reason);
-}
-
-/* Broadcasts rank 0's threads, memory and precision estimates: the plan depends on them, and all ranks must follow
-   the same plan. */
-static mercer_status share_machine(mrc_trainer *self)
-{
-    mrc_job *job = &self->job;
-    mrc_comm *comm = job->comm;
-    self->planned_threads = job->context->threads;
-    self->planned_budget = 0;
-    if (comm->ranks == 1) return MERCER_OK;
-    int64_t each, all = job->options.memory;
-    MRC_TRY(mrc_rank_room(job->backend, comm, &each));
-    if (all == 0) all = each > 0 ? each * comm->ranks : job->backend->ops->free_memory(job->backend) / 2;
-    mrc_trainer_look_at_rounding(self); /* only rank 0's result, of its centers, is used */
-    struct {
-        int64_t threads, budget, gains_by_half;
-        double coordinates, farthest;
-    } machine = {self->planned_threads, all, self->gains_by_half, self->coordinates, self->farthest};
-    MRC_TRY(mrc_comm_broadcast(comm, &machine, sizeof machine));
-    self->planned_threads = machine.threads;
-    self->planned_budget = machine.budget;
-    self->gains_by_half = machine.gains_by_half != 0;
-    self->coordinates = machine.coordinates, self->farthest = machine.farthest;
-    return MERCER_OK;
-}
-
-/* Checks that all ranks have the same plan. Different machines may round differently, and ranks with different plans
-   would deadlock. */
-static mercer_status agree_on_plan(mrc_trainer *self)
-{
-    const mrc_job *job = &self->job;
-    char plan[MRC_STATE_PLAN], text[MRC_STATE_PLAN + 128];
-    if (job->comm->ranks == 1) return MERCER_OK;
-    mrc_trainer_describe(self, plan, sizeof plan);
-    snprintf(text, sizeof text, "%s; version %s, isa %d, backend %s", plan, mercer_version(), (int)job->context->isa,
-             job->backend->ops->name);
-    return mrc_comm_agree(job->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
-}
-
-/* Sets *same to whether center i is sample i, with a positive weight, for this rank's centers among the rows of the
-   batch. */
-static mercer_status compare_centers(const mrc_job *job, const mercer_batch *batch, bool *same)
-{
-    const mercer_matrix *z = job->target.z;
-    mercer_matrix x;
-    int64_t first, count;
-    MRC_SCOPE(scope, job->context);
-    mrc_comm_rows(job->comm, job->target.p, job->comm->rank, &first, &count);
-    MRC_TRY(mrc_scope_open(&scope, job->backend, &batch->X, &x));
-    *same = batch->rows != NULL;
-    for (int64_t i = 0; i < x.rows && *same; i++) {
-        int64_t row = batch->rows[i] - first;
-        if (batch->weights && !(batch->weights[i] > 0)) *same = false;
-        if (*same && row >= 0 && row < z->rows) *same = mrc_rows_equal(&x, i, z, row);
-    }
-    return MERCER_OK;
-}
-
-/* Sets on_samples if the centers are the samples and few enough to factor K(Z,Z): faster solvers exist for that
-   case. */
-static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *stream)
-{
-    mrc_job *job = &self->job;
-    const mrc_solver *row = mrc_solver_find(job->options.solver);
-    bool asked =
-        mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_FOR_AUTO && row->traits & MRC_NEEDS_SAMPLES);
-    self->on_samples = false;
-    if (!asked || job->target.p != stream->source->rows || job->target.p > MOST_EQUATIONS) return MERCER_OK;
-    MRC_TRY(mrc_sample_stream_restart(stream, 0));
-    bool same = true, other;
-    while (same) {
-        mercer_batch batch;
-        MRC_TRY(mrc_sample_stream_points(stream, MRC_READ_ROWS, &batch));
-        if (batch.X.rows == 0) break;
-        MRC_TRY(compare_centers(job, &batch, &same));
-    }
-    MRC_TRY(mrc_comm_any(job->comm, !same, &other));
-    self->on_samples = !other;
-    return MERCER_OK;
-}
-
-/* Checks the range of the centers, and agrees on the machine that all ranks plan for. */
-static mercer_status prepare_plan(mrc_trainer *self)
-{
-    mrc_job *job = &self->job;
-    mercer_status status =
-        mrc_kernel_check_range(job->context, job->target.kernel, "centers", job->target.z, arithmetic(job));
-    MRC_TRY(mrc_comm_together(job->comm, status, "centers"));
-    return share_machine(self);
-}
-
-mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
-{
-    mrc_job *job = &self->job;
-    mrc_sample_stream stream;
-    self->planned = self->streaming = false;
-    self->accurate[0] = 0; /* the samples may have changed */
-    tear_down(self);
-    MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
-    stream.trusted = self->trusted_source, stream.new_points = self->new_points;
-    job->options.solver = self->solver;
-    MRC_TRY(prepare_plan(self));
-    if (job->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
-    job->n = self->planned_rows = source->rows;
-    self->planned_points = source->dtype;
-    self->unevenness = mrc_data_stream_unevenness(source);
-    MRC_TRY(look_at_samples(self, &stream));
-    MRC_TRY(mrc_trainer_make_plan(self, source->rows, true, source->dtype));
-    MRC_TRY(agree_on_plan(self));
-    self->planned = true;
-    return MERCER_OK;
 }
 
 /* ---- Fit ----------------------------------------------------------------------------------------------------- */
@@ -348,7 +104,7 @@ static void reset(mrc_trainer *self)
 static void begin(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
-    tear_down(self);
+    mrc_trainer_tear_down(self);
     reset(self);
     self->earlier_seconds = self->keep_cost = 0;
     self->given_up_bytes = 0;
@@ -359,28 +115,30 @@ static void begin(mrc_trainer *self)
     job->context->bytes_high = job->context->bytes_now; /* restart the peak measurement for this training */
 }
 
+mercer_dtype mrc_trainer_value_dtype(const mrc_job *job)
+{
+    return mrc_value_dtype(job->target.z, job->target.weights, NULL, NULL);
+}
+
 /* Creates the centers and the solver's state, from the first samples (NULL: those of the stream). */
-static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first, int64_t n)
+static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
 {
     mrc_job *job = &self->job;
     const mrc_target *target = &job->target;
-    job->n = n;
-    round_products(job, job->plan.half_precision); /* stays until tear_down */
-    mercer_status status = mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z,
-                                              target->p, target->origin, target->weights->dtype);
-    if (status != MERCER_OK) round_products(job, false);
-    MRC_TRY(status);
+    MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
+                               target->origin, target->weights->dtype));
     job->ready = true;
+    job->centers.half = job->plan.half;
     job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
-    status = job->plan.solver->ops->create(job, first);
-    if (status != MERCER_OK) tear_down(self);
+    mercer_status status = job->plan.solver->ops->create(job, first);
+    if (status != MERCER_OK) mrc_trainer_tear_down(self);
     return status;
 }
 
 static mercer_status run(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
-    MRC_TRY(set_up(self, NULL, job->stream.source->rows));
+    MRC_TRY(set_up(self, NULL));
     MRC_TRY(job->plan.solver->ops->run(job));
     return publish(job);
 }
@@ -390,7 +148,7 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
     mrc_job *job = &self->job;
     MRC_TRY(mrc_sample_stream_open(&job->stream, job->context, source, job->target.z->cols, job->target.weights->cols));
     job->stream.trusted = self->trusted_source, job->stream.new_points = self->new_points;
-    job->stream.kernel = job->target.kernel, job->stream.real = arithmetic(job);
+    job->stream.kernel = job->target.kernel, job->stream.real = mrc_trainer_value_dtype(job);
     job->stream.units = job->target.units;
     return MERCER_OK;
 }
@@ -414,65 +172,73 @@ static mercer_status run_from_zero(mrc_trainer *self)
     return status;
 }
 
-/* Restarts training after a failure of what the plan chose: with solver `row`, or (NULL) with accurate products. */
-static mercer_status begin_again(mrc_trainer *self, const mrc_solver *row)
+/* ---- Attempts ------------------------------------------------------------------------------------------------ */
+
+/* Returns the plan's first attempt that can help after such a failure; NULL if there is none. A coordinate that
+   overflows a half (MERCER_ERROR_DATA) is detected by one rank only, so it is followed by an attempt on a single rank
+   only; other failures of half precision are detected by all ranks. */
+static const mrc_attempt *find_attempt(const mrc_trainer *self, mercer_status status)
+{
+    const mrc_plan *plan = &self->job.plan;
+    for (int i = 0; i < plan->attempt_count; i++) {
+        bool overflow = status == MERCER_ERROR_DATA && plan->attempts[i].accurate && self->job.comm->ranks == 1;
+        if (status == MERCER_ERROR_NUMERIC || overflow) return &plan->attempts[i];
+    }
+    return NULL;
+}
+
+/* Makes the plan of an attempt. If that fails, the attempt is given up, and the plan has no others. */
+static bool prepare_attempt(mrc_trainer *self, const mrc_attempt *attempt, const mrc_reason *failed)
 {
     mrc_job *job = &self->job;
     const mercer_source *source = job->stream.source;
-    char why[MRC_ERROR_CHARS];
-    snprintf(why, sizeof why, "%s", mrc_last_error(job->context));
-    if (!row) memcpy(self->accurate, why, sizeof why);
-    self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
-    tear_down(self);
-    if (!row)
-        (void)job->backend->ops->sync(job->backend); /* pending work may report further values that overflow a half */
-    mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
     mrc_reason reason;
-    mercer_status status = mrc_replace_plan(&job->plan, &request, row, why, &reason);
-    if (status == MERCER_OK) status = agree_on_plan(self);
+    self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
+    mrc_trainer_tear_down(self);
+    if (attempt->accurate) {
+        (void)job->backend->ops->sync(job->backend); /* pending work may report further overflows of a half */
+        self->half_refused = *failed, self->request.accurate = self->half_refused.text;
+    }
+    job->plan.attempt_count = 0;
+    mercer_status status = mrc_replace_plan(&job->plan, &self->request, attempt, failed->text, &reason);
+    if (status == MERCER_OK) status = mrc_trainer_agree_on_plan(self);
     if (status == MERCER_OK) status = open_stream(self, source);
-    if (status != MERCER_OK) return mrc_fail(job->context, MERCER_ERROR_NUMERIC, "%s", why);
-    warn_of_plan(self);
-    mrc_warn(job->context, "solver", row ? "%s; training goes on with %s" : "%s; training begins again in %s", why,
-             row ? row->name : "accurate arithmetic");
-    bool resumed = job->resuming;
+    return status == MERCER_OK;
+}
+
+/* Trains again, after a failure, as the attempt says. Returns the result. */
+static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_reason *failed, bool resumed)
+{
+    mrc_job *job = &self->job;
+    if (!prepare_attempt(self, &attempt, failed)) return *failed;
+    mrc_trainer_warn_of_plan(self);
+    mrc_warn(job->context, "solver",
+             attempt.accurate ? "%s; training begins again in %s" : "%s; training goes on with %s", failed->text,
+             attempt.accurate ? "accurate arithmetic" : attempt.solver->name);
     reset(self);
     job->resuming = false;
     job->announces = true;
-    return resumed && !row ? run_from_zero(self) : run(self);
-}
-
-/* Returns whether training may be restarted. Automatic choices are given up one after the other: half precision
-   first, then the solver. */
-static bool may_begin_again(const mrc_trainer *self, mercer_status status, const mrc_solver **instead)
-{
-    const mrc_job *job = &self->job;
-    /* A coordinate that overflows a half is detected by one rank only, so such a restart needs a single rank; the
-       precision check fails on all ranks. */
-    bool rounding = status == MERCER_ERROR_NUMERIC || (status == MERCER_ERROR_DATA && job->comm->ranks == 1);
-    *instead = NULL;
-    if (rounding && job->plan.half_precision) return true;
-    *instead = mrc_solver_fallback();
-    return status == MERCER_ERROR_NUMERIC && mrc_name_is_auto(self->solver) && job->plan.solver != *instead;
+    return mrc_take_error(job->context, resumed ? run_from_zero(self) : run(self));
 }
 
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;
+    const mrc_attempt *next;
     begin(self);
     MRC_TRY(open_stream(self, source));
-    if (!self->planned || self->planned_rows != source->rows || self->planned_points != source->dtype)
+    if (!self->planned || self->request.n != source->rows || self->request.points != source->dtype)
         MRC_TRY(mrc_trainer_plan(self, source));
     self->planned = false;
     job->announces = true;
-    mercer_status status = run(self);
-    const mrc_solver *instead;
-    while (may_begin_again(self, status, &instead)) status = begin_again(self, instead);
-    if (status == MERCER_OK) mrc_trainer_tell_precision(self);
+    bool resumed = job->resuming;
+    mrc_reason reason = mrc_take_error(job->context, run(self));
+    while ((next = find_attempt(self, reason.status)) != NULL) reason = try_again(self, *next, &reason, resumed);
+    if (reason.status == MERCER_OK) mrc_trainer_tell_precision(self);
     mrc_trainer_fill_report(self);
-    tear_down(self);
+    mrc_trainer_tear_down(self);
     job->resuming = job->announces = false;
-    return status;
+    return reason.status == MERCER_OK ? MERCER_OK : mrc_fail_with(job->context, &reason);
 }
 
 void mrc_trainer_fill_report(mrc_trainer *self)
@@ -495,19 +261,18 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
 {
     mrc_job *job = &self->job;
     begin(self);
-    self->planned = false, self->streaming = true;
-    if (mrc_name_is_auto(self->solver))
-        job->options.solver = mrc_solver_fallback()->name; /* valid until the next fit */
-    const mrc_solver *row = mrc_solver_find(job->options.solver);
+    self->planned = false;
+    job->stream = (mrc_sample_stream){.context = job->context, .units = job->target.units};
+    MRC_TRY(mrc_trainer_begin_plan(self, batch->X.rows, batch->X.dtype));
+    self->request.rows_known = false, self->request.streaming = true;
+    if (mrc_name_is_auto(self->solver)) self->request.solver = mrc_solver_fallback();
+    const mrc_solver *row = mrc_plan_named_solver(&self->request);
     if (row && (!row->ops->step || row->traits & MRC_NEEDS_SAMPLES))
         return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
                         "solver %s cannot train on a stream of single batches; use %s", self->solver,
                         mrc_solver_fallback()->name);
-    job->stream = (mrc_sample_stream){.context = job->context, .units = job->target.units};
-    MRC_TRY(prepare_plan(self));
-    self->planned_points = batch->X.dtype;
-    MRC_TRY(mrc_trainer_make_plan(self, batch->X.rows, false, batch->X.dtype));
-    return set_up(self, &batch->X, batch->X.rows);
+    MRC_TRY(mrc_trainer_make_plan(self));
+    return set_up(self, &batch->X);
 }
 
 mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)

@@ -3,8 +3,10 @@
  * training: a single training run. The trainer makes a plan, runs the solver that the plan names, and provides what all
  * solvers need: validation, checkpoints, progress.
  *
- *   trainer.c           the plan, fit, streaming, the report
+ *   trainer.c           fit, attempts, streaming, the report
+ *   trainer_plan.c      the plan: what it is made from, agreement of the ranks
  *   trainer_state.c     checkpoints: saving and resuming
+ *   plan_values.c       the values of a plan that checkpoints have and ranks compare
  *   trainer_progress.c  validation, best weights, patience, progress
  *   trainer_precision.c decides about half precision before training, and checks it after each epoch
  */
@@ -17,34 +19,30 @@
 
 #include <stdatomic.h>
 
+/* What a caller knows about centers and samples, so that the trainer need not find it out. */
+typedef struct mrc_known {
+    bool on_samples; /* center i is sample i of the source, for all samples, with a positive weight */
+    double spread;   /* bandwidth divided by the median distance between centers, about; 0: unknown */
+} mrc_known;
+
 typedef struct mercer_trainer {
     mrc_job job; /* must be the first member: job callbacks cast the job to its trainer */
     mrc_comm *own_comm;
     char solver[16], projector_name[16];
 
-    bool planned;                /* job.plan is the plan of the next fit; */
-    int64_t planned_rows;        /* number of samples that it was made for */
-    mercer_dtype planned_points; /* type of those samples */
-    int64_t planned_threads;     /* threads that the plan assumes: of this machine, or of the resumed training */
-    int64_t planned_budget;
-    double roughness;  /* roughness of K(Z,Z); valid if have_roughness */
-    double spread;     /* bandwidth over the median distance; valid if have_spread */
-    double unevenness; /* largest sample weight over the mean weight; 0 if unknown */
-    bool have_roughness, have_spread;
-    double coordinates, farthest; /* coordinates of the centers relative to the origin, in bandwidths: mean square
-                                     weighted by squares, and maximum; valid if have_coordinates */
-    bool gains_by_half, have_coordinates;
-    bool streaming;                 /* the caller passes single batches (mrc_trainer_step) */
-    char accurate[MRC_ERROR_CHARS]; /* why products may not be rounded to half precision; "": they may */
-    int64_t given_up_bytes;         /* largest planned bytes of plans that broke down; the report of the fit includes
+    mrc_known known;
+    mrc_plan_request request; /* what plans are made from; about the samples of the last plan */
+    bool planned;             /* job.plan is the plan of the next fit, if it has request.n samples of the same type */
+    bool measured, have_roughness; /* the centers were measured: spread and coordinates, and the roughness */
+    mrc_reason half_refused;       /* why products may not be rounded to half precision: request.accurate */
+    int64_t given_up_bytes;        /* largest planned bytes of plans that broke down; the report of the fit includes
                                        them */
-    double rounding;                /* largest squared change of predictions by rounding, over the loss, on the
+    double rounding;               /* largest squared change of predictions by rounding, over the loss, on the
                                        checked rows */
-    int64_t rounding_rows;          /* number of checked rows; 0: not checked */
-    bool on_samples;                /* the centers are the samples of the source that the plan is for */
-    mercer_source there;            /* device-resident source of the same samples; `next` is NULL if there is none */
-    const mercer_source *there_of;  /* source that `there` was made for; NULL: none */
-    const void *there_user;         /* user pointer of there_of, to detect another source at the same address */
+    int64_t rounding_rows;         /* number of checked rows; 0: not checked */
+    mercer_source there;           /* device-resident source of the same samples; `next` is NULL if there is none */
+    const mercer_source *there_of; /* source that `there` was made for; NULL: none */
+    const void *there_user;        /* user pointer of there_of, to detect another source at the same address */
     int64_t there_bytes;
     bool trusted_source, new_points; /* settings for the next fit's mrc_sample_stream */
 
@@ -68,8 +66,9 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
 void mrc_trainer_free(mrc_trainer *trainer);
 /* Makes the plan of the next fit, which is used if that fit's source has the same number and type of samples. */
 mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source);
-/* Makes the plan for n samples of dtype `points`. It is made once per training and refined during set-up. */
-mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, bool rows_known, mercer_dtype points);
+/* Begin a plan for n samples of dtype `points`: set the request, measure the centers; and make it. */
+mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
+mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
 /* Updates job.report, including the counters of parts that are still running. */
@@ -81,10 +80,24 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
    starts to fail and once when it works again, unless `moment` demands the save. */
 mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
 mercer_status mrc_trainer_recall(mrc_job *job);
-/* Restores from a checkpoint what the plan of the resumed training depends on. */
+
+/* plan_values.c: lists the plan's values; fails with MERCER_ERROR_COMM unless all ranks have the same; restores from a
+   checkpoint what the plan of the resumed training depends on; checks that a checkpoint has that plan. */
+void mrc_trainer_list_plan(const mrc_trainer *trainer, mrc_state_plan *out);
+mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
-/* Writes the plan as text, with all sizes and choices that determine the result. */
-void mrc_trainer_describe(const mrc_trainer *trainer, char *text, size_t size);
+mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
+
+/* trainer_plan.c: sets what is known when the trainer is created; refines the plan (mrc_job_host); logs the warnings of
+   the plan. */
+void mrc_trainer_open_request(mrc_trainer *trainer);
+mercer_status mrc_trainer_refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
+void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
+
+/* trainer.c: releases the parts of the running training; returns the type that kernel values are computed in, which
+   does not depend on the type of the samples. */
+void mrc_trainer_tear_down(mrc_trainer *trainer);
+mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);
 
 /* trainer_precision.c: measures the properties of the centers that the planner needs; checks after an epoch whether
    half precision is accurate enough (MERCER_ERROR_NUMERIC if not); adds a line to the plan that confirms it. */

@@ -28,22 +28,22 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
     const mrc_target *target = &job->target;
     const mrc_backend_ops *ops = job->backend->ops;
     const mercer_matrix *z = target->z;
+    mrc_plan_request *request = &self->request;
     double sum = 0, bandwidth = target->kernel->bandwidth;
-    if (self->have_coordinates) return;
-    self->have_coordinates = true;
-    self->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
-    if (!self->gains_by_half || !job->context->precision_by_plan || z->rows == 0 || z->dtype == MERCER_U8) return;
+    request->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
+    if (!request->gains_by_half || job->context->arithmetic != MRC_BY_PLAN || z->rows == 0 || z->dtype == MERCER_U8)
+        return;
     int64_t rows = mrc_min(z->rows, LOOKED_AT), step = z->rows / rows;
     for (int64_t i = 0; i < rows; i++) {
         double squares = 0, fourths = 0;
         for (int64_t k = 0; k < z->cols; k++) {
             double x = (mrc_load(z, i * step, k) - target->origin[k]) / bandwidth;
             squares += x * x, fourths += x * x * x * x;
-            self->farthest = fmax(self->farthest, fabs(x));
+            request->farthest = fmax(request->farthest, fabs(x));
         }
         if (squares > 0) sum += fourths / squares;
     }
-    self->coordinates = sum / (double)rows;
+    request->coordinates = sum / (double)rows;
 }
 
 /* ---- After an epoch ---------------------------------------------------------------------------------------------- */
@@ -78,9 +78,9 @@ static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_l
     MRC_TRY(mrc_scope_matrix(&scope, job->backend, &rounded, x.rows, y.cols, centers->real, "predictions"));
     MRC_TRY(mrc_scope_matrix(&scope, job->backend, &accurate, x.rows, y.cols, centers->real, "predictions"));
     MRC_TRY(mrc_centers_predict(centers, &x, candidate, &rounded, NULL));
-    centers->accurate = true;
+    centers->half = false;
     mercer_status status = mrc_centers_predict(centers, &x, candidate, &accurate, NULL);
-    centers->accurate = false;
+    centers->half = true;
     MRC_TRY(status);
     MRC_TRY(mrc_loss_add(loss, job->backend, &accurate, &y, NULL, units));
     return mrc_loss_add(difference, job->backend, &rounded, &accurate, NULL, units);
@@ -90,7 +90,7 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
 {
     mrc_job *job = &self->job;
     mrc_loss loss = {0}, difference = {0};
-    if (!job->plan.half_precision) return MERCER_OK;
+    if (!job->plan.half_chosen) return MERCER_OK;
     MRC_TRY(compare(job, candidate, &loss, &difference));
     double limit = mrc_rounding_limit(job->n);
     double share = difference.squared_error > 0 ? difference.squared_error / loss.squared_error : 0;
@@ -110,10 +110,11 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
 void mrc_trainer_tell_precision(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
-    if (!job->plan.half_precision || self->rounding_rows == 0) return;
+    mercer_plan *plan = &self->job.plan.public_plan;
+    if (!job->plan.half_chosen || self->rounding_rows == 0) return;
     mrc_plan_say(
-        &self->job.plan.public_plan,
-        "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
+        plan, "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
         (long long)self->rounding_rows, job->options.validation_X ? "held-back rows" : "samples", self->rounding,
         mrc_rounding_limit(job->n));
+    plan->changes++;
 }

@@ -4,53 +4,24 @@
  *
  * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the position
  * in the samples, the watchdog. What set-up computes from the data (eigensystems, factors, the sample) is computed
- * again: it is a deterministic function of data, options and plan. So the plan must be the same, and its text, with the
- * threads and the budget that it was made for, is part of the state.
+ * again: it is a deterministic function of data, options and plan. So the plan must be the same, and its values are part
+ * of the state (plan_values.c).
  */
 #include "training/trainer.h"
 
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/numbers/bounds.h"
-#include "data/files/input.h"
 
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define KEEP_SECONDS 600.0
 #define MOST_SECONDS 1e10 /* limit of a training's seconds: 300 years */
-#define MOST_THREADS 1000000
-#define ROUNDED      " arithmetic fast" /* suffix of the plan's text if half precision was chosen automatically */
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
-
-void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
-{
-    const mrc_job *job = &self->job;
-    const mercer_plan *plan = &job->plan.public_plan;
-    const mercer_train_options *options = &job->options;
-    snprintf(text, size,
-             "threads %" PRId64 " budget %" PRId64 ": n %" PRId64 " p %" PRId64 " d %" PRId64 " c %" PRId64
-             " type %d shards %d solver %s projector %s epochs %" PRId64 " m %" PRId64 " s %" PRId64 " q %" PRId64
-             " T %" PRId64 " projection %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-             " carry %d average %d decay %d cache %d %d step %.17g lambda %.17g polish %" PRId64 " patience %" PRId64
-             " seed %" PRIu64,
-             self->planned_threads, self->planned_budget, job->n, job->target.p, job->target.z->cols,
-             job->target.weights->cols, (int)job->target.weights->dtype, mrc_comm_shards(job->comm, job->target.p),
-             plan->solver, plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
-             plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
-             plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
-             plan->lambda, options->polish, options->patience, options->seed);
-    size_t used = strlen(text);
-    if (mrc_units_given(job->target.units))
-        snprintf(text + used, size - used, " targets %016" PRIx64,
-                 mrc_units_print(job->target.units, job->target.weights->cols));
-    used = strlen(text);
-    if (job->plan.half_precision) snprintf(text + used, size - used, ROUNDED);
-}
 
 static void list_trainer(mrc_trainer *self, mrc_state *state)
 {
@@ -86,7 +57,7 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
     mrc_state_add_numbers(state, numbers, sizeof numbers / sizeof *numbers);
     mercer_matrix none = mrc_view(NULL, 0, job->target.weights->cols, job->target.weights->dtype);
     mrc_state_add_field(state, "state.best", job->have_best && job->best.data ? &job->best : &none, job->target.p);
-    mrc_trainer_describe(self, state->plan, sizeof state->plan);
+    mrc_trainer_list_plan(self, &state->plan);
 }
 
 /* Lists the trainer's state, then the solver's. */
@@ -148,12 +119,13 @@ static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 }
 
 /* Warns once when saving starts to fail, and logs once when it works again. Training continues in between. */
-static void tell_failure(mrc_trainer *self, bool failed)
+static void tell_failure(mrc_trainer *self, const mrc_reason *reason)
 {
+    bool failed = reason->status != MERCER_OK;
     if (failed && !self->keep_failed)
         mrc_warn(self->job.context, "checkpoint",
                  "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
-                 self->job.samples, mrc_last_error(self->job.context));
+                 self->job.samples, reason->text);
     if (!failed && self->keep_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
                 self->job.samples);
@@ -179,72 +151,12 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     self->last_keep = mrc_seconds();
     self->keep_cost = self->last_keep - start;
     if (moment == MRC_KEEP_NOW || (status != MERCER_OK && self->job.comm->broken)) return status;
-    tell_failure(self, status != MERCER_OK);
+    mrc_reason reason = mrc_take_error(self->job.context, status);
+    tell_failure(self, &reason);
     return MERCER_OK;
 }
 
 /* ---- Resuming ---------------------------------------------------------------------------------------------------- */
-
-/* Restores the solver that `auto` chose; it is not chosen again because it may have been replaced during training. */
-static void recall_solver(mrc_trainer *self, const char *text)
-{
-    const char *found = strstr(text, " solver ");
-    char name[sizeof self->solver];
-    if (!found || !mrc_name_is_auto(self->solver) || sscanf(found, " solver %15s", name) != 1) return;
-    const mrc_solver *row = mrc_solver_find(name);
-    if (!row) return;
-    self->job.options.solver = row->name;
-    if (!(row->traits & MRC_CONVERGES))
-        self->job.options.converge = MERCER_AUTO; /* the solver was replaced by one
-                                                                                     that does not converge */
-}
-
-/* Restores a ridge that was not given: it may have been chosen by the fit. */
-static void recall_ridge(mrc_trainer *self, const char *text)
-{
-    const char *found = strstr(text, " lambda ");
-    double lambda;
-    if (found && self->job.options.lambda == 0 && sscanf(found, " lambda %lf", &lambda) == 1 && lambda > 0 &&
-        lambda <= MRC_RIDGE_MOST)
-        self->job.options.lambda = lambda;
-}
-
-/* Turns half precision off if the checkpoint's training had given it up. */
-static void recall_precision(mrc_trainer *self, const char *text)
-{
-    if (!strstr(text, ROUNDED)) snprintf(self->accurate, sizeof self->accurate, "so is the training that goes on");
-}
-
-mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
-{
-    char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
-    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
-    if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
-        self->planned_threads > 0 && self->planned_threads <= MOST_THREADS && self->planned_budget > 0) {
-        recall_solver(self, text);
-        recall_ridge(self, text);
-        recall_precision(self, text);
-        return MERCER_OK;
-    }
-    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %s",
-                    mrc_excerpt(shown, text, (int64_t)strlen(text)));
-}
-
-static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
-{
-    char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
-    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
-    if (strcmp(text, state->plan) == 0) return MERCER_OK;
-    size_t same = 0;
-    while (text[same] && text[same] == state->plan[same]) same++;
-    while (same > 0 && text[same - 1] != ' ') same--; /* back to the start of the value, */
-    while (same > 0 && text[same - 1] == ' ') same--; /* then to the start of its name */
-    while (same > 0 && text[same - 1] != ' ') same--;
-    return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
-                    "the checkpoint belongs to a training with other data or options: it has \"%s\", this one "
-                    "\"%.40s\"",
-                    mrc_excerpt(shown, text + same, (int64_t)strlen(text + same)), state->plan + same);
-}
 
 /* Checks the numbers that were read, which may be manipulated: no count may lead outside of a matrix. */
 static mercer_status check_numbers(const mrc_trainer *self)
@@ -261,7 +173,7 @@ mercer_status mrc_trainer_recall(mrc_job *job)
     mrc_trainer *self = (mrc_trainer *)job;
     mrc_state state;
     list_all(self, &state);
-    MRC_TRY(check_plan(self, &state));
+    MRC_TRY(mrc_trainer_check_plan(self, &state.plan));
     MRC_TRY(self->keeper.load_numbers(self->keeper.user, &state));
     MRC_TRY(check_numbers(self));
     if (job->have_best && !job->best.data)

@@ -107,7 +107,7 @@ static int close_targets(target *targets, int count)
 
 static bool supports(const target *t, const types *which)
 {
-    int accepted = mrc_backend_capabilities(t->backend).point_dtypes;
+    int accepted = t->backend->ops->capabilities(t->backend, false).point_dtypes;
     return (accepted & 1 << which->x) && (accepted & 1 << which->z);
 }
 

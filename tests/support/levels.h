@@ -10,7 +10,7 @@
 /* Return whether the context's instruction set must be tested: it is the lowest, or the backend has code for it. */
 static inline bool follows_level(const mrc_backend *backend)
 {
-    const char *tuned_to = mrc_backend_capabilities(backend).isa;
+    const char *tuned_to = backend->ops->capabilities(backend, false).isa;
     return backend->context->isa == MRC_ISA_SCALAR || strcmp(tuned_to, mrc_isa_name(backend->context->isa)) == 0;
 }
 

@@ -26,7 +26,7 @@ static inline mercer_status replace_plan(mercer_context *on, mrc_plan *plan, con
                                          const mrc_solver *row, const char *why)
 {
     mrc_reason reason;
-    return as_error(on, mrc_replace_plan(plan, request, row, why, &reason), &reason);
+    return as_error(on, mrc_replace_plan(plan, request, &(mrc_attempt){.solver = row}, why, &reason), &reason);
 }
 
 static inline mercer_status check_options(mercer_context *on, const mercer_train_options *options)

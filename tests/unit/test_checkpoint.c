@@ -382,7 +382,7 @@ static mercer_status go_on(const task *self, mercer_train_options options, const
     return status;
 }
 
-static const char *const state_names[] = {"state.plan", "state.numbers", "state.alpha", "state.best"};
+static const char *const state_names[] = {"state.plan", "state.names", "state.numbers", "state.alpha", "state.best"};
 static int number_at;
 
 static void set_number(const mercer_matrix *value, double number)
@@ -392,7 +392,7 @@ static void set_number(const mercer_matrix *value, double number)
 
 static void set_letter(const mercer_matrix *value, double letter)
 {
-    ((char *)value->data)[number_at < 0 ? value->cols + number_at : number_at] = (char)letter;
+    ((char *)value->data)[number_at] = (char)letter;
 }
 
 /* A state tensor that is missing, not finite, or of another shape or type is rejected; the message names it. */
@@ -411,14 +411,17 @@ static void test_tampered(void **state)
     assert_succeeds(context, go_on(&self, options, other));
     for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++)
         for (damage what = DROPPED; what <= NOT_FINITE; what++) {
-            if (what == NOT_FINITE && i < 2) continue;   /* text; some numbers are NaN until known */
-            if (what == COLUMN_LESS && i == 0) continue; /* a shorter plan is merely a different text */
+            if (what == NOT_FINITE && (i == 1 || i == 2)) continue; /* bytes; some numbers are NaN until known */
             write_again(path, other, &(tampering){state_names[i], .what = what});
             mercer_status status = go_on(&self, options, other);
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
-            const char *says = i == 0 ? "not a checkpoint" : i == 1 ? "numbers are not those" : state_names[i];
+            const char *says = i == 0 && what == DROPPED      ? "not a checkpoint"
+                               : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
+                               : i < 2                        ? "plan is not one of this version"
+                               : i == 2                       ? "numbers are not those"
+                                                              : state_names[i];
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
@@ -458,15 +461,45 @@ static void test_tampered(void **state)
         assert_that(status == MERCER_OK || !strstr(mercer_last_error(context), says), "%d: %s", (int)i,
                     mercer_last_error(context));
     }
-    number_at = (int)strlen("threads "); /* offset of the thread count, set to 0 and then to a letter */
-    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '0'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads 0 budget");
-    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = 'x'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_FORMAT, "plan cannot be read: threads x budget");
-    number_at = -1; /* last character, the seed; the message must name the field, too */
-    write_again(path, other, &(tampering){"state.plan", .set = set_letter, .to = '9'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
-                 "it has \"seed 9\", this one \"seed 3\"");
+    task_close(&self);
+}
+
+/* A checkpoint whose plan has another value: the message names the value. Threads and budget belong to the checkpoint,
+   so they are only refused if no training has them. */
+static void test_other_plans(void **state)
+{
+    (void)state;
+    static const struct {
+        int at;
+        double to;
+        const char *says;
+        mercer_status status;
+    } values[] = {{0, 0, "plan is for 0 threads", MERCER_ERROR_FORMAT},
+                  {0, (double)NAN, "plan is for nan threads", MERCER_ERROR_FORMAT},
+                  {1, -1, "and -1 bytes of memory", MERCER_ERROR_FORMAT},
+                  {2, 299, "it has n 299, this one 300", MERCER_ERROR_MISMATCH},
+                  {8, 4, "it has epochs 4, this one 3", MERCER_ERROR_MISMATCH},
+                  {9, (double)NAN, "it has batch nan, this one 40", MERCER_ERROR_MISMATCH},
+                  {24, 1, "it has half_precision 1, this one 0", MERCER_ERROR_MISMATCH},
+                  {27, 9, "it has seed 9, this one 3", MERCER_ERROR_MISMATCH},
+                  {28, 1, "it has seed_high 1, this one 0", MERCER_ERROR_MISMATCH}};
+    const char *other = in_folder("other.safetensors");
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 3, options.batch = 40, options.nystrom = 50, options.eigenpairs = 8;
+    run_result part = run_until(&self, options, 2, false, 12, true);
+    free(part.weights.a);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        number_at = values[i].at;
+        write_again(path, other, &(tampering){"state.plan", .set = set_number, .to = values[i].to});
+        assert_fails(context, go_on(&self, options, other), values[i].status, values[i].says);
+    }
+    number_at = 2; /* the solver's last letter, and the first of the projector's */
+    write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = '3'});
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "it has solver ep3, this one ep4");
+    number_at = 16;
+    write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = 'x'});
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "it has projector x");
     task_close(&self);
 }
 
@@ -515,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_spectrum),
         cmocka_unit_test(test_on_request),
         cmocka_unit_test(test_tampered),
+        cmocka_unit_test(test_other_plans),
         cmocka_unit_test(test_other_models),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);

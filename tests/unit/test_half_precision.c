@@ -131,7 +131,7 @@ static void test_kept(void **state)
         data_fill_normal(&w, (mrc_rng){3, 3}, 1, 1), data_fill_normal(&g, (mrc_rng){3, 4}, 1, 1);
         double origin[D];
         for (int k = 0; k < D; k++) origin[k] = 2.5;
-        mrc_pair pair = {.kernel = &kernel, .x = &x, .z = &z, .origin = origin, .first_z = SKIPPED};
+        mrc_pair pair = {.kernel = &kernel, .x = &x, .z = &z, .origin = origin, .first_z = SKIPPED, .half = true};
         mrc_packed *packed = NULL;
         if (packs) {
             assert_succeeds(gpu, backend->ops->pack_create(backend, &packed, &kernel, origin, &all));

@@ -29,14 +29,14 @@ static int open_device(void **state)
     device = *honest;
     device.capabilities = rated;
     context->backend->ops = &device;
-    context->half_precision = true, context->precision_by_plan = false;
+    context->arithmetic = MRC_FAST;
     return 0;
 }
 
 static int close_device(void **state)
 {
     context->backend->ops = honest;
-    context->half_precision = false;
+    context->arithmetic = MRC_BY_PLAN;
     return close_all(state);
 }
 
@@ -85,9 +85,9 @@ static void test_anew(void **state)
     request.d = 784;
     request.gains_by_half = false; /* another kernel function: half precision gains nothing */
     assert_true(plan_of(&request).cache_data);
-    request.gains_by_half = true, request.machine.half = false;
+    request.gains_by_half = true, request.machine.arithmetic = MRC_ACCURATE;
     assert_true(plan_of(&request).cache_data);
-    request.machine.half = true, options.cache = MERCER_ON;
+    request.machine.arithmetic = MRC_FAST, options.cache = MERCER_ON;
     assert_true(plan_of(&request).cache_data);
     options.cache = MERCER_AUTO, request.budget = (int64_t)8 << 30; /* a cache does not fit: usual number of epochs */
     plan = plan_of(&request);

@@ -64,6 +64,8 @@ static void check_followed(const job *self, const char *what)
                 used->text);
     bool same = used->batch == planned->batch && used->period == planned->period && used->bytes == planned->bytes;
     bool told = strncmp(used->text + length, "refined:", 8) == 0;
+    assert_int_equal(used->changes, told ? 1 : 0);
+    assert_int_equal(planned->changes, 0);
     assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, and nobody said so", what,
                 (long long)planned->batch, (long long)used->batch, (long long)planned->bytes, (long long)used->bytes);
     assert_that(self->report.peak_bytes <= used->bytes, "%s: held %lld bytes, planned %lld", what,
@@ -196,7 +198,7 @@ static void test_training_keeps_solver(void **state)
                                 .points = MERCER_F32,
                                 .shards = 1,
                                 .threads = 2,
-                                .roughness = self.trainer->roughness,
+                                .roughness = self.trainer->request.roughness,
                                 .bounded = true,
                                 .rows_known = true};
     assert_succeeds(self.context, make_plan(self.context, &second, &request));
@@ -264,6 +266,7 @@ static void test_replaced(void **state)
         assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
         assert_string_equal(self.report.plan->solver, "ep4");
         assert_non_null(strstr(self.report.plan->text, "replaced: solver cg: broke down"));
+        assert_true(self.report.plan->changes >= 1);
         assert_non_null(strstr(self.warnings, "goes on with ep4"));
         assert_true(isfinite(self.report.train_loss) && self.report.peak_bytes <= options.memory);
         mercer_report again = {.struct_size = sizeof again};

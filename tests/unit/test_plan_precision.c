@@ -40,7 +40,7 @@ static bool gains(const mrc_backend *backend, const mercer_kernel *kernel)
 
 static mercer_status round_off(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *y, mercer_status status)
 {
-    if (!backend->context->half_precision || pair->accurate || status != MERCER_OK) return status;
+    if (!pair->half || status != MERCER_OK) return status;
     rounded_products++;
     if (fate != MERCER_OK) return mrc_fail(backend->context, fate, "arithmetic fast: a coordinate is too far away");
     for (int64_t i = 0; i < y->rows; i++)
@@ -116,11 +116,10 @@ static bool takes_half(const mrc_plan_request *request, const char *says)
 {
     mrc_plan plan;
     assert_succeeds(context, make_plan(context, &plan, request));
-    assert_false(context->half_precision);
     const char *line = strstr(plan.public_plan.text, "arithmetic ");
     assert_that(says[0] ? line && strncmp(line, says, strlen(says)) == 0 : !line, "'%s' is not in\n%s", says,
                 plan.public_plan.text);
-    return plan.half_precision;
+    return plan.half_chosen;
 }
 
 static const char *const FAST = "arithmetic fast: its error, about 3.1e-04, is below the 4.1e-03 that 60000 samples";
@@ -172,7 +171,7 @@ static void test_reasons(void **state)
     assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 3.1e-04, is above the 2.9e-04"));
     bad.n = 10000000;
     assert_true(takes_half(&bad, "arithmetic fast"));
-    good.machine.precision_by_plan = false; /* accurate arithmetic was requested */
+    good.machine.arithmetic = MRC_ACCURATE; /* accurate arithmetic was requested */
     assert_false(takes_half(&good, ""));
 }
 
@@ -264,16 +263,15 @@ static dense train_off(const task *t, const mercer_train_options *options, int r
 {
     share = off, fate = ends, rounded_products = warnings = 0;
     dense out = train_as(t, options, ranks, MERCER_F32, report);
-    assert_false(context->half_precision);
     return out;
 }
 
 static dense train_accurately(const task *t, const mercer_train_options *options, int ranks)
 {
     mercer_report report;
-    context->precision_by_plan = false;
+    context->arithmetic = MRC_ACCURATE;
     dense out = train_off(t, options, ranks, 0.5, MERCER_OK, &report);
-    context->precision_by_plan = true;
+    context->arithmetic = MRC_BY_PLAN;
     assert_true(rounded_products == 0 && !strstr(report.plan->text, "arithmetic"));
     return out;
 }

@@ -292,7 +292,7 @@ static void memory_on(mrc_backend *backend)
     assert_succeeds(backend->context, mrc_host_close(backend, &view, &host, false, MERCER_OK));
     backend->ops->free(backend, memory);
     assert_int_equal(backend->context->bytes_now, before);
-    mrc_capabilities can = mrc_backend_capabilities(backend);
+    mrc_capabilities can = backend->ops->capabilities(backend, false);
     assert_non_null(can.isa);
     assert_true(can.memory == MRC_HOST || can.memory == MRC_CUDA);
     assert_true(backend->ops->free_memory(backend) > 0);

@@ -148,12 +148,12 @@ typedef struct search {
     int64_t stop, steps, last; /* step to stop after, or 0; number of steps; last step */
 } search;
 
-static int count_steps(void *user, const char *phase, int64_t done, int64_t total, double error)
+static int count_steps(void *user, const mercer_progress *progress)
 {
     search *self = user;
-    assert_string_equal(phase, "search");
-    assert_true(done > self->last && done <= total && !(error < 0));
-    self->last = done;
+    assert_string_equal(progress->stage, "search");
+    assert_true(progress->done > self->last && progress->done <= progress->total && !(progress->error < 0));
+    self->last = progress->done;
     return ++self->steps == self->stop;
 }
 

@@ -146,8 +146,8 @@ static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t
     return mrc_scope_alloc(scope, out, rows * BLOCK, sizeof **out, "blocks in double");
 }
 
-/* Factor a diagonal block in double in place; first: the index of its first row in the matrix, for messages. */
-static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t first)
+/* Factor a diagonal block in double in place. *bad: its first row whose pivot is not positive; -1: none. */
+static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t *bad)
 {
     /* The lower triangle in row-major order is the upper triangle in column-major order. */
     MRC_TRY(mrc_blas_begin(backend->context));
@@ -159,10 +159,8 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
     /* Not every LAPACK detects a NaN, so info alone is not reliable: find the first pivot that is not positive. */
     int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
     while (row<end && * at(block, row, row)> 0) row++;
-    if (info == 0 && row == end) return MERCER_OK;
-    row += first;
-    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                    (long long)row);
+    *bad = info == 0 && row == end ? -1 : row;
+    return MERCER_OK;
 }
 
 /* Set the entries right of the diagonal to 0, in one block of rows. */
@@ -175,8 +173,9 @@ static void clear_above(void *argument, int64_t index, int worker)
         memset((char *)mrc_row(a, i) + (size_t)(i + 1) * size, 0, (size_t)(a->cols - i - 1) * size);
 }
 
-mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
+mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
+    *bad = -1;
     if (a->ld > INT_MAX || a->rows > INT_MAX)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
                         "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
@@ -188,7 +187,11 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
         mercer_matrix diagonal = mrc_block(a, first, first, size, size), panel = mrc_block(a, next, first, rest, size),
                       below = mrc_block(a, next, next, rest, rest), triangle_of, panel_of;
         MRC_TRY(open_block(backend, &diagonal, room, &triangle_of));
-        MRC_TRY(factor_diagonal(backend, &triangle_of, first));
+        MRC_TRY(factor_diagonal(backend, &triangle_of, bad));
+        if (*bad >= 0) {
+            *bad += first;
+            return MERCER_OK;
+        }
         MRC_TRY(open_block(backend, &panel, room ? room + size * size : NULL, &panel_of));
         MRC_TRY(solve_triangle(backend, &triangle_of, false, true, &panel_of));
         MRC_TRY(close_block(backend, &panel, &panel_of));

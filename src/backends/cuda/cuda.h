@@ -201,10 +201,9 @@ int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent 
 
 /* ---- half_precision/half_precision.c ---------------------------------------------------------------------------- */
 
-/* Returns whether Y = K(X, Z) W is computed in half precision or bytes: the context and the pair allow it, and the
-   kernel has a half form. */
-bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                        const mercer_matrix *y);
+/* Returns whether Y = K(X, Z) W is computed in half precision or bytes: the pair allows it, and the kernel has a half
+   form. */
+bool mrc_cuda_uses_half(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
 mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
 

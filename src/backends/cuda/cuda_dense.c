@@ -112,8 +112,8 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-/* potrf may miss a NaN, so the pivots are checked for the first one that is not positive and finite. */
-static mercer_status check_pivots(mrc_backend *backend, const mercer_matrix *a, int info)
+/* Sets *bad to the first pivot that is not positive and finite; -1: none. potrf may miss a NaN. */
+static mercer_status find_bad_pivot(mrc_backend *backend, const mercer_matrix *a, int info, int64_t *bad)
 {
     double *pivots;
     MRC_SCOPE(scope, backend->context);
@@ -121,20 +121,19 @@ static mercer_status check_pivots(mrc_backend *backend, const mercer_matrix *a, 
     mercer_matrix diagonal = *a, host = mrc_view(pivots, a->rows, 1, MERCER_F64);
     diagonal.cols = 1, diagonal.ld = a->ld + 1;
     MRC_TRY(mrc_cuda_copy(backend, &host, &diagonal));
-    int64_t bad = info > 0 ? info - 1 : -1;
+    *bad = info > 0 ? info - 1 : -1;
     for (int64_t i = a->rows - 1; i >= 0 && info == 0; i--)
-        if (!(pivots[i] > 0) || isinf(pivots[i])) bad = i;
-    if (bad < 0) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                    (long long)bad);
+        if (!(pivots[i] > 0) || isinf(pivots[i])) *bad = i;
+    return MERCER_OK;
 }
 
-mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a)
+mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix l;
     void *work, *info;
     int size = 0, failed = 0;
+    *bad = -1;
     if (a->rows == 0) return MERCER_OK;
     MRC_TRY(check_int_size(backend, a));
     MRC_CUDA_SCRATCH(backend);
@@ -151,7 +150,8 @@ mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a)
                          "potrf"));
     MRC_TRY(mrc_cuda_download(backend, &failed, info, sizeof failed));
     MRC_CUDA_TRY(backend, mrc_launch_clear_upper(cuda->stream, l));
-    MRC_TRY(check_pivots(backend, &l, failed));
+    MRC_TRY(find_bad_pivot(backend, &l, failed, bad));
+    if (*bad >= 0) return MERCER_OK;
     return mrc_cuda_write_back(backend, a, &l);
 }
 

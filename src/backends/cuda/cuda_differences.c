@@ -46,10 +46,10 @@ bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, con
            w->cols <= MOST_COLUMNS && (!are_bytes(pair) || pair->x->cols < MOST_BYTE_FEATURES);
 }
 
-static mrc_cuda_arithmetic choose_arithmetic(const mrc_backend *backend, const mrc_pair *pair)
+static mrc_cuda_arithmetic choose_arithmetic(const mrc_pair *pair)
 {
     if (are_bytes(pair)) return MRC_CUDA_BYTES;
-    return backend->context->half_precision && !pair->accurate ? MRC_CUDA_HALF : MRC_CUDA_F32;
+    return pair->half ? MRC_CUDA_HALF : MRC_CUDA_F32;
 }
 
 /* Returns the number of rows of a side per block, up to `most`. */
@@ -101,7 +101,7 @@ static mercer_status make(job *self, const mercer_matrix *w)
     const mercer_matrix *x = self->pair->x;
     int64_t rows = mrc_min(x->rows, block_rows(x->cols, ROWS)),
             centers = mrc_min(self->pair->z->rows, block_rows(x->cols, CENTERS));
-    self->arithmetic = choose_arithmetic(backend, self->pair);
+    self->arithmetic = choose_arithmetic(self->pair);
     self->unit = HALVES / self->pair->kernel->bandwidth;
     if (x->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &self->staged, rows, x->cols, x->dtype));
     MRC_TRY(mrc_cuda_read(backend, self->pair->z, &self->z));

@@ -309,7 +309,7 @@ mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair,
     static const mercer_matrix nothing = {0};
     if (y->rows == 0 || y->cols == 0) return MERCER_OK;
     if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
-    if (mrc_cuda_uses_half(backend, pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
+    if (mrc_cuda_uses_half(pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
     if (mrc_cuda_uses_differences(pair, w, y)) return mrc_cuda_multiply_differences(backend, pair, w, y, add, &nothing);
     return multiply(backend, pair, w, y, add, &nothing);
 }
@@ -376,7 +376,7 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
     int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
     kept->columns = 0, kept->opaque = false;
     if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
-    if (mrc_cuda_uses_half(backend, pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
+    if (mrc_cuda_uses_half(pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
     mercer_matrix k = kept_view(pair, w, kept, columns);
     bool differences = mrc_cuda_uses_differences(pair, w, f) && k.dtype == MERCER_F32 && k.memory == MRC_CUDA;
     MRC_TRY(differences ? mrc_cuda_multiply_differences(backend, pair, w, f, false, &k)
@@ -408,6 +408,6 @@ mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pa
                         .packed_z = pair->packed_x,
                         .first_x = pair->first_z + columns,
                         .first_z = pair->first_x,
-                        .accurate = pair->accurate};
+                        .half = pair->half};
     return mrc_cuda_kernel_matmul(backend, &swapped, g, &bottom, false);
 }

@@ -109,8 +109,10 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
                     (int)JACOBI_SWEEPS);
 }
 
-mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a)
+mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
+    (void)backend;
+    *bad = -1;
     for (int64_t i = 0; i < a->rows; i++) {
         double *ai = row_f64(a, i);
         for (int64_t j = 0; j <= i; j++) {
@@ -122,8 +124,8 @@ mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a)
             else if (sum > 0)
                 ai[j] = sqrt(sum);
             else
-                return mrc_fail(backend->context, MERCER_ERROR_NUMERIC,
-                                "Cholesky: the matrix is not positive definite at row %lld", (long long)i);
+                *bad = i;
+            if (*bad >= 0) return MERCER_OK;
         }
         for (int64_t j = i + 1; j < a->cols; j++) ai[j] = 0;
     }

@@ -95,12 +95,16 @@ static mercer_status normalise_columns(block_method *self)
     return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
-/* Compute out <- W L^-T with W'W = L L'. */
-static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out)
+/* Compute out <- W L^-T with W'W = L L'. *independent: whether W has independent columns, so that there is a result. */
+static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out,
+                                         bool *independent)
 {
     mrc_backend *backend = self->backend;
+    int64_t bad;
     MRC_TRY(multiply(self, true, 1, w, w, 0, &self->gram));
-    MRC_TRY(backend->ops->cholesky(backend, &self->gram));
+    MRC_TRY(backend->ops->cholesky(backend, &self->gram, &bad));
+    *independent = bad < 0;
+    if (!*independent) return MERCER_OK;
     MRC_TRY(mrc_set_identity(backend, &self->inverse));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->gram, true, &self->inverse));
     return multiply(self, false, 1, w, &self->inverse, 0, out);
@@ -131,17 +135,16 @@ static mercer_status add_random(block_method *self, mrc_rng rng, double size)
     return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
 }
 
-/* Remove the basis from W and write the orthonormal result to `next`. MERCER_ERROR_NUMERIC if its columns are
-   dependent. */
-static mercer_status orthonormalise(block_method *self, const mercer_matrix *next)
+/* Remove the basis from W and write the orthonormal result to `next`, if the columns of W are independent. */
+static mercer_status orthonormalise(block_method *self, const mercer_matrix *next, bool *independent)
 {
     MRC_TRY(clean(self));
     MRC_TRY(normalise_columns(self));
-    MRC_TRY(orthonormalise_once(self, &self->w, next));
-    if (self->once) return MERCER_OK;
+    MRC_TRY(orthonormalise_once(self, &self->w, next, independent));
+    if (self->once || !*independent) return MERCER_OK;
     MRC_TRY(self->backend->ops->copy(self->backend, &self->w, next));
     MRC_TRY(clean(self));
-    return orthonormalise_once(self, &self->w, next);
+    return orthonormalise_once(self, &self->w, next, independent);
 }
 
 /* Append the next block of the basis, from W, and A times it. */
@@ -149,15 +152,18 @@ static mercer_status append(block_method *self)
 {
     mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
                   image = mrc_columns(&self->aq, self->columns, self->b);
-    mercer_status status = orthonormalise(self, &next);
-    if (status == MERCER_ERROR_NUMERIC) { /* low rank, or converged pairs: W has no new directions */
+    bool independent;
+    MRC_TRY(orthonormalise(self, &next, &independent));
+    if (!independent) { /* low rank, or converged pairs: W has no new directions */
         /* Add small random directions: W's own directions stay dominant, and its columns become independent. */
         MRC_TRY(normalise_columns(self));
         mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
         MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
-        status = orthonormalise(self, &next);
+        MRC_TRY(orthonormalise(self, &next, &independent));
     }
-    MRC_TRY(status);
+    if (!independent)
+        return mrc_fail(self->backend->context, MERCER_ERROR_NUMERIC,
+                        "eigensystem: the columns of its basis are dependent, also after a random change");
     self->columns += self->b;
     return multiply(self, false, 1, self->a, &next, 0, &image);
 }

@@ -179,7 +179,7 @@ static void choose_projector_sizes(mrc_planner *self)
 static bool evaluates_as_fast(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
-    bool fast = self->device && request->gains_by_half && self->half && request->real == MERCER_F32;
+    bool fast = self->device && request->gains_by_half && self->plan->half && request->real == MERCER_F32;
     if (!fast || self->options->cache == MERCER_ON) return false;
     double flops = 2 * mrc_problem_features(&self->problem);
     double bytes = mrc_problem_reads(&self->problem, (double)self->problem.real_size, 2);

@@ -168,18 +168,18 @@ static mercer_status form(krr_state *self, double shift)
 static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype dtype, double most, bool *found)
 {
     mrc_backend *backend = self->backend;
-    int64_t p = self->centers->p;
+    int64_t p = self->centers->p, bad;
     double shift = 0, least = (dtype == MERCER_F32 ? 0x1p-23 : DBL_EPSILON) * sqrt((double)p) * self->mean;
     MRC_TRY(mrc_scope_reserve(scope, backend, &self->factor, p, p, dtype, "the factor"));
     *found = false;
     while (shift <= most) {
         MRC_TRY(form(self, shift));
         mrc_centers_tell(self->centers, "factorisation", -1);
-        mercer_status status = backend->ops->cholesky(backend, &self->factor);
+        MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
         self->centers->flops += (double)p * (double)p * (double)p / 3;
-        *found = status == MERCER_OK;
+        *found = bad < 0;
         self->exact->jitter = shift / self->mean;
-        if (status != MERCER_ERROR_NUMERIC) return status;
+        if (*found) return MERCER_OK;
         double next = fmax(10 * shift, least);
         if (!(next > shift)) break; /* the diagonal is 0 (a linear kernel, points at 0), and so is every shift */
         shift = next;
@@ -350,7 +350,7 @@ static mercer_status answer(krr_state *self)
 {
     bool found = false;
     double largest = LARGEST_SHIFT * self->mean;
-    if (mrc_backend_capabilities(self->backend).float_factors)
+    if (self->backend->ops->capabilities(self->backend, false).float_factors)
         MRC_TRY(answer_with(self, MERCER_F32, fmin(largest, SHIFT_STEPS * self->least), &found));
     if (!found) MRC_TRY(answer_with(self, MERCER_F64, largest, &found));
     if (found) return MERCER_OK;

@@ -177,7 +177,7 @@ static mercer_status make_preconditioner(mrc_normal *self)
 
 mercer_dtype mrc_normal_factor_type(const mrc_normal *self)
 {
-    bool floats = mrc_backend_capabilities(self->backend).float_factors;
+    bool floats = self->backend->ops->capabilities(self->backend, false).float_factors;
     return self->centers->real == MERCER_F32 && floats ? MERCER_F32 : MERCER_F64;
 }
 

@@ -139,7 +139,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c)
 {
-    mrc_capabilities there = mrc_backend_capabilities(centers->backend);
+    mrc_capabilities there = centers->backend->ops->capabilities(centers->backend, centers->half);
     return centers->real == MERCER_F32 && there.short_from > 0 && c >= there.short_from;
 }
 

@@ -55,8 +55,8 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* flops of the products below: 2 per multiply-add; kernel functions are not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points that the backend has packed */
-    bool accurate;     /* products are never rounded to half precision, whatever the context allows */
-    mrc_notice notice; /* progress callback of set-up, or NULL */
+    bool half;                                 /* products may be rounded to half precision; false when created */
+    mrc_notice notice;                         /* progress callback of set-up, or NULL */
     void *notice_user;
 } mrc_centers;
 

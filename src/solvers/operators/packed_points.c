@@ -31,8 +31,7 @@ static const mrc_packed *find(const mrc_centers *centers, const mercer_matrix *v
 
 mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b)
 {
-    mrc_pair pair = {
-        .kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin, .accurate = centers->accurate};
+    mrc_pair pair = {.kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin, .half = centers->half};
     pair.packed_x = find(centers, a, &pair.first_x);
     pair.packed_z = find(centers, b, &pair.first_z);
     return pair;

@@ -53,8 +53,9 @@ static mercer_status factorise(mrc_centers *centers, const mrc_spd *job, const m
     centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
     if (job->room) return backend->ops->invert(backend, l, job->room, least);
     *least = 0;
-    mercer_status status = backend->ops->cholesky(backend, l);
-    if (status != MERCER_OK) return status == MERCER_ERROR_NUMERIC ? MERCER_OK : status;
+    int64_t bad;
+    MRC_TRY(backend->ops->cholesky(backend, l, &bad));
+    if (bad >= 0) return MERCER_OK;
     mercer_matrix diagonal = diagonal_of(l), host = mrc_view(pivots, l->rows, 1, MERCER_F64);
     MRC_TRY(backend->ops->copy(backend, &host, &diagonal));
     *least = INFINITY;

@@ -139,15 +139,14 @@ static mercer_status diagonalise(basis *self)
 /* Compute U <- U C^-T, U'U = C C'. While U'U is not positive definite, the last columns are dropped. */
 static mercer_status straighten(basis *self)
 {
-    int64_t k = self->out->q;
+    int64_t k = self->out->q, bad;
     mercer_matrix c, inverse;
     for (;; k -= mrc_max(1, k / 8)) {
         if (k <= 0) return transform(self, 0);
         MRC_TRY(gram_of(self, NULL));
         c = mrc_block(&self->a, 0, 0, k, k);
-        mercer_status status = self->backend->ops->cholesky(self->backend, &c);
-        if (status == MERCER_OK) break;
-        if (status != MERCER_ERROR_NUMERIC) return status;
+        MRC_TRY(self->backend->ops->cholesky(self->backend, &c, &bad));
+        if (bad < 0) break;
     }
     inverse = mrc_block(&self->v, 0, 0, k, k);
     mercer_matrix v;

@@ -98,15 +98,13 @@ static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const 
 static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
 {
     mrc_backend *backend = centers->backend;
-    int64_t q = self->q;
-    mercer_status status = MERCER_OK;
+    int64_t q = self->q, bad;
     for (; q > 0; q -= mrc_max(1, q / 8)) {
         self->factor.rows = self->factor.cols = q;
         MRC_TRY(mirror(backend, a, &self->factor));
-        status = backend->ops->cholesky(backend, &self->factor);
-        if (status != MERCER_ERROR_NUMERIC) break;
+        MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
+        if (bad < 0) break;
     }
-    if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
     if (q < self->q)
         mrc_log(centers->context, MERCER_LOG_WARNING,
                 "projection: %lld of %lld directions of the coarse space are left out", (long long)(self->q - q),

@@ -79,7 +79,7 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix w, f;
-    bool half = mrc_backend_capabilities(backend).kept_size == 2 && centers->real == MERCER_F32;
+    bool half = backend->ops->capabilities(backend, centers->half).kept_size == 2 && centers->real == MERCER_F32;
     if (!half || centers->all_shards > 1) return MERCER_OK;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_field(&scope, centers, &w, 1, centers->real, "no weights"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision, if arithmetic "fast" allows it: functions of the distance, float or half points (rounded
+ * Products in half precision, if the pair allows it: functions of the distance, float or half points (rounded
  * to half once, centered, in units of the bandwidth) or bytes (exact distances), float weights.
  *
  *   Y = K(X, Z) W     for each block of up to 65,536 rows of X and up to 16 columns of W: one fused kernel (fused.h);
@@ -16,10 +16,9 @@
 
 enum { BLOCK = 65536, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128, WIDE = 1024 };
 
-bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                        const mercer_matrix *y)
+bool mrc_cuda_uses_half(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y)
 {
-    if (!backend->context->half_precision || pair->accurate || !(mrc_fused_scale(pair->kernel) > 0)) return false;
+    if (!pair->half || !(mrc_fused_scale(pair->kernel) > 0)) return false;
     if (mrc_value_dtype(pair->x, pair->z, w, y) != MERCER_F32) return false;
     /* The copy engine uses 32-bit coordinates, and few centers do not gain from half precision. */
     return pair->x->cols > 0 && pair->z->rows >= FEWEST_CENTERS && pair->z->rows < INT32_MAX - BLOCK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cuda/half_precision: products that round points and kernel values to half precision, if the context's
- * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS on other GPUs and for many columns.
+ * backends/cuda/half_precision: products that round points and kernel values to half precision, if the pair
+ * allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS on other GPUs and for many columns.
  * Also products of float matrices that are split into halves (split_gemm.c). This header declares the operands that the
  * kernel products share.
  */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The values of a plan that determine the result of a training: sizes, choices, and the machine that they are for. A
+ * checkpoint stores them; a resumed training recalls what cannot be found again (machine, solver, ridge, arithmetic)
+ * and then must have the same values. All ranks must have the same values, too.
+ */
+#include "training/trainer.h"
+
+#include "core/matrix.h"
+#include "core/numbers/bounds.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_THREADS 1000000
+#define MOST_BYTES   9e15
+
+/* The values, in the order of the file. Numbers that use all of 64 bits are two values. */
+#define PLAN_VALUES(X)                                  \
+    X(threads, request->threads)                        \
+    X(budget, request->budget)                          \
+    X(n, job->n)                                        \
+    X(p, request->p)                                    \
+    X(d, request->d)                                    \
+    X(c, request->c)                                    \
+    X(type, request->real)                              \
+    X(shards, request->shards)                          \
+    X(epochs, plan->epochs)                             \
+    X(batch, plan->batch)                               \
+    X(nystrom, plan->nystrom)                           \
+    X(eigenpairs, plan->eigenpairs)                     \
+    X(period, plan->period)                             \
+    X(projector_nystrom, plan->projector_nystrom)       \
+    X(projector_eigenpairs, plan->projector_eigenpairs) \
+    X(projector_passes, plan->projector_passes)         \
+    X(projector_block, plan->projector_block)           \
+    X(carry, plan->carry)                               \
+    X(average, plan->average)                           \
+    X(decay, plan->decay)                               \
+    X(cache_data, plan->cache_data)                     \
+    X(cache_centers, plan->cache_centers)               \
+    X(step_factor, plan->step_factor)                   \
+    X(lambda, plan->lambda)                             \
+    X(half_precision, job->plan.half_chosen)            \
+    X(polish, job->options.polish)                      \
+    X(patience, job->options.patience)                  \
+    X(seed, (uint32_t)job->options.seed)                \
+    X(seed_high, job->options.seed >> 32)               \
+    X(targets, (uint32_t)targets)                       \
+    X(targets_high, targets >> 32)
+
+#define AS_INDEX(name, value) VALUE_##name,
+#define AS_NAME(name, value)  #name,
+#define AS_VALUE(name, value) (double)(value),
+
+enum { PLAN_VALUES(AS_INDEX) VALUE_COUNT };
+static const char *const value_names[] = {PLAN_VALUES(AS_NAME)};
+_Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "room for all values");
+
+void mrc_trainer_list_plan(const mrc_trainer *self, mrc_state_plan *out)
+{
+    const mrc_job *job = &self->job;
+    const mrc_plan_request *request = &self->request;
+    const mercer_plan *plan = &job->plan.public_plan;
+    const uint64_t targets =
+        mrc_units_given(job->target.units) ? mrc_units_print(job->target.units, job->target.weights->cols) : 0;
+    const double values[] = {PLAN_VALUES(AS_VALUE)};
+    memset(out, 0, sizeof *out);
+    memcpy(out->values, values, sizeof values);
+    out->count = VALUE_COUNT;
+    snprintf(out->solver, sizeof out->solver, "%s", plan->solver);
+    snprintf(out->projector, sizeof out->projector, "%s", plan->projector);
+}
+
+mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    struct {
+        mrc_state_plan plan;
+        char version[16], backend[16];
+        double isa;
+    } all;
+    if (job->comm->ranks == 1) return MERCER_OK;
+    memset(&all, 0, sizeof all); /* the padding is compared, too */
+    mrc_trainer_list_plan(self, &all.plan);
+    snprintf(all.version, sizeof all.version, "%s", mercer_version());
+    snprintf(all.backend, sizeof all.backend, "%s", job->backend->ops->name);
+    all.isa = (double)job->context->isa;
+    return mrc_comm_agree(job->comm, "another plan, version or instruction set", &all, sizeof all);
+}
+
+/* ---- Resuming ---------------------------------------------------------------------------------------------------- */
+
+/* Recalls the solver that `auto` chose; it is not chosen again because it may have been replaced during training. */
+static void recall_solver(mrc_trainer *self, const char *name)
+{
+    const mrc_solver *row = mrc_solver_find(name);
+    if (!row || !mrc_name_is_auto(self->job.options.solver)) return;
+    self->request.solver = row;
+    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO; /* it replaced one that converges */
+}
+
+mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
+{
+    mrc_plan_request *request = &self->request;
+    mercer_train_options *options = &self->job.options;
+    mrc_state_plan saved = {.count = VALUE_COUNT};
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, &saved));
+    double threads = saved.values[VALUE_threads], budget = saved.values[VALUE_budget],
+           lambda = saved.values[VALUE_lambda];
+    if (!mrc_in_range(threads, 1, MOST_THREADS) || !mrc_in_range(budget, 1, MOST_BYTES))
+        return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
+                        "the checkpoint's plan is for %g threads and %g bytes of memory, which no training has",
+                        threads, budget);
+    request->threads = (int)threads, request->budget = (int64_t)budget;
+    recall_solver(self, saved.solver);
+    if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda; /* the fit chose it */
+    if (saved.values[VALUE_half_precision] == 0) request->accurate = "so is the training that goes on";
+    return MERCER_OK;
+}
+
+mercer_status mrc_trainer_check_plan(mrc_trainer *self, const mrc_state_plan *plan)
+{
+    static const char *const other = "the checkpoint belongs to a training with other data or options";
+    mercer_context *context = self->job.context;
+    mrc_state_plan saved = {.count = VALUE_COUNT};
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, &saved));
+    for (int i = 0; i < VALUE_COUNT; i++)
+        if (!(saved.values[i] == plan->values[i]))
+            return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has %s %.17g, this one %.17g", other,
+                            value_names[i], saved.values[i], plan->values[i]);
+    if (strcmp(saved.solver, plan->solver) != 0)
+        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has solver %s, this one %s", other, saved.solver,
+                        plan->solver);
+    if (strcmp(saved.projector, plan->projector) == 0) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has projector %s, this one %s", other, saved.projector,
+                    plan->projector);
+}
