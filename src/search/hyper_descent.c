@@ -401,11 +401,11 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
     workspace self = {.task = task, .backend = task->context->backend};
     MRC_SCOPE(scope, task->context);
     *stopped = false;
-    if (state->step >= task->until) return MERCER_OK;
+    if (state->step >= task->steps) return MERCER_OK;
     MRC_TRY(open_workspace(&self, &scope, state->count));
     if (state->step == 0) hold_bandwidth(task, state->values);
     if (state->step == 0) memcpy(state->before, state->values, (size_t)state->count * sizeof(double));
-    while (state->step < task->until && !*stopped) {
+    while (state->step < task->steps && !*stopped) {
         MRC_TRY(take_step(&self, state, (int)state->step + 1));
         state->step++;
         *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;

@@ -44,8 +44,7 @@ typedef struct mrc_descent {
     const mrc_descent_space *space;
     double bandwidth; /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_ridge;
-    int steps;       /* steps of the whole descent, over which the rates decay */
-    int until;       /* last step of this run */
+    int steps;       /* number of steps, over which the rates decay */
     int64_t fitted;  /* largest number of training rows of a draw, and of its held-out rows */
     int64_t centers; /* largest number of centers of a draw */
     uint64_t seed, sequence;
@@ -68,7 +67,7 @@ typedef struct mrc_descent_state {
 
 /* Returns the number of parameters. */
 int64_t mrc_descent_count(const mrc_descent_space *space);
-/* Runs from the state's step to `until`. Sets *stopped if the callback stopped the descent. */
+/* Runs the steps after those of the state. Sets *stopped if the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
 /* Convert between the exponent of an exppower kernel and its descent parameter. */

@@ -117,8 +117,7 @@ static int watch(void *user, int step, double error)
     return self->stopped || self->result->cut;
 }
 
-/* Runs a descent of `steps` steps up to step `until`. */
-static mercer_status run_stage(mrc_searcher *self, int stage, int steps, int until)
+static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
 {
     bool large = stage >= LARGE, stopped;
     mrc_descent descent = {.context = self->task->context,
@@ -127,7 +126,6 @@ static mercer_status run_stage(mrc_searcher *self, int stage, int steps, int unt
                            .bandwidth = self->task->bandwidth,
                            .learns_ridge = self->task->ridge < 0,
                            .steps = steps,
-                           .until = until,
                            .fitted = self->effort.fitted * (large ? 2 : 1),
                            .centers = self->effort.centers * (large ? 3 : 2) / 2,
                            .seed = self->task->seed,
@@ -251,8 +249,8 @@ static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
     return made;
 }
 
-/* Continues the descent of a candidate with larger draws, up to step `until` of `steps`. */
-static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps, int until)
+/* Continues the descent of a candidate with larger draws. */
+static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps)
 {
     int stage = LARGE + candidate->space->norm - 1;
     mrc_descent_state *state = &self->task->state->stages[stage];
@@ -261,7 +259,7 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
         memcpy(state->values, candidate->values, (size_t)state->count * sizeof(double));
         reset_state(state, CONTINUED_RATE);
     }
-    MRC_TRY(run_stage(self, stage, steps, until));
+    MRC_TRY(run_stage(self, stage, steps));
     *candidate = candidate_of(self, stage);
     return MERCER_OK;
 }
@@ -275,7 +273,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
     *best = l2->error < head_start * l1->error ? *l2 : *l1;
-    return continue_descent(self, best, steps, steps);
+    return continue_descent(self, best, steps);
 }
 
 /* Runs stage 1 or 2. Stage 1 also makes the blend of copies that stage 2 uses. */
@@ -283,7 +281,7 @@ static mercer_status run_norm(mrc_searcher *self, int norm, int steps, mrc_candi
 {
     int stage = norm - 1;
     if (self->task->state->stages[stage].step == 0) MRC_TRY(start_descent(self, norm));
-    MRC_TRY(run_stage(self, stage, steps, steps));
+    MRC_TRY(run_stage(self, stage, steps));
     if (norm == 1 && self->points.blended) MRC_TRY(blend_copies(self));
     *out = candidate_of(self, stage);
     return MERCER_OK;
@@ -304,7 +302,7 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     if (norm_2) MRC_TRY(run_norm(self, 2, steps, &l2));
     if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
     *best = norm_2 ? l2 : l1;
-    return continue_descent(self, best, more, more);
+    return continue_descent(self, best, more);
 }
 
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)

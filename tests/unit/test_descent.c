@@ -205,7 +205,6 @@ static void test_large_unit(void **state)
                             .rows = &rows,
                             .space = &space,
                             .steps = 1,
-                            .until = 1,
                             .fitted = MANY,
                             .centers = MANY,
                             .seed = seed,
@@ -269,7 +268,6 @@ static void test_slopes(void **state)
                             .space = &space,
                             .learns_ridge = true,
                             .steps = 1,
-                            .until = 1,
                             .fitted = 120,
                             .centers = 40};
         const char *kernel = k == 2 ? "exppower:bandwidth=1,gamma=1.3" : "exppower-l1:bandwidth=1,gamma=0.8";
@@ -312,8 +310,7 @@ static void test_one_step(void **state)
         .y = mrc_view(wanted, MANY, 1, MERCER_F64), .order = order, .start = start, .units = MANY, .different = MANY};
     mrc_descent_space space = {
         .kind = MRC_LEARN_MAP, .x = mrc_view(plain, MANY, D, MERCER_F32), .feature = feature, .features = D};
-    mrc_descent task = {
-        .context = context, .rows = &rows, .space = &space, .steps = 1, .until = 1, .fitted = MANY, .centers = 50};
+    mrc_descent task = {.context = context, .rows = &rows, .space = &space, .steps = 1, .fitted = MANY, .centers = 50};
     assert_succeeds(context, mercer_kernel_parse(&space.kernel, context, "gaussian:bandwidth=1"));
     for (int singular = 0; singular < 2; singular++) {
         double memory[4][COUNT] = {{0}}, diagonal[D] = {1, singular ? -1 : 0.5, singular ? 0 : 0.5};
