@@ -70,7 +70,6 @@ typedef struct mercer_kernel_info {
  */
 MERCER_API int mercer_kernel_list(mercer_kernel_info *out, int index);
 
-
 /* ---- 2. Kernel matrices and products -------------------------------------------------------------------------- */
 
 /*

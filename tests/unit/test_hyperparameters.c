@@ -106,16 +106,16 @@ static void test_rule(void **state)
     const mercer_dataset_info table = {
         .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
     const int64_t memory = INT64_C(1) << 30;
-#define WHY(field, value, words, asked_too)                                                 \
-    do {                                                                                    \
-        fit = (mercer_fit_options){0};                                                      \
-        mercer_dataset_info info = table;                                                   \
+#define WHY(field, value, words, asked_too)                                                \
+    do {                                                                                   \
+        fit = (mercer_fit_options){0};                                                     \
+        mercer_dataset_info info = table;                                                  \
         assert_null(mrc_fit_search_skipped(&fit, &info, memory));                          \
-        (field) = (value);                                                                  \
+        (field) = (value);                                                                 \
         const char *why = mrc_fit_search_skipped(&fit, &info, memory);                     \
-        assert_non_null(why);                                                               \
-        assert_that(strstr(why, words) != NULL, "%s", why);                                 \
-        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                    \
+        assert_non_null(why);                                                              \
+        assert_that(strstr(why, words) != NULL, "%s", why);                                \
+        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                   \
         assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
     WHY(fit.kernel.function, &kernel, "kernel.function", false);
