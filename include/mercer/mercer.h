@@ -107,9 +107,10 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* The environment of all computations: backend, number of threads, allocator, log sink, last error, warnings. */
 typedef struct mercer_context mercer_context;
-/* Types of samples.h and ranks.h: fitted preprocessing, and several processes that share a model. */
-typedef struct mercer_preprocess mercer_preprocess;
+/* Ranks: several processes that share a model (ranks.h). */
 typedef struct mercer_comm mercer_comm;
+/* A preprocessing of samples (samples.h). */
+typedef struct mercer_preprocess mercer_preprocess;
 
 /* Levels of log messages, from least to most verbose. */
 typedef enum mercer_log_level {
@@ -472,8 +473,8 @@ typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progr
    it does not use is reported in the plan and may be a warning. */
 typedef struct mercer_train_options {
     size_t struct_size;
-    const char *solver;        /* name of a solver (mercer_solver_name in advanced.h); NULL or "auto": chosen */
-    const char *projector;     /* name of a projector (mercer_projector_name); NULL or "auto": chosen */
+    const char *solver;        /* name of a solver (mercer_solver_list in advanced.h); NULL or "auto": chosen */
+    const char *projector;     /* name of a projector (mercer_projector_list); NULL or "auto": chosen */
     int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
                                   gradient of 1e-4) */
     int64_t batch;             /* m, samples per step */

@@ -24,34 +24,37 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
     return mrc_model_create(out, context, comm, kernel, centers, total, outputs, weights);
 }
 
-/* Sets *total to the number of centers of all ranks. Fails on all ranks if `status` is a failure on any of them, and on
-   this rank if `centers` is not its share. */
+/* Sets *total to the number of centers of all ranks, and checks that `centers` is this rank's share. status: the result
+   of the checks of `centers`, which is returned; if it is a failure on any rank, *total becomes -1. */
 static mercer_status count_centers(mercer_comm *comm, mercer_status status, const mercer_matrix *centers,
                                    int64_t *total)
 {
-    int64_t first, rows, *counts;
-    MRC_TRY(mrc_comm_together(comm, status, "the model"));
+    int64_t first, rows, *counts, mine = status == MERCER_OK ? centers->rows : -1;
+    *total = -1;
     MRC_SCOPE(scope, comm->context);
-    MRC_TRY(mrc_comm_records(comm, &scope, &centers->rows, sizeof centers->rows, &counts));
+    MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &counts));
+    for (int r = 0; r < comm->ranks; r++)
+        if (counts[r] < 0) return status;
     *total = 0;
     for (int r = 0; r < comm->ranks; r++)
         if (!mrc_add(*total, counts[r], total))
             return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers: too many on all ranks together");
     mrc_comm_rows(comm, *total, comm->rank, &first, &rows);
-    if (centers->rows == rows) return MERCER_OK;
+    if (mine == rows) return MERCER_OK;
     return mrc_fail(comm->context, MERCER_ERROR_SHAPE,
-                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
-                    (long long)centers->rows, (long long)*total, (long long)rows);
+                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share", (long long)mine,
+                    (long long)*total, (long long)rows);
 }
 
 /* Creates this rank's share of a model. */
 static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                    const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
-    int64_t total = 0;
+    int64_t total;
     mercer_status status = mrc_check_matrix(comm->context, "centers", centers, MRC_ACCEPT_ANY);
     status = count_centers(comm, status, centers, &total);
-    if (status == MERCER_OK) status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
+    if (status == MERCER_OK && total >= 0)
+        status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
     return mrc_comm_together(comm, status, "the model");
 }
 

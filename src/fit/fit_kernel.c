@@ -212,7 +212,7 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
                     (long long)wanted);
 }
 
-/* Records that the kernel's bandwidth includes the factor of the preprocessing (mrc_preprocess_fold). */
+/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_info). */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");

@@ -4,7 +4,7 @@
  * stages: kernel, fitted preprocessing, ridge and number of centers.
  *
  * Given hyperparameters are fixed and the others are searched. If the caller leaves the decision open
- * (mercer_fit_options.tune is AUTO), a search runs for tables:
+ * (mercer_fit_options.search.tune is AUTO), a search runs for tables:
  *
  *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
  *                 computed samples, or images; at most 1,024 features
