@@ -14,7 +14,10 @@ typedef struct cli_job {
     mercer_train_options train;
     mercer_matrix metric; /* matrix given by --metric; owned */
     mercer_fitting *fitting;
-    mercer_fit_report fit;    /* latest report of the fit */
+    mercer_fit_report fit; /* latest report of the fit, with those of its search and of its choice of centers */
+    mercer_search_report search;
+    mercer_center_report choice;
+    mercer_fit_parts parts;
     mercer_dataset_info info; /* description of the training rows */
     cli_timeline timeline;    /* timeline of the whole command */
 } cli_job;
@@ -30,8 +33,10 @@ void cli_job_init(cli_job *job, const cli_values *v);
 int cli_job_open(cli_job *job);
 /* Creates the fitting for the data: splits off validation rows; all ranks use the same split. */
 int cli_job_begin(cli_job *job);
-/* Updates job->fit with the current report. */
+/* Updates job->fit and job->parts with the current report. */
 void cli_job_look(cli_job *job);
+/* Returns the value of a decision of the fit, valid until the next call on the fitting; NULL if it was not made. */
+const char *cli_job_decision(const cli_job *job, const char *stage, const char *name);
 /* Prints why a step of the fit failed; if memory is insufficient, suggests options that would fit. */
 int cli_job_fail(cli_job *job, mercer_status status);
 void cli_job_free(cli_job *job);

@@ -21,20 +21,23 @@ static const char *metric_file(const cli_values *v)
 
 static void read_search_options(const cli_values *v, mercer_fit_options *options)
 {
-    options->tune = cli_switch(v, "tune");
-    if (!cli_given(v, "kernel")) options->kernel = NULL;
+    options->search.tune = cli_switch(v, "tune");
+    if (!cli_given(v, "kernel")) options->kernel.spec = NULL;
     /* With a budget, an explicit effort is an upper limit. */
     if (cli_given(v, "effort") || !cli_has(v, "budget") || !cli_given(v, "budget"))
-        options->effort = (int)cli_integer(v, "effort");
-    if (cli_has(v, "budget") && cli_given(v, "budget")) options->budget = cli_number(v, "budget");
+        options->search.effort = (int)cli_integer(v, "effort");
+    if (cli_has(v, "budget") && cli_given(v, "budget")) options->search.budget = cli_number(v, "budget");
 }
 
-/* Prints the message of mercer_fit_check with the option that it is about. Returns an exit code. */
+/* Prints the message of mercer_fit_check with the option that it is about: the field of a group such as
+   "kernel.bandwidth". Returns an exit code. */
 static int refuse_option(const cli_values *v)
 {
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
-    CLI_OWNED(cli_drop) char *prefix = cli_format("%s: ", mercer_last_error_field(NULL));
-    const cli_option *option = cli_find_option(cli_values_command(v), mercer_last_error_field(NULL));
+    const char *field = strrchr(mercer_last_error_field(NULL), '.'), *name = field != NULL ? field + 1 : "";
+    if (strcmp(name, "spec") == 0) name = "kernel";
+    CLI_OWNED(cli_drop) char *prefix = cli_format("%s: ", name);
+    const cli_option *option = cli_find_option(cli_values_command(v), name);
     const char *rest = strncmp(message, prefix, strlen(prefix)) == 0 ? message + strlen(prefix) : message;
     return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, rest) : cli_error(CLI_USAGE, "%s", message);
 }
@@ -61,9 +64,9 @@ int cli_check_job(const cli_values *v)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     CLI_TRY(check_values(v));
-    options.kernel = cli_text(v, "kernel");
-    options.bandwidth = cli_number(v, "bandwidth");
-    if (cli_has(v, "learn-features")) options.learn_features = cli_switch(v, "learn-features");
+    options.kernel.spec = cli_text(v, "kernel");
+    options.kernel.bandwidth = cli_number(v, "bandwidth");
+    if (cli_has(v, "learn-features")) options.search.learn_features = cli_switch(v, "learn-features");
     if (cli_has(v, "tune")) read_search_options(v, &options);
     return mercer_fit_check(NULL, &options) == MERCER_OK ? CLI_OK : refuse_option(v);
 }
@@ -122,11 +125,11 @@ static void read_train_options(const cli_values *v, mercer_train_options *option
 /* Reads options that train has, but plan and centers do not. */
 static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 {
-    options->calibrate = cli_switch(v, "calibrate");
-    options->intervals = cli_switch(v, "intervals");
-    options->validation_fraction = cli_number(v, "validation-fraction");
-    options->augment = cli_text(v, "augment");
-    options->samples = cli_integer(v, "samples");
+    options->validation.calibrate = cli_switch(v, "calibrate");
+    options->validation.intervals = cli_switch(v, "intervals");
+    options->validation.fraction = cli_number(v, "validation-fraction");
+    options->data.augment = cli_text(v, "augment");
+    options->data.samples = cli_integer(v, "samples");
 }
 
 void cli_job_init(cli_job *job, const cli_values *v)
@@ -136,35 +139,40 @@ void cli_job_init(cli_job *job, const cli_values *v)
     *options = (mercer_fit_options)MERCER_INIT(mercer_fit_options);
     job->train = (mercer_train_options)MERCER_INIT(mercer_train_options);
     job->fit = (mercer_fit_report)MERCER_INIT(mercer_fit_report);
+    job->search = (mercer_search_report)MERCER_INIT(mercer_search_report);
+    job->choice = (mercer_center_report)MERCER_INIT(mercer_center_report);
+    job->parts = (mercer_fit_parts)MERCER_INIT(mercer_fit_parts);
+    job->fit.search = &job->search;
+    job->fit.choice = &job->choice;
     options->train = &job->train;
-    options->kernel = cli_text(v, "kernel");
-    options->bandwidth = cli_number(v, "bandwidth");
-    options->preprocess = cli_text(v, "preprocess");
-    options->centers = cli_integer(v, "centers");
-    options->seed = (uint64_t)cli_integer(v, "seed");
-    options->memory = cli_integer(v, "memory");
-    options->comm = cli_comm();
+    options->kernel.spec = cli_text(v, "kernel");
+    options->kernel.bandwidth = cli_number(v, "bandwidth");
+    options->data.preprocess = cli_text(v, "preprocess");
+    options->centers.count = cli_integer(v, "centers");
+    options->run.seed = (uint64_t)cli_integer(v, "seed");
+    options->run.memory = cli_integer(v, "memory");
+    options->run.comm = cli_comm();
     if (cli_has(v, "solver")) {
         read_train_options(v, &job->train);
-        options->precision = cli_dtype(cli_text(v, "precision"));
+        options->run.precision = cli_dtype(cli_text(v, "precision"));
     }
     if (cli_has(v, "center-method")) {
-        options->center_method = center_file(v) != NULL ? NULL : cli_text(v, "center-method");
-        options->center_type = cli_dtype(cli_text(v, "center-type"));
-        options->center_iterations = cli_integer(v, "center-iterations");
-        options->center_batch = cli_integer(v, "center-batch");
+        options->centers.method = center_file(v) != NULL ? NULL : cli_text(v, "center-method");
+        options->centers.type = cli_dtype(cli_text(v, "center-type"));
+        options->centers.iterations = cli_integer(v, "center-iterations");
+        options->centers.batch = cli_integer(v, "center-batch");
     }
-    if (cli_has(v, "learn-features")) options->learn_features = cli_switch(v, "learn-features");
+    if (cli_has(v, "learn-features")) options->search.learn_features = cli_switch(v, "learn-features");
     if (cli_has(v, "augment")) read_fit_options(v, options);
     if (cli_has(v, "target-transform")) {
-        options->target_transform = cli_text(v, "target-transform");
-        options->class_weight = cli_text(v, "class-weight");
-        options->calibrate_to = cli_text(v, "calibrate-to");
+        options->data.target_transform = cli_text(v, "target-transform");
+        options->data.class_weight = cli_text(v, "class-weight");
+        options->validation.calibrate_to = cli_text(v, "calibrate-to");
     }
     if (cli_has(v, "tune")) read_search_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
-        options->shards = (int)cli_integer(v, "shards");
-        if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;
+        options->run.shards = (int)cli_integer(v, "shards");
+        if (options->run.shards == 0 && cli_given(v, "ranks")) options->run.shards = -1;
     }
 }
 
@@ -176,9 +184,9 @@ static int read_image(const char *text, mercer_fit_options *options)
     int found = sscanf(text, "%lldx%lldx%lld%c", &h, &w, &c, &rest);
     if ((found != 3 && !(found == 2 && strchr(strchr(text, 'x') + 1, 'x') == NULL)) || h < 1 || w < 1 || c < 1)
         return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", text);
-    options->height = h;
-    options->width = w;
-    options->channels = c;
+    options->data.height = h;
+    options->data.width = w;
+    options->data.channels = c;
     return CLI_OK;
 }
 
@@ -200,13 +208,13 @@ static int open_centers(cli_job *job, const char *path)
     }
     CLI_TRY(cli_check(job->context, mercer_dataset_open(&job->centers, job->context, &options)));
     mercer_dataset_info info = cli_data_info(job->centers);
-    job->options.given_centers = job->centers;
+    job->options.centers.given = job->centers;
     if (info.features != job->info.features)
         return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the data have %" PRId64, path, info.features,
                          job->info.features);
-    if (job->options.centers > 0 && job->options.centers != info.rows)
+    if (job->options.centers.count > 0 && job->options.centers.count != info.rows)
         return cli_error(CLI_DATA, "%s: has %" PRId64 " rows, but --centers %" PRId64 " was given: leave it out", path,
-                         info.rows, job->options.centers);
+                         info.rows, job->options.centers.count);
     return CLI_OK;
 }
 
@@ -224,7 +232,7 @@ static int open_metric(cli_job *job, const char *path)
     void *values = cli_allocate(info.rows * info.features + 1, sizeof(double));
     job->metric = mercer_matrix_view(values, info.rows, info.features, MERCER_F64);
     mercer_status status = mercer_dataset_read(file, &job->metric, NULL, NULL, NULL, NULL, 0);
-    job->options.metric = &job->metric;
+    job->options.kernel.metric = &job->metric;
     if (status == MERCER_OK) status = mercer_fit_check(job->context, &job->options);
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_DATA, "%s: %s", path, mercer_last_error(job->context));
@@ -238,12 +246,12 @@ static void settle_calibration(cli_job *job)
     const cli_values *v = job->v;
     int tests = job->validation != NULL && cli_text(v, "x-val") == NULL;
     int refused = cli_given(v, "validation-fraction") && cli_number(v, "validation-fraction") == 0;
-    if (tests && job->options.intervals == MERCER_AUTO) job->options.intervals = MERCER_OFF;
-    if (job->options.calibrate != MERCER_AUTO) return;
+    if (tests && job->options.validation.intervals == MERCER_AUTO) job->options.validation.intervals = MERCER_OFF;
+    if (job->options.validation.calibrate != MERCER_AUTO) return;
     if (tests)
-        job->options.calibrate = MERCER_OFF;
+        job->options.validation.calibrate = MERCER_OFF;
     else if (job->info.task == MERCER_TASK_CLASSIFICATION && !refused)
-        job->options.calibrate = MERCER_ON;
+        job->options.validation.calibrate = MERCER_ON;
 }
 
 static int open_files(cli_job *job)
@@ -256,11 +264,12 @@ static int open_files(cli_job *job)
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
     /* Keep chosen centers in the units of their file. */
-    if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
+    if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8)
+        job->options.data.preprocess = "none";
     if (training && job->info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
-    job->options.validation = job->validation;
+    job->options.validation.data = job->validation;
     if (training) settle_calibration(job);
     if (training && cli_text(v, "image") != NULL) CLI_TRY(read_image(cli_text(v, "image"), &job->options));
     if (center_file(v) != NULL) CLI_TRY(open_centers(job, center_file(v)));
@@ -285,14 +294,24 @@ int cli_job_open(cli_job *job)
 void cli_job_look(cli_job *job)
 {
     mercer_fitting_query(job->fitting, &job->fit);
-    if (job->fit.train != NULL) job->info = cli_data_info(job->fit.train);
+    mercer_fitting_parts(job->fitting, &job->parts);
+    if (job->parts.train != NULL) job->info = cli_data_info(job->parts.train);
+}
+
+const char *cli_job_decision(const cli_job *job, const char *stage, const char *name)
+{
+    mercer_decision one = MERCER_INIT(mercer_decision);
+    int exists = job->fitting != NULL;
+    for (int i = 0; exists && mercer_fitting_decision(job->fitting, i, &one, &exists) == MERCER_OK && exists; i++)
+        if (strcmp(one.stage, stage) == 0 && strcmp(one.name, name) == 0) return one.value;
+    return NULL;
 }
 
 /* Subtracts the elapsed time: --budget counts from program start, the library's budget from mercer_fitting_open. */
 static void subtract_elapsed(mercer_fit_options *options)
 {
     const double least = 1e-3; /* 0 would mean no limit */
-    if (options->budget > 0) options->budget = fmax(options->budget - cli_elapsed(), least);
+    if (options->search.budget > 0) options->search.budget = fmax(options->search.budget - cli_elapsed(), least);
 }
 
 int cli_job_begin(cli_job *job)
@@ -301,16 +320,16 @@ int cli_job_begin(cli_job *job)
     mercer_status status = mercer_fitting_open(&job->fitting, job->context, job->data, &job->options);
     if (status != MERCER_OK) return cli_fail_on(job->context, status, job->data, cli_data_name(job->v));
     cli_job_look(job);
-    if (job->fit.held_at_end)
+    if (cli_job_decision(job, "samples", "held_out") != NULL)
         cli_say(job->v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)",
                 job->fit.validation_rows);
     int64_t rows = cli_data_info(job->data).rows; /* rows of the file; the fit may have merged equal rows */
-    if (job->options.given_centers == NULL && job->options.centers > rows &&
+    if (job->options.centers.given == NULL && job->options.centers.count > rows &&
         !cli_is(job->v, "center-method", "augmented"))
         return cli_error(CLI_DATA,
                          "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 ": give --centers %" PRId64
                          " or less, or --centers all",
-                         cli_data_name(job->v), rows, job->options.centers, rows);
+                         cli_data_name(job->v), rows, job->options.centers.count, rows);
     return CLI_OK;
 }
 
@@ -327,7 +346,7 @@ static mercer_status reason_of(const mercer_dataset *dataset, mercer_status stat
 
 int cli_job_fail(cli_job *job, mercer_status status)
 {
-    status = reason_of(job->fit.train, status);
+    status = reason_of(job->parts.train, status);
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(job->context));
     CLI_OWNED(cli_drop) char *advice = NULL;
     if (job->fitting != NULL) cli_job_look(job);

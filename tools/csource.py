@@ -11,7 +11,7 @@ import re
 Function = collections.namedtuple("Function", "name first last static")
 
 # Comments, string literals and character literals; the first alternative that matches at a position wins.
-_TOKENS = re.compile(
+TOKENS = re.compile(
     r"""//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/|"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ def strip_comments(text, strings=True):
             return match.group(0)
         return _blank(match)
 
-    return _TOKENS.sub(replace, text)
+    return TOKENS.sub(replace, text)
 
 
 def code_only(text):

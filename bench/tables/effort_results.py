@@ -80,14 +80,16 @@ def measure_of(entry):
 def compare(own, rival):
     """Compare the lines of two ways on the same table, by the splits and seeds that both have.
 
-    Returns the mean and standard error of the difference of scores (positive if `own` is better), and the ratio of the median seconds.
-    Returns None without common fits.
+    Returns the mean and standard error of the difference of scores (positive if `own` is better), and the ratio of the median seconds, which
+    is None for lines without times. Returns None without common fits.
     """
     others = {(entry["split"], entry["seed"]): entry for entry in rival}
     pairs = [(entry, others[entry["split"], entry["seed"]]) for entry in own if (entry["split"], entry["seed"]) in others]
     if not pairs:
         return None
     difference, error = mean_of([first[measure_of(first)] - second[measure_of(second)] for first, second in pairs])
+    if any("seconds" not in entry for pair in pairs for entry in pair):
+        return difference, error, None
     times = [statistics.median(pair[i]["seconds"] for pair in pairs) for i in (0, 1)]
     return difference, error, times[0] / times[1]
 

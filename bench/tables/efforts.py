@@ -5,9 +5,11 @@
 Fits every table of a folder of MERCER_DATA with Mercer and with other packages, and scores the test rows. FILE gets one JSON line per fit.
 Fits already in FILE are skipped, so that a run can be interrupted and continued. The time of Mercer is that of the whole command. The time
 of a package is that of reading the training rows and of the fit; `fit_seconds` is the time of the fit. A fit that fails or exceeds
---timeout is recorded with the reason. The tables of summarize.py are printed at the end.
+--timeout is recorded with the reason. With --jobs above 1 the fits of several tables or splits run at once; their lines have no times,
+because such fits slow each other down. The tables of summarize.py are printed at the end.
 """
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -81,18 +83,26 @@ def commit_of(program):
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def run(jobs, options):
-    """Yield the line of each job. Jobs of the same table and split share files, so they must be consecutive."""
+def batches(jobs):
+    """Split the jobs into lists of consecutive jobs with the same table and split, which share files."""
+    found = []
+    for job in jobs:
+        if not found or (found[-1][0]["table"], found[-1][0]["split"]) != (job["table"], job["split"]):
+            found.append([])
+        found[-1].append(job)
+    return found
+
+
+def run_batch(batch, options, write):
+    """Run jobs of the same table and split, and pass the line of each to write()."""
     facts = {"commit": commit_of(options.program), "machine": options.machine or machine_of(), "command": shlex.join(["efforts.py", *sys.argv[1:]])}
-    while jobs:
-        head = jobs[0]["table"], jobs[0]["split"]
-        count = next((i for i, job in enumerate(jobs) if (job["table"], job["split"]) != head), len(jobs))
-        with split_files(options.data, options.folder, *head) as (train, test):
-            rows = len(read_lines(test)[1])
-            for job in jobs[:count]:
-                found = fit({**job, "train": train, "test": test, "program": options.program}, rows, options.timeout)
-                yield {"bench": "efforts", **job, **found, **facts}
-        jobs = jobs[count:]
+    with split_files(options.data, options.folder, batch[0]["table"], batch[0]["split"]) as (train, test):
+        rows = len(read_lines(test)[1])
+        for job in batch:
+            found = fit({**job, "train": train, "test": test, "program": options.program}, rows, options.timeout)
+            if options.jobs > 1:
+                found = {name: value for name, value in found.items() if name not in fits.TIMES}
+            write({"bench": "efforts", **job, **found, **facts})
 
 
 def options_of():
@@ -105,6 +115,7 @@ def options_of():
     parser.add_argument("--packages", type=names, default=["catboost", "lightgbm"], help=f"of {', '.join(packages.TREES)}; '' for none")
     parser.add_argument("--trees", type=numbers, default=[1], help="multiples of a package's default number of trees, as 1,3,10")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=1, help="number of fits at once; above 1, times are not recorded")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds after which a fit has failed")
     parser.add_argument("--retry", action="store_true", help="repeat the fits that failed")
     parser.add_argument("--machine", default="", help="name of the machine (default: its processor)")
@@ -128,10 +139,13 @@ def main():
     known = read([options.output]) if os.path.exists(options.output) else []
     done = {key_of(entry) for entry in known if not (options.retry and "failed" in entry)}
     jobs = [job for job in jobs_of(options) if key_of(job) not in done]
-    with open(options.output, "a", encoding="utf-8") as file:
-        for entry in run(jobs, options):
+    with open(options.output, "a", encoding="utf-8") as file, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        def write(entry):
             print(json.dumps(entry), file=file, flush=True)
             print(summarize.line_of(entry), file=sys.stderr, flush=True)
+
+        for done in [pool.submit(run_batch, batch, options, write) for batch in batches(jobs)]:
+            done.result()
     print("\n".join(summarize.sections(read([options.output]))))
     return 0
 

@@ -19,6 +19,7 @@ import packages  # noqa: E402
 from splits import COUNTS, TABLES  # noqa: E402
 
 SCORES = ("r2", "accuracy", "auc", "log_loss")
+TIMES = ("seconds", "fit_seconds", "processor", "other_load", "planned", "search")
 
 
 class Failed(Exception):

@@ -32,6 +32,7 @@ the fit. Text columns are categories for the packages, and dates are numbers. Th
 {command} --seeds 3 --efforts 1,3 --output {output}
 {command} --efforts 2,4,5 --packages '' --output {output}
 {command} --folder large --efforts 3 --timeout 300 --output {output}
+{command} --splits 10 --efforts 1,3 --jobs 8 --threads 2 --output {output}
 bench/tables/summarize.py --svg docs/efforts.svg --docs docs/tables.md {output}
 ```
 """.replace("{command}", "bench/tables/efforts.py").replace("{output}", "bench/results/efforts.jsonl")
@@ -46,7 +47,8 @@ def line_of(entry):
     what = f"{entry['table']:9} split {entry['split']}, seed {entry['seed']}  {title(way_of(entry)):21}"
     if "failed" in entry:
         return f"{what} failed: {entry['failed']}"
-    return f"{what} {seconds_text(entry['seconds']):>7} s  {measure_of(entry)} {entry[measure_of(entry)]:.4f}"
+    time = f"{seconds_text(entry['seconds']):>7} s" if "seconds" in entry else " " * 9
+    return f"{what} {time}  {measure_of(entry)} {entry[measure_of(entry)]:.4f}"
 
 
 def grid(groups, tables, show, heads=None, best=None):
@@ -85,17 +87,24 @@ def log_losses(groups):
     return grid(groups, tables, lambda lines: score(lines, "log_loss"), None, lambda lines: -mean(lines, "log_loss")[0]) if tables else None
 
 
+def timed(groups):
+    """Return the groups whose lines have times; those of fits that ran at once have none."""
+    return {key: lines for key, lines in groups.items() if all("seconds" in line for line in lines)}
+
+
 def seconds(groups):
+    groups = timed(groups)
+
     def show(lines):
         whole = seconds_text(statistics.median(line["seconds"] for line in lines))
         return f"{whole} [{seconds_text(statistics.median(line['fit_seconds'] for line in lines))}]" if "fit_seconds" in lines[0] else whole
 
-    return grid(groups, tables_of(groups), show)
+    return grid(groups, tables_of(groups), show) if groups else None
 
 
 def planned(groups):
     """Return the table of predicted over actual seconds of the whole command; Mercer only."""
-    own = {key: lines for key, lines in groups.items() if key[1][0] == "mercer"}
+    own = {key: lines for key, lines in timed(groups).items() if key[1][0] == "mercer"}
     return grid(own, tables_of(own), lambda lines: f"{statistics.median(line['planned'] / line['seconds'] for line in lines):.2f}") if own else None
 
 
@@ -114,7 +123,8 @@ def wins(groups):
         for rival in rivals if way[0] == "mercer" else ():
             found = comparisons(groups, way, rival).values()
             better = sum(verdict(value[0], value[1])[0] == "better" for value in found)
-            cells.append(f"{better} of {len(found)} ({geometric_mean([value[2] for value in found]):.2g})" if found else "")
+            ratios = [value[2] for value in found if value[2]]
+            cells.append(f"{better} of {len(found)}" + (f" ({geometric_mean(ratios):.2g})" if ratios else "") if found else "")
         if cells:
             rows.append([title(way), *cells])
     return table([["", *map(title, rivals)], *rows]) if rows else None
@@ -132,25 +142,28 @@ def default_line(groups, rival):
     said = {name: verdict(value[0], value[1]) for name, value in found.items()}
     better, worse = ([name for name in found if said[name][0] == word] for word in ("better", "worse"))
     clear = [name for name in found if said[name][1]]
-    ratios = [value[2] for value in found.values()]
+    ratios = [value[2] for value in found.values() if value[2]]
     single = all(math.isnan(value[1]) for value in found.values())
     errors = "" if single else f" The difference exceeds two standard errors on {listed(clear)}."
+    times = f" Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times the seconds, geometric mean {geometric_mean(ratios):.2g}." if ratios else ""
     return prose(f"Next to {NAMES[rival]} with its defaults, effort {DEFAULT_EFFORT} is better on {len(better)} of {len(found)} tables "
-                 f"({listed(better)}) and worse on {len(worse)} ({listed(worse)}).{errors} "
-                 f"Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times the seconds, geometric mean {geometric_mean(ratios):.2g}.")
+                 f"({listed(better)}) and worse on {len(worse)} ({listed(worse)}).{errors}{times}")
 
 
 def default_table(groups):
     """Return differences of scores and ratios of seconds between the default effort and the defaults of the packages."""
     found = {rival: comparisons(groups, ("mercer", DEFAULT_EFFORT), (rival, 1)) for rival in RIVALS}
     found = {rival: values for rival, values in found.items() if values}
-    rows = [["table", *(text for rival in found for text in (f"score minus {NAMES[rival]}'s", f"seconds over {NAMES[rival]}'s"))]]
+    times = any(value[2] for values in found.values() for value in values.values())
+    heads = [(f"score minus {NAMES[rival]}'s", f"seconds over {NAMES[rival]}'s")[: 1 + times] for rival in found]
+    rows = [["table", *(text for pair in heads for text in pair)]]
     for name in tables_of(groups):
         cells = []
         for values in found.values():
             difference, error, ratio = values.get(name, (None, None, None))
             spread = "" if error is None or error != error else f" ± {short(error)}"
-            cells += ["", ""] if difference is None else [("+" if difference > 0 else "") + short(difference) + spread, f"{ratio:.2f}"]
+            shown = ["", ""] if difference is None else [("+" if difference > 0 else "") + short(difference) + spread, f"{ratio:.2f}" if ratio else ""]
+            cells += shown[: 1 + times]
         if any(cells):
             rows.append([name, *cells])
     return table(rows) if found else None
@@ -172,7 +185,7 @@ def part_sections(name, lines):
     for said, text in (("Log loss:", log_losses(groups)),
                        ("Seconds, median; in square brackets without reading:", seconds(groups)),
                        (f"Effort {DEFAULT_EFFORT} next to the defaults of the packages:", verdicts),
-                       ("Number of tables with a better mean score of Mercer; in brackets its seconds over the package's (geometric mean):",
+                       ("Number of tables with a better mean score of Mercer, and in brackets its seconds over the package's (geometric mean):",
                         wins(groups)),
                        ("Predicted seconds of the whole command over real ones:", planned(groups))):
         if text:

@@ -15,17 +15,16 @@ static int write_centers(const cli_job *job, const mercer_matrix *centers)
     char count[CLI_SHORT];
     cli_say(job->v, "%s: %s centers (%s), %s", path, cli_count_text(count, centers->rows), cli_job_center_method(job),
             cli_dtype_name(centers->dtype));
-    if (job->fit.center_iterations > 0)
-        cli_say(job->v, "rounds %" PRId64 ", mean squared distance %.6g", job->fit.center_iterations,
-                job->fit.center_error);
-    if (strcmp(job->fit.preprocess, "none") != 0 && !job->fit.folded)
+    if (job->choice.iterations > 0)
+        cli_say(job->v, "rounds %" PRId64 ", mean squared distance %.6g", job->choice.iterations, job->choice.error);
+    if (strcmp(job->fit.preprocess, "none") != 0 && cli_job_decision(job, "kernel", "folded") == NULL)
         cli_say(job->v, "they are preprocessed (%s): use them with data preprocessed alike", job->fit.preprocess);
     if (!cli_flag(job->v, "json")) return CLI_OK;
-    return cli_print_answer(
-        json_pack("{so sI sI ss ss sI so so}", "output", cli_json_text(path), "centers", (json_int_t)centers->rows,
-                  "features", (json_int_t)centers->cols, "dtype", cli_dtype_name(centers->dtype), "method",
-                  cli_job_center_method(job), "iterations", (json_int_t)job->fit.center_iterations, "error",
-                  cli_json_real(job->fit.center_error), "seconds", cli_json_real(job->fit.center_seconds)));
+    return cli_print_answer(json_pack("{so sI sI ss ss sI so so}", "output", cli_json_text(path), "centers",
+                                      (json_int_t)centers->rows, "features", (json_int_t)centers->cols, "dtype",
+                                      cli_dtype_name(centers->dtype), "method", cli_job_center_method(job),
+                                      "iterations", (json_int_t)job->choice.iterations, "error",
+                                      cli_json_real(job->choice.error), "seconds", cli_json_real(job->choice.seconds)));
 }
 
 static int run_centers(cli_job *job, cli_bar *bar)

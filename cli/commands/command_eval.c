@@ -14,9 +14,9 @@ int64_t cli_block_rows(int64_t features, int64_t outputs)
     return rows < 64 ? 64 : (rows > 8192 ? 8192 : rows);
 }
 
-static int draw_share(void *user, int64_t done, int64_t total)
+static int draw_share(void *user, const mercer_progress *progress)
 {
-    if (user != NULL) cli_bar_draw(user, (double)done / (double)total, "evaluating", 0);
+    if (user != NULL) cli_bar_draw(user, (double)progress->done / (double)progress->total, "evaluating", 0);
     return 0;
 }
 

@@ -126,9 +126,9 @@ static int explain(const cli_values *v, mercer_context *context, mercer_model *m
     return code;
 }
 
-static int draw_share(void *user, int64_t done, int64_t total)
+static int draw_share(void *user, const mercer_progress *progress)
 {
-    cli_bar_draw(user, (double)done / (double)total, "permuting columns", 0);
+    cli_bar_draw(user, (double)progress->done / (double)progress->total, "permuting columns", 0);
     return cli_signal() != 0;
 }
 

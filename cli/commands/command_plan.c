@@ -53,7 +53,7 @@ static mercer_status plan_ranks(const cli_job *job, const mercer_plan *plan, mer
                           .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
                           .points = job->fit.points,
                           .weights = plan->precision,
-                          .shards = job->options.shards};
+                          .shards = job->options.run.shards};
     *out = (mercer_rank_plan){.struct_size = sizeof *out};
     return mercer_plan_ranks(job->context, out, plan, &shape, &network);
 }
@@ -159,9 +159,9 @@ static int show(const cli_job *job, const mercer_plan *plan)
 
 static int plan_job(cli_job *job)
 {
-    if (job->options.centers > job->info.rows)
+    if (job->options.centers.count > job->info.rows)
         return cli_error(CLI_DATA, "--centers: %" PRId64 " are more than the %" PRId64 " rows of the data",
-                         job->options.centers, job->info.rows);
+                         job->options.centers.count, job->info.rows);
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fit_plan(job->context, plan, &job->info, &job->options, &job->fit);

@@ -108,7 +108,7 @@ static int check_fingerprints(run *r)
     enum { WHOLE_BYTES = 1 << 30 }; /* data up to this size are fingerprinted in full, larger data by a sample */
     int larger = 0, verify = cli_flag(r->v, "verify");
     static const char *const parts[] = {"training", "validation"};
-    const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
+    const mercer_dataset *datasets[] = {r->job.parts.train, r->job.parts.validation};
     for (int i = 0; i < 2; i++) {
         uint64_t found = 0;
         if (datasets[i] != NULL) {
@@ -133,20 +133,18 @@ static int check_fingerprints(run *r)
 
 /* ---- From options to a model ------------------------------------------------------------------------------------- */
 
-/* Sets the progress callbacks and checkpoint options of the fit. */
+/* Sets the progress callback and checkpoint options of the fit. */
 static void attach(run *r)
 {
     mercer_train_options *options = &r->job.train;
-    r->job.options.progress = cli_watch_centers;
-    r->job.options.progress_user = &r->watch.bar;
-    options->progress = cli_watch_progress;
-    options->progress_user = &r->watch;
+    r->job.options.run.progress = cli_watch_progress;
+    r->job.options.run.progress_user = &r->watch;
     options->progress_seconds = 0.05;
     if (r->folder == NULL) return;
     double seconds = cli_number(r->v, "checkpoint-every");
     options->checkpoint = r->folder->checkpoint;
     options->checkpoint_seconds = seconds > 0 ? seconds : 1e-9; /* 0 would mean the default */
-    if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
+    if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.run.checkpoint = r->folder->checkpoint;
 }
 
 /* Prints the decisions that have a text, except the one that there was no search. */
@@ -176,7 +174,7 @@ static int prepare(run *r)
     cli_log_event(r->log, "plan", cli_plan_json(plan));
     cli_log_learned(r->log, &r->job);
     cli_log_search(r->log, &r->job);
-    cli_watch_start(&r->watch, r->job.fit.trainer, plan);
+    cli_watch_start(&r->watch, r->job.parts.trainer, plan);
     return CLI_OK;
 }
 
@@ -191,7 +189,8 @@ static int fit(run *r)
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
     cli_timeline_next(&r->job.timeline, "set-up: the rest");
-    mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
+    mercer_status status = mercer_fitting_run(r->job.fitting, NULL);
+    if (status == MERCER_OK) cli_job_look(&r->job);
     if (r->folder != NULL) cli_end_by_itself(); /* until the model is saved */
     if (status == MERCER_OK) cli_timeline_report(&r->job.timeline, &r->report);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
@@ -206,7 +205,7 @@ static int save_model(run *r)
 {
     mercer_save_options options = {.struct_size = sizeof options,
                                    .centers = cli_dtype(cli_text(r->v, "save-centers-as"))};
-    return cli_check(r->job.context, mercer_model_save(r->job.fit.model, cli_text(r->v, "output"), &options));
+    return cli_check(r->job.context, mercer_model_save(r->job.parts.model, cli_text(r->v, "output"), &options));
 }
 
 /* Logs predictions next to targets: confusion matrix and curves for classes, pairs of values for regression. */
@@ -231,7 +230,7 @@ static void log_comparison(const run *r)
 static json_t *summary_json(const run *r, const cli_metrics *metrics, double seconds)
 {
     json_t *object = cli_summary_json(&r->report, metrics, seconds);
-    json_t *members = cli_members_json(r->job.fit.model);
+    json_t *members = cli_members_json(r->job.parts.model);
     json_object_set_new(object, "timeline", cli_timeline_json(&r->job.timeline));
     if (members != NULL) json_object_set_new(object, "members", members);
     return object;
@@ -245,17 +244,17 @@ static int finish(run *r)
     CLI_TRY(save_model(r));
     end_on_signals(r, GRACE, "the model was written");
     cli_timeline_next(&r->job.timeline, "evaluation");
-    if (job->fit.validation != NULL)
-        CLI_TRY(cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
+    if (job->parts.validation != NULL)
+        CLI_TRY(cli_evaluate(job->parts.model, job->context, job->parts.validation, "validation data", 0, &r->watch.bar,
                              &r->metrics));
-    const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;
+    const cli_metrics *metrics = job->parts.validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
     cli_timeline_next(&r->job.timeline, "log");
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the final numbers */
-    cli_log_spectrum(r->log, job->fit.trainer, &r->report);
+    cli_log_spectrum(r->log, job->parts.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
     if (cli_log_is_kept(r->log) && cli_comm() == NULL)
-        cli_log_importance(r->log, job->fit.model, metrics != NULL ? job->fit.validation : job->fit.train);
+        cli_log_importance(r->log, job->parts.model, metrics != NULL ? job->parts.validation : job->parts.train);
     cli_timeline_end(&r->job.timeline);
     cli_log_event(r->log, "warnings", json_pack("{so}", "texts", cli_warnings_json()));
     cli_log_event(r->log, "summary", summary_json(r, metrics, seconds));
@@ -270,7 +269,7 @@ static int finish(run *r)
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
-    if (job->fit.search_steps != NULL) json_object_set_new(object, "search", cli_search_json(job));
+    if (job->search.steps != NULL) json_object_set_new(object, "search", cli_search_json(job));
     json_object_set_new(object, "decisions", cli_decisions_json(job->fitting));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     json_object_set_new(object, "predicted_seconds", cli_json_real(job->fit.predicted_seconds));

@@ -149,9 +149,25 @@ static void keep_if_asked(cli_watch *watch)
         cli_warn("SIGUSR1: without --checkpoint there is nowhere to write to; training goes on");
 }
 
+int cli_watch_stages(void *user, const mercer_progress *p)
+{
+    cli_bar *bar = user;
+    char text[96];
+    if (strcmp(p->stage, "search") == 0)
+        snprintf(text, sizeof text, "search, step %" PRId64 " of %" PRId64 ", held-out R2 %.3f", p->done, p->total,
+                 1 - p->error);
+    else if (strcmp(p->stage, "members") == 0)
+        snprintf(text, sizeof text, "model %" PRId64 " of %" PRId64, p->done + 1, p->total);
+    else
+        snprintf(text, sizeof text, "%s%s", strcmp(p->stage, "centers") == 0 ? "choosing " : "", p->stage);
+    cli_bar_draw(bar, p->total > 0 ? (double)p->done / (double)p->total : -1, text, 0);
+    return cli_signal() != 0;
+}
+
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
+    if (strcmp(p->stage, "training") != 0) return cli_watch_stages(&watch->bar, p);
     keep_if_asked(watch);
     cli_timeline_progress(&watch->job->timeline, p);
     if (p->phase != NULL) {
@@ -179,28 +195,13 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     return cli_signal() != 0;
 }
 
-int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total, double error)
-{
-    cli_bar *bar = user;
-    char text[96];
-    if (strcmp(phase, "search") == 0)
-        snprintf(text, sizeof text, "search, step %" PRId64 " of %" PRId64 ", held-out R2 %.3f", done, total,
-                 1 - error);
-    else if (strcmp(phase, "members") == 0)
-        snprintf(text, sizeof text, "model %" PRId64 " of %" PRId64, done + 1, total);
-    else
-        snprintf(text, sizeof text, "%s%s", strcmp(phase, "centers") == 0 ? "choosing " : "", phase);
-    cli_bar_draw(bar, total > 0 ? (double)done / (double)total : -1, text, 0);
-    return cli_signal() != 0;
-}
-
 int cli_watch_job(cli_job *job, cli_bar *bar, const cli_values *v)
 {
     cli_bar_init(bar, v);
     cli_catch_signals();
     cli_job_init(job, v);
-    job->options.progress = cli_watch_centers;
-    job->options.progress_user = bar;
+    job->options.run.progress = cli_watch_stages;
+    job->options.run.progress_user = bar;
     return cli_job_open(job);
 }
 
@@ -225,13 +226,13 @@ json_t *cli_plan_json(const mercer_plan *p)
 
 void cli_log_start(cli_log *log, const cli_job *job, int resumed)
 {
-    mercer_matrix centers = mercer_model_centers(job->fit.model);
+    mercer_matrix centers = mercer_model_centers(job->parts.model);
     json_t *chosen = json_pack("{sI ss ss}", "count", (json_int_t)centers.rows, "method", cli_job_center_method(job),
                                "dtype", cli_dtype_name(centers.dtype));
-    if (job->fit.center_seconds > 0) {
-        json_object_set_new(chosen, "iterations", json_integer(job->fit.center_iterations));
-        json_object_set_new(chosen, "error", cli_json_real(job->fit.center_error));
-        json_object_set_new(chosen, "seconds", cli_json_real(job->fit.center_seconds));
+    if (job->choice.seconds > 0) {
+        json_object_set_new(chosen, "iterations", json_integer(job->choice.iterations));
+        json_object_set_new(chosen, "error", cli_json_real(job->choice.error));
+        json_object_set_new(chosen, "seconds", cli_json_real(job->choice.seconds));
     }
     json_t *event = json_pack("{ss ss so so so ss ss sb}", "version", mercer_version(), "command", "train", "config",
                               cli_config_object(job->v), "data", cli_data_json(&job->info), "centers", chosen, "kernel",
@@ -311,12 +312,15 @@ static char *preprocess_text(const cli_job *job)
     const char *spec = job->fit.preprocess;
     double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";
-    return cli_format("%s%s", spec, job->fit.folded ? ", by means of the bandwidth: samples keep their type" : "");
+    return cli_format("%s%s", spec,
+                      cli_job_decision(job, "kernel", "folded") != NULL
+                          ? ", by means of the bandwidth: samples keep their type"
+                          : "");
 }
 
 void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
 {
-    const mercer_model *model = job->fit.model;
+    const mercer_model *model = job->parts.model;
     mercer_dtype centers = model != NULL ? mercer_model_centers(model).dtype : job->fit.points;
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
@@ -335,9 +339,11 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     cli_table_row(table, "preprocess", preprocess_text(job));
     cli_table_row(table, "targets", model != NULL ? cli_targets_text(model) : NULL);
     cli_table_row(table, "kernel", cli_copy(job->fit.kernel));
-    if (job->fit.bandwidth > 0)
-        cli_table_row(table, "",
-                      cli_format("bandwidth %.4g (median distance; set --bandwidth to change)", job->fit.bandwidth));
+    const char *bandwidth = cli_job_decision(job, "kernel", "bandwidth");
+    if (bandwidth != NULL)
+        cli_table_row(
+            table, "",
+            cli_format("bandwidth %.4g (median distance; set --bandwidth to change)", strtod(bandwidth, NULL)));
     cli_table_row(table, "centers",
                   cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
                              cli_dtype_name(centers)));

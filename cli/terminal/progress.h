@@ -34,11 +34,10 @@ void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_pla
    solver. */
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan);
 
-/* The trainer's progress callback; user is a cli_watch. Returns non-zero when a signal requested a stop. */
+/* Progress callbacks, which return non-zero when a signal requested a stop: of a whole fit, user is a cli_watch; of its
+   stages other than training, user is a cli_bar. */
 int cli_watch_progress(void *user, const mercer_progress *progress);
-
-/* The fit's progress callback; user is a cli_bar. */
-int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total, double error);
+int cli_watch_stages(void *user, const mercer_progress *progress);
 /* Initializes a job from the command line and opens its data, with progress on the bar and signals ending it.
    Returns an exit code. */
 int cli_watch_job(cli_job *job, cli_bar *bar, const cli_values *v);

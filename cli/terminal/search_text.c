@@ -24,25 +24,24 @@ static json_t *steps_json(const mercer_matrix *steps)
     return list;
 }
 
-static json_t *sizes_json(const mercer_fit_report *fit)
+static json_t *sizes_json(const mercer_search_report *found)
 {
     json_t *list = json_array();
     for (int i = 0; i < SIZES; i++)
-        if (fit->search_centers[i] > 0)
-            json_array_append_new(list, json_pack("{sI so}", "centers", (json_int_t)fit->search_centers[i], "error",
-                                                  cli_json_real(fit->search_center_errors[i])));
+        if (found->centers[i] > 0)
+            json_array_append_new(list, json_pack("{sI so}", "centers", (json_int_t)found->centers[i], "error",
+                                                  cli_json_real(found->center_errors[i])));
     return list;
 }
 
 json_t *cli_search_json(const cli_job *job)
 {
-    const mercer_fit_report *fit = &job->fit;
-    return json_pack("{si so so so sI sI sb so so so}", "effort", fit->effort, "error",
-                     cli_json_real(fit->search_error), "ridge", cli_json_real(fit->search_ridge), "seconds",
-                     cli_json_real(fit->search_seconds), "rows", (json_int_t)fit->search_rows, "held",
-                     (json_int_t)fit->search_held, "cut", fit->search_cut, "sizes", sizes_json(fit),
-                     "twice_the_centers", cli_json_real(fit->search_more_centers), "steps",
-                     steps_json(fit->search_steps));
+    const mercer_search_report *found = &job->search;
+    return json_pack("{si so so so sI sI sb so so so}", "effort", job->fit.effort, "error", cli_json_real(found->error),
+                     "ridge", cli_json_real(found->ridge), "seconds", cli_json_real(found->seconds), "rows",
+                     (json_int_t)found->rows, "held", (json_int_t)found->held_out, "cut", found->cut, "sizes",
+                     sizes_json(found), "twice_the_centers", cli_json_real(found->more_centers), "steps",
+                     steps_json(found->steps));
 }
 
 json_t *cli_decisions_json(const mercer_fitting *fitting)
@@ -77,12 +76,12 @@ static json_t *step_chart(const mercer_matrix *steps)
                      "squared error over the variance", "log_y", 1, "section", "Search", "series", series);
 }
 
-static json_t *size_chart(const mercer_fit_report *fit)
+static json_t *size_chart(const mercer_search_report *found)
 {
     json_t *x = json_array(), *y = json_array();
     for (int i = 0; i < SIZES; i++) {
-        json_array_append_new(x, cli_json_real(log2((double)fit->search_centers[i])));
-        json_array_append_new(y, cli_json_real(fit->search_center_errors[i]));
+        json_array_append_new(x, cli_json_real(log2((double)found->centers[i])));
+        json_array_append_new(y, cli_json_real(found->center_errors[i]));
     }
     return json_pack("{ss ss ss sb ss s[{ss so so}]}", "title", "Held-out error by number of centers", "x",
                      "centers, as a power of 2", "y", "squared error over the variance", "log_y", 1, "section",
@@ -91,9 +90,9 @@ static json_t *size_chart(const mercer_fit_report *fit)
 
 void cli_log_search(cli_log *log, const cli_job *job)
 {
-    const mercer_fit_report *fit = &job->fit;
-    if (log == NULL || fit->search_steps == NULL) return;
+    const mercer_search_report *found = &job->search;
+    if (log == NULL || found->steps == NULL) return;
     cli_log_event(log, "search", cli_search_json(job));
-    cli_log_event(log, "chart", step_chart(fit->search_steps));
-    if (fit->search_centers[0] > 0) cli_log_event(log, "chart", size_chart(fit));
+    cli_log_event(log, "chart", step_chart(found->steps));
+    if (found->centers[0] > 0) cli_log_event(log, "chart", size_chart(found));
 }

@@ -6,6 +6,8 @@
  *   2. kernel matrices and products       4. centers     6. fitting in steps
  *
  * Preprocessing, datasets and sources of samples are declared in samples.h, which this header includes.
+ *
+ * Stability: may change in a minor version; CHANGELOG.md lists every change.
  */
 #ifndef MERCER_ADVANCED_H
 #define MERCER_ADVANCED_H
@@ -15,17 +17,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Allocator of a context's memory. Both functions are called only from the thread that is inside a Mercer call, never
-   from Mercer's worker threads. Both must be set, or both NULL: the C library's allocator. */
-struct mercer_allocator {
-    size_t struct_size;
-    /* Returns `bytes` bytes aligned to `alignment` (a power of two); NULL if there is not enough memory. */
-    void *(*allocate)(void *user, size_t bytes, size_t alignment);
-    /* Releases memory that `allocate` returned; it is never NULL. */
-    void (*release)(void *user, void *memory);
-    void *user; /* passed to both functions */
-};
 
 typedef struct mercer_context_info {
     size_t struct_size;
@@ -71,66 +62,6 @@ MERCER_API const char *mercer_kernel_name(int index);
 MERCER_API const char *mercer_kernel_example(int index);
 /* Returns the name of parameter 0, 1, ... of a kernel function; NULL after the last. */
 MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
-
-/* Kinds of user-defined kernel functions. */
-typedef enum mercer_kernel_id {
-    MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z|, or of (sum |x_k - z_k|^p)^(1/p) */
-    MERCER_KERNEL_CALLBACK_INNER = 101     /* user function of x.z, |x|^2 and |z|^2 */
-} mercer_kernel_id;
-
-/* Block of a kernel matrix that a user function computes: row i belongs to a row of X, column j to a row of Z. */
-typedef struct mercer_kernel_block {
-    size_t struct_size;      /* set by Mercer */
-    int64_t rows;            /* number of rows */
-    int64_t cols;            /* number of columns */
-    int64_t ld;              /* distance between rows of `values`, in elements; >= cols */
-    double *values;          /* (rows, ld): input: distances or inner products; output: kernel values */
-    const double *x_sqnorms; /* (rows) |x|^2; NULL for a function of the distance */
-    const double *z_sqnorms; /* (cols) |z|^2; NULL for a function of the distance */
-} mercer_kernel_block;
-
-/*
- * Replaces the block's values by kernel values. Returns 0, or any other value to make the call fail with
- * MERCER_ERROR_CALLBACK. It may be called from several threads at once and must be symmetric in x and z.
- */
-typedef int (*mercer_kernel_callback)(void *user, const mercer_kernel_block *block);
-
-/* A kernel function: plain data that may be copied, filled by mercer_kernel_parse or mercer_kernel_from_callback. The
-   comments name the kernel functions that use a parameter (docs/math.md, section 3). Frozen layout. */
-struct mercer_kernel {
-    int32_t id;     /* identifies the function; a mercer_kernel_id for a user-defined one */
-    int32_t degree; /* polynomial */
-    int32_t depth;  /* ntk, nngp: number of layers */
-    int32_t reserved0;
-    double bandwidth;                /* functions of the distance */
-    double gamma;                    /* exppower, exppower-l1 */
-    double alpha;                    /* rational-quadratic */
-    double scale;                    /* polynomial */
-    double offset;                   /* polynomial */
-    double bias;                     /* ntk, nngp */
-    mercer_kernel_callback callback; /* user-defined function; NULL for a built-in one */
-    void *callback_user;             /* passed to `callback` */
-    double p;            /* lpq; for a user-defined function of the distance: norm of that distance, 0 for 2 */
-    double q;            /* lpq */
-    int64_t reserved[2]; /* 0 */
-};
-
-/* Parses a kernel function, for example "laplace:bandwidth=10". The message of an error lists what is valid. context
-   may be NULL (then errors are in mercer_last_error(NULL)). Errors: KERNEL. */
-MERCER_API mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec);
-
-/*
- * Writes a kernel as zero-terminated text to `text` (size bytes); mercer_kernel_parse reads it back to the same kernel.
- * *needed (may be NULL) receives the number of bytes required, including the zero. If that exceeds size, the call fails
- * with MERCER_ERROR_ARGUMENT and does not change text. text may be NULL if size is 0. Errors: KERNEL.
- */
-MERCER_API mercer_status mercer_kernel_print(mercer_context *context, char *text, size_t size, size_t *needed,
-                                             const mercer_kernel *kernel);
-
-/* Makes a kernel from a function of the caller. on: the function's input, MERCER_KERNEL_CALLBACK_DISTANCE or
-   MERCER_KERNEL_CALLBACK_INNER. `callback` and `user` must stay valid as long as the kernel is used. */
-MERCER_API mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *context, mercer_kernel_id on,
-                                                     mercer_kernel_callback callback, void *user);
 
 /* Computes K(x, z) of two rows of d doubles by the scalar reference code in double, which defines the results that all
    fast code is compared with. Errors: KERNEL, SHAPE, DATA, CALLBACK. */
@@ -269,11 +200,6 @@ MERCER_API const char *mercer_model_schema(const mercer_model *model);
 
 /* ---- 4. Centers ----------------------------------------------------------------------------------------------- */
 
-/* Reports progress: `done` of `total` k-means rounds or rpcholesky centers, and the error so far, as in
-   mercer_center_report. A non-zero result stops: k-means then returns its current centers, rpcholesky fails with
-   MERCER_ERROR_CALLBACK. */
-typedef int (*mercer_center_callback)(void *user, int64_t done, int64_t total, double error);
-
 typedef struct mercer_center_options {
     size_t struct_size;
     const char *method;          /* random, kmeans, rpcholesky, or balanced (over classes); NULL: random */
@@ -285,21 +211,14 @@ typedef struct mercer_center_options {
     int64_t iterations;          /* kmeans: largest number of rounds; 0: automatic */
     int64_t batch;               /* kmeans: rows per mini-batch; 0: automatic, -1: all rows (Lloyd's algorithm) */
     int64_t memory;              /* memory limit in bytes; 0: half of the free memory */
-    mercer_center_callback progress; /* NULL: none */
-    void *progress_user;             /* passed to `progress` */
-    mercer_comm *comm;               /* ranks that choose together, from the same data; NULL: only this process */
-    int64_t total_centers;           /* > 0: number of centers on all ranks, of which `centers` is this rank's share
+    /* Progress: stage "centers", the k-means rounds or rpcholesky centers that are done, and the error so far. If it
+       stops, k-means returns its current centers, and rpcholesky fails with MERCER_ERROR_CALLBACK. NULL: none. */
+    mercer_progress_callback progress;
+    void *progress_user;   /* passed to `progress` */
+    mercer_comm *comm;     /* ranks that choose together, from the same data; NULL: only this process */
+    int64_t total_centers; /* > 0: number of centers on all ranks, of which `centers` is this rank's share
                                         (mercer_comm_share); 0: `centers` is all of them */
 } mercer_center_options;
-
-typedef struct mercer_center_report {
-    size_t struct_size;
-    int64_t iterations; /* kmeans: number of rounds */
-    double error;       /* kmeans: mean squared distance of the rows to their nearest center; rpcholesky: share of the
-                           trace of K(X, X) that the centers do not explain */
-    int64_t reseeded;   /* kmeans: number of empty clusters that got a new center */
-    double seconds;     /* wall-clock time */
-} mercer_center_report;
 
 /* Chooses centers from the rows of X (n, d) and writes them to centers (p, d), p <= n, of any dtype; values are rounded
    if the centers are u8. report may be NULL. Errors: SHAPE, DTYPE, OVERLAP, DATA, KERNEL, CALLBACK, COMM. */
@@ -355,134 +274,6 @@ MERCER_API mercer_solver_kind mercer_solver_kind_of(const char *name);
 MERCER_API int mercer_projector_count(void);
 MERCER_API const char *mercer_projector_name(int index);
 MERCER_API const char *mercer_projector_says(int index);
-
-/* Capacity of a plan's text in bytes. */
-enum { MERCER_PLAN_TEXT = 4096 };
-
-/* What training will do, and why. Fields without a comment have the meaning of the field of mercer_train_options with
-   the same name, with the value that was given or chosen; 0 if the solver does not use it. */
-typedef struct mercer_plan {
-    size_t struct_size;
-    char solver[16], projector[16];
-    int64_t epochs, batch, nystrom, eigenpairs, period;
-    int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
-    int carry, average, decay; /* 0 or 1 */
-    int cache_data;            /* cache of K(X, Z): 0 none, 1 in the type of the weights, 2 in half precision */
-    int cache_centers;         /* cache of K(Z, Z) or its factor: 0, 1 or 2 as above */
-    mercer_dtype precision;    /* type of weights and kernel values */
-    double step_factor, lambda;
-    int64_t bytes;               /* planned peak memory in bytes, without the caller's data and the model */
-    double flops, seconds;       /* estimates for the whole training: operations, wall-clock time */
-    char text[MERCER_PLAN_TEXT]; /* explanation of every choice, one line each */
-    int64_t changes;             /* changes that training has made to the plan: the last lines of the text */
-} mercer_plan;
-
-/* Reasons why training ended. */
-typedef enum mercer_stop {
-    MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver converged */
-    MERCER_STOP_PATIENCE = 1, /* the validation result did not improve for `patience` epochs */
-    MERCER_STOP_CALLBACK = 2, /* the progress callback requested it */
-    MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
-} mercer_stop;
-
-/* What training did. */
-typedef struct mercer_report {
-    size_t struct_size;
-    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until its next training */
-    int64_t epochs, samples, steps, projections; /* number done; samples: read in all epochs together */
-    double train_loss, train_accuracy; /* mean squared error and share of correct classes in the last epoch, weighted by
-                                          the sample weights */
-    double validation_loss, validation_accuracy; /* the same measures for the returned weights on the validation set,
-                                                    weighted by validation_weights; NaN without a validation set */
-    double projection_residual_mean, projection_residual_last; /* relative residuals of the projections: mean, last; for
-                                                                  cg, the last relative gradient */
-    double tail, beta;                                         /* t = lambda_{q+1} and beta of the step rule */
-    int64_t halvings;    /* number of times that the watchdog rolled back and halved the step */
-    mercer_stop stopped; /* reason for the end */
-    /* Wall-clock times in seconds. Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums
-       over the samples. Projection: onto the centers; for direct and cg, solves with their factors. */
-    double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
-    double flops;       /* counted operations */
-    int64_t peak_bytes; /* peak memory of the context in bytes, without what was allocated before training */
-} mercer_report;
-
-/* Progress of training: passed to the progress callback at the end of every epoch (or CG step), and more often if
-   progress_seconds is set. */
-typedef struct mercer_progress {
-    size_t struct_size;
-    int64_t epoch;              /* epochs done */
-    int64_t epochs;             /* epochs planned */
-    int64_t samples;            /* samples processed so far */
-    double seconds;             /* seconds since the start of training */
-    double train_loss;          /* mean squared error over the epoch, each batch with the weights before its step */
-    double train_accuracy;      /* share of correct classes, likewise; NaN unless classification */
-    double validation_loss;     /* mean squared error on the validation set; NaN without one */
-    double validation_accuracy; /* share of correct classes; NaN without a validation set or unless classification */
-    double projection_residual; /* relative residual of the last projection; 0 if none is needed */
-    double step;                /* eta / m, the factor of the last step */
-    int64_t pass_samples;       /* samples processed in the current epoch; 0 at its end */
-    int64_t pass_total;         /* samples per epoch */
-    int64_t steps, projections; /* number so far */
-    const char *phase;          /* current phase of set-up, for example "eigensystem"; NULL during the epochs. Reported
-                                   only with progress_seconds > 0; losses are then NaN */
-    double phase_share;         /* share of the phase that is done, 0 to 1; negative: unknown. The last phase of set-up
-                                   is "ready", with 1 */
-} mercer_progress;
-
-/* Receives progress. A non-zero result stops training: the model gets the current weights (with `patience`, the best so
-   far), a checkpoint is written if one was requested, and the fit returns MERCER_OK. */
-typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
-
-/* Options of training. A field that is 0 or NULL is chosen by Mercer unless its comment says otherwise; the plan
-   (mercer_plan) reports the choice and its reason. An option that the solver does not use is an error; a size that
-   it does not use is reported in the plan and may be a warning. */
-struct mercer_train_options {
-    size_t struct_size;
-    const char *solver;        /* name of a solver (mercer_solver_name); NULL or "auto": chosen */
-    const char *projector;     /* name of a projector (mercer_projector_name); NULL or "auto": chosen */
-    int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
-                                  gradient of 1e-4) */
-    int64_t batch;             /* m, samples per step */
-    int64_t nystrom;           /* s, samples that the preconditioner is computed from */
-    int64_t eigenpairs;        /* q, eigenpairs of the preconditioner; -1: none */
-    int64_t period;            /* T, batches between projections */
-    int64_t projector_nystrom; /* centers that the projector's own preconditioner is computed from */
-    int64_t projector_eigenpairs; /* eigenpairs of the projector's own preconditioner */
-    int64_t projector_passes;     /* largest number of passes over K(Z, Z) per projection */
-    double projector_tolerance;   /* relative residual at which a projection stops */
-    int64_t projector_block;      /* centers per block of the projector bgs */
-    mercer_switch carry;          /* ON: add the residual of a projection to the next projection */
-    double step_factor;           /* gamma of the step rule, between 0 and 1 */
-    double lambda;                /* ridge: + lambda alpha' K(Z,Z) alpha. 0: chosen by mercer_fit, none in a trainer;
-                                     -1: none */
-    mercer_switch average;        /* ON: return the average of the later iterates */
-    mercer_switch decay;          /* ON: decrease the step in the later epochs */
-    int64_t polish;               /* number of CG steps on the true objective at the end; 0: none */
-    uint64_t seed;                /* seed of everything random; 0 is a seed, too */
-    int64_t memory;               /* memory limit of training in bytes, without the caller's data; 0: half of the free
-                                     memory */
-    mercer_switch cache;          /* cache of K(X, Z); ON: use it if it fits */
-    mercer_switch classification; /* ON: targets are one-hot classes, and accuracies are reported */
-    const mercer_matrix *validation_X; /* (n, d) validation samples, preprocessed, borrowed; NULL: none */
-    const mercer_matrix *validation_Y; /* (n, c) their targets, borrowed; NULL if and only if validation_X is */
-    int64_t patience; /* stop after this number of epochs without a better validation result, and return the best
-                         weights; 0: never. Requires validation_X */
-    mercer_progress_callback progress; /* NULL: none */
-    void *progress_user;               /* passed to `progress` */
-    /* > 0: call `progress` also between steps, at least this number of seconds apart (validation results are then NaN),
-       and during set-up; 0: only at the end of epochs. */
-    double progress_seconds;
-    const char *checkpoint; /* file that the state of training is written to, atomically; NULL: none */
-    /* Longest time between checkpoints within an epoch, in seconds; 0: 600. Further ones are written at the start,
-       before an early end, and at the end of every epoch (cg: step), except for some if epochs take less than a second
-       or writing takes long. */
-    double checkpoint_seconds;
-    const char *checkpoint_note;      /* text for the checkpoint: the note of its model; NULL: none */
-    const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
-    /* ON: auto chooses a solver that iterates until the weights are as good as exact: krr, direct or cg. Other solvers
-       are an error. */
-    mercer_switch converge;
-};
 
 /* Types of the options listed by mercer_train_option. */
 typedef enum mercer_option_type {
@@ -610,53 +401,6 @@ MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, 
 
 /* ---- 6. Fitting in steps -------------------------------------------------------------------------------------- */
 
-/* Capacity of the text of a kernel in bytes. */
-enum { MERCER_KERNEL_TEXT = 256 };
-
-/* Report of a fit: its choices and results, as far as they are known. */
-struct mercer_fit_report {
-    size_t struct_size;
-    mercer_report *training; /* set by the caller, with its own struct_size: receives the report of training; NULL: not
-                                wanted */
-    int64_t rows, validation_rows, samples; /* training rows; validation rows; samples per epoch */
-    int held_at_end;                  /* 1: the last rows were held out, because the file is too large to draw rows */
-    int64_t centers, largest_centers; /* number of centers; if they do not fit into memory, the largest number that
-                                         does, -1: none */
-    int64_t memory, device_memory;    /* memory budget in bytes of the whole fit; of training on each rank's device, if
-                                         several ranks train on devices, else 0 */
-    mercer_dtype points;              /* type of preprocessed samples */
-    double bandwidth;                 /* median distance between preprocessed rows, if it was computed; else 0 */
-    char kernel[MERCER_KERNEL_TEXT];  /* kernel function, in the units of preprocessed samples */
-    char preprocess[64];              /* preprocessing, as text */
-    int folded;                       /* 1: the kernel's bandwidth includes the factor of the preprocessing
-                                         (mercer_preprocess_fold) */
-    char center_method[16];           /* method of the options; or all, given, checkpoint */
-    int64_t center_iterations;        /* the same as in mercer_center_report, also the next two */
-    double center_error, center_seconds;
-    double temperature; /* T of softmax(f(x) / T); NaN: not calibrated; 0.25: there were no rows to calibrate on */
-    /* Parts of a mercer_fitting, borrowed from it; NULL until they exist, and always in a report of mercer_fit. */
-    mercer_dataset *train, *validation;
-    mercer_model *model;
-    mercer_trainer *trainer;
-    /* Hyperparameter search. */
-    int effort;                        /* effort of search and training, 1 to 5 */
-    const char *search_skipped;        /* reason why there is no search; NULL: there was or will be one */
-    double search_error;               /* held-out squared error over the variance of the targets */
-    double search_ridge;               /* ridge per unit of sample weight */
-    double search_seconds;             /* wall-clock time */
-    int64_t search_rows, search_held;  /* training rows and held-out rows of the final small fits */
-    int search_cut;                    /* 1: the time budget ended the search */
-    const mercer_matrix *search_steps; /* (steps, 4) f64: stage, held-out error, exponent (0: fixed) and ridge of
-                                          each step; borrowed from the mercer_fitting; NULL: none */
-    int64_t search_centers[3];         /* numbers of centers that were scored; 0: none */
-    double search_center_errors[3];    /* their held-out errors */
-    double search_more_centers;        /* predicted share of the error that twice the centers would remove; NaN:
-                                          unknown */
-    double predicted_seconds;          /* predicted wall-clock time of the fit, by the measured speed of the machine */
-    int64_t members; /* number of models whose predictions are averaged. Other fields describe the first one, except for
-                        validation results, which are those of the average */
-};
-
 /*
  * mercer_fit in steps, so that the plan can be inspected before training starts. Errors of all steps: those of
  * mercer_fit.
@@ -676,6 +420,16 @@ MERCER_API mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_
 MERCER_API mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers);
 /* Reports what is known so far. */
 MERCER_API mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_report *report);
+
+/* Parts of a fitting, borrowed from it; NULL until they exist. */
+typedef struct mercer_fit_parts {
+    size_t struct_size;
+    mercer_dataset *train, *validation; /* training rows; validation rows */
+    mercer_model *model;
+    mercer_trainer *trainer;
+} mercer_fit_parts;
+/* Returns the parts of a fitting that exist so far. */
+MERCER_API mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_parts *out);
 
 /* Decision of a fit: its value, the stage that made it, and the origin of the value. Texts are borrowed until the next
    call on the fitting. */

@@ -4,6 +4,8 @@
  *
  *   1. probabilities, intervals and sets of classes    3. columns next to predictions
  *   2. metrics                                         4. gradients and importance of columns
+ *
+ * Stability: stable. Later versions add declarations; they do not change or remove any.
  */
 #ifndef MERCER_EVALUATION_H
 #define MERCER_EVALUATION_H
@@ -35,9 +37,9 @@ MERCER_API mercer_status mercer_temperature(mercer_context *context, double *out
 
 /*
  * Computes intervals that contain a share `level` (between 0 and 1) of the targets of new rows, from the errors on rows
- * that training held out (mercer_fit_options.intervals). Regression: the intervals are f_j(x) +- radius[j], radius (c).
- * Classification: radius (1) receives the threshold for mercer_class_sets. Errors: ARGUMENT, if the model has no
- * intervals, or too few rows were held out for the level.
+ * that training held out (mercer_fit_validation.intervals). Regression: the intervals are f_j(x) +- radius[j],
+ * radius (c). Classification: radius (1) receives the threshold for mercer_class_sets. Errors: ARGUMENT, if the model
+ * has no intervals, or too few rows were held out for the level.
  */
 MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level);
 /* Finds, for each row of probabilities P (m, c), the smallest set of likeliest classes whose total probability exceeds
@@ -104,10 +106,6 @@ typedef struct mercer_output_metrics {
     double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
 } mercer_output_metrics;
 
-/* Reports progress: `done` of `total` rows (or permutations). A non-zero result stops the call, which then fails with
-   MERCER_ERROR_CALLBACK. */
-typedef int (*mercer_evaluate_callback)(void *user, int64_t done, int64_t total);
-
 /* Options of an evaluation. mercer_evaluate sets task, outputs and rows itself, from the dataset. */
 typedef struct mercer_evaluation_options {
     size_t struct_size;
@@ -120,8 +118,10 @@ typedef struct mercer_evaluation_options {
                              mercer_model_interval. Copied; NULL: none. mercer_evaluate gets them from the model if
                              `interval` is set */
     int64_t memory;       /* limit in bytes of the rows saved for AUC and quantiles; 0: 64 MiB */
-    mercer_evaluate_callback progress; /* called by mercer_evaluate after each block of rows; NULL: none */
-    void *progress_user;               /* passed to `progress` */
+    /* Progress of mercer_evaluate: stage "evaluation", rows that are done. If it stops, the call fails with
+       MERCER_ERROR_CALLBACK. NULL: none. */
+    mercer_progress_callback progress;
+    void *progress_user;       /* passed to `progress` */
     const double *class_shift; /* (outputs) shifts of the scores: probabilities are softmax((f + shift) / T). Copied;
                                   NULL: none, in mercer_evaluate those of the model */
 } mercer_evaluation_options;
@@ -202,10 +202,12 @@ typedef struct mercer_importance mercer_importance;
 
 typedef struct mercer_permutation_options {
     size_t struct_size;
-    int64_t repeats;                   /* number of permutations per column; 0: 5 */
-    uint64_t seed;                     /* seed of the permutations */
-    mercer_evaluate_callback progress; /* called with the number of permutations done and in total; NULL: none */
-    void *progress_user;               /* passed to `progress` */
+    int64_t repeats; /* number of permutations per column; 0: 5 */
+    uint64_t seed;   /* seed of the permutations */
+    /* Progress: stage "importance", permutations that are done. If it stops, the call fails with
+       MERCER_ERROR_CALLBACK. NULL: none. */
+    mercer_progress_callback progress;
+    void *progress_user; /* passed to `progress` */
 } mercer_permutation_options;
 
 typedef struct mercer_importance_info {

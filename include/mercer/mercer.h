@@ -4,12 +4,16 @@
  *
  * Mercer fits general kernel models  f(x) = sum_j alpha_j K(x, z_j)  with any choice of the p centers z_j.
  *
- *   1. version    3. context         5. kernel functions    7. fitting
- *   2. status     4. matrix views    6. datasets            8. models
+ *   1. version    4. matrix views        7. training
+ *   2. status     5. kernel functions    8. fitting
+ *   3. context    6. datasets            9. models
  *
- * Other headers: <mercer/advanced.h> has the building blocks (kernel products, centers, trainers, checkpoints). It
- * includes <mercer/samples.h>: preprocessing, datasets, sources. <mercer/evaluation.h> has error measures,
- * probabilities and prediction intervals. <mercer/ranks.h> is for several processes that share one model.
+ * Stability: stable. Later versions add declarations; they do not change or remove any.
+ *
+ * This header is complete: a fit needs no other one. <mercer/advanced.h> has the building blocks (kernel products,
+ * centers, trainers, fits in steps). It includes <mercer/samples.h>: preprocessing, datasets, sources.
+ * <mercer/evaluation.h> has error measures, probabilities and prediction intervals. <mercer/ranks.h> is for several
+ * processes that share one model.
  *
  * Rules for every function of the five headers, unless its comment says otherwise:
  *
@@ -22,7 +26,8 @@
  *     options, and a report, which may be NULL. Returned pointers are borrowed: never free them.
  *   - Structs begin with struct_size, so that new versions can add fields: mercer_plan plan = MERCER_INIT(mercer_plan).
  *     All other fields are then 0, which in options means the default. Options that are NULL have all defaults.
- *     mercer_matrix and mercer_kernel have no struct_size: their layout is frozen.
+ *     mercer_matrix and mercer_kernel have no struct_size: their layout is frozen. The groups of mercer_fit_options
+ *     have reserved words instead, which must be 0.
  *   - A context and all objects made from it must be used by one thread at a time. Different contexts are independent.
  *   - Sizes are int64_t. Results are bitwise identical for any number of threads.
  */
@@ -60,7 +65,7 @@ extern "C" {
 /* ---- 1. Version ----------------------------------------------------------------------------------------------- */
 
 #define MERCER_VERSION_MAJOR 0
-#define MERCER_VERSION_MINOR 2
+#define MERCER_VERSION_MINOR 3
 #define MERCER_VERSION_PATCH 0
 
 /* Returns the version of the loaded library, as "major.minor.patch". Static string. Any thread. */
@@ -102,11 +107,7 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* The environment of all computations: backend, number of threads, allocator, log sink, last error, warnings. */
 typedef struct mercer_context mercer_context;
-/* Forward declarations of types that options and reports refer to: see advanced.h, and ranks.h for mercer_comm. */
-typedef struct mercer_allocator mercer_allocator;
-typedef struct mercer_kernel mercer_kernel;
-typedef struct mercer_train_options mercer_train_options;
-typedef struct mercer_fit_report mercer_fit_report;
+/* Ranks: several processes that share a model (ranks.h). */
 typedef struct mercer_comm mercer_comm;
 
 /* Levels of log messages, from least to most verbose. */
@@ -119,6 +120,17 @@ typedef enum mercer_log_level {
 
 /* Receives one log line at a time, without a newline. It must not call functions on the same context. */
 typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *message);
+
+/* Allocator of a context's memory. Both functions are called only from the thread that is inside a Mercer call, never
+   from Mercer's worker threads. Both must be set, or both NULL: the C library's allocator. */
+typedef struct mercer_allocator {
+    size_t struct_size;
+    /* Returns `bytes` bytes aligned to `alignment` (a power of two); NULL if there is not enough memory. */
+    void *(*allocate)(void *user, size_t bytes, size_t alignment);
+    /* Releases memory that `allocate` returned; it is never NULL. */
+    void (*release)(void *user, void *memory);
+    void *user; /* passed to both functions */
+} mercer_allocator;
 
 /* Options of a context. NULL or all 0: the CPU, all processors, no log. */
 typedef struct mercer_context_options {
@@ -159,8 +171,9 @@ MERCER_API void mercer_context_free(mercer_context *context);
    on the context. context NULL: the last failure in this thread of a call that had no context. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
-/* Returns the name of the option field that the last failed call rejected ("bandwidth", "target_transform"), or "" if
-   the failure does not concern a single option. context may be NULL, as above. Static string. */
+/* Returns the name of the option field that the last failed call rejected, with its group ("epochs",
+   "kernel.bandwidth"), or "" if the failure does not concern a single option. context may be NULL, as above. Static
+   string. */
 MERCER_API const char *mercer_last_error_field(const mercer_context *context);
 
 /*
@@ -222,6 +235,66 @@ MERCER_API mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t co
  * with the L2 distance r = |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. docs/math.md, section 3, defines all
  * kernel functions; mercer_kernel_name (advanced.h) lists their names.
  */
+
+/* Kinds of user-defined kernel functions. */
+typedef enum mercer_kernel_id {
+    MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z|, or of (sum |x_k - z_k|^p)^(1/p) */
+    MERCER_KERNEL_CALLBACK_INNER = 101     /* user function of x.z, |x|^2 and |z|^2 */
+} mercer_kernel_id;
+
+/* Block of a kernel matrix that a user function computes: row i belongs to a row of X, column j to a row of Z. */
+typedef struct mercer_kernel_block {
+    size_t struct_size;      /* set by Mercer */
+    int64_t rows;            /* number of rows */
+    int64_t cols;            /* number of columns */
+    int64_t ld;              /* distance between rows of `values`, in elements; >= cols */
+    double *values;          /* (rows, ld): input: distances or inner products; output: kernel values */
+    const double *x_sqnorms; /* (rows) |x|^2; NULL for a function of the distance */
+    const double *z_sqnorms; /* (cols) |z|^2; NULL for a function of the distance */
+} mercer_kernel_block;
+
+/*
+ * Replaces the block's values by kernel values. Returns 0, or any other value to make the call fail with
+ * MERCER_ERROR_CALLBACK. It may be called from several threads at once and must be symmetric in x and z.
+ */
+typedef int (*mercer_kernel_callback)(void *user, const mercer_kernel_block *block);
+
+/* A kernel function: plain data that may be copied, filled by mercer_kernel_parse or mercer_kernel_from_callback. The
+   comments name the kernel functions that use a parameter (docs/math.md, section 3). Frozen layout. */
+typedef struct mercer_kernel {
+    int32_t id;     /* identifies the function; a mercer_kernel_id for a user-defined one */
+    int32_t degree; /* polynomial */
+    int32_t depth;  /* ntk, nngp: number of layers */
+    int32_t reserved0;
+    double bandwidth;                /* functions of the distance */
+    double gamma;                    /* exppower, exppower-l1 */
+    double alpha;                    /* rational-quadratic */
+    double scale;                    /* polynomial */
+    double offset;                   /* polynomial */
+    double bias;                     /* ntk, nngp */
+    mercer_kernel_callback callback; /* user-defined function; NULL for a built-in one */
+    void *callback_user;             /* passed to `callback` */
+    double p;            /* lpq; for a user-defined function of the distance: norm of that distance, 0 for 2 */
+    double q;            /* lpq */
+    int64_t reserved[2]; /* 0 */
+} mercer_kernel;
+
+/* Parses a kernel function, for example "laplace:bandwidth=10". The message of an error lists what is valid. context
+   may be NULL (then errors are in mercer_last_error(NULL)). Errors: KERNEL. */
+MERCER_API mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec);
+
+/*
+ * Writes a kernel as zero-terminated text to `text` (size bytes); mercer_kernel_parse reads it back to the same kernel.
+ * *needed (may be NULL) receives the number of bytes required, including the zero. If that exceeds size, the call fails
+ * with MERCER_ERROR_ARGUMENT and does not change text. text may be NULL if size is 0. Errors: KERNEL.
+ */
+MERCER_API mercer_status mercer_kernel_print(mercer_context *context, char *text, size_t size, size_t *needed,
+                                             const mercer_kernel *kernel);
+
+/* Makes a kernel from a function of the caller. on: the function's input, MERCER_KERNEL_CALLBACK_DISTANCE or
+   MERCER_KERNEL_CALLBACK_INNER. `callback` and `user` must stay valid as long as the kernel is used. */
+MERCER_API mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *context, mercer_kernel_id on,
+                                                     mercer_kernel_callback callback, void *user);
 
 /* ---- 6. Datasets ---------------------------------------------------------------------------------------------- */
 
@@ -306,7 +379,7 @@ typedef struct mercer_dataset_options {
     int64_t spill;
     /* csv: column of groups (rows that belong together), or of times (numbers or dates); not a feature. Rows of a group
        are never split between training and held-out rows; with times the latest rows are held out (see
-       mercer_fit_options.tune and validation_fraction). At most one of the two may be set. NULL: none. */
+       mercer_fit_search.tune and mercer_fit_validation.fraction). At most one of the two may be set. NULL: none. */
     const char *group_column, *time_column;
     /* MERCER_OFF: files are read into memory, limited by `memory`. AUTO, ON: arrays are mapped. Truncating or modifying
        a mapped file during use is an error if it is detected in time (docs/reliability.md). */
@@ -365,7 +438,144 @@ typedef struct mercer_dataset_info {
 /* Fills info, whose struct_size must be set. Its pointers are valid as long as the dataset. */
 MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
 
-/* ---- 7. Fitting ----------------------------------------------------------------------------------------------- */
+/* ---- 7. Training ------------------------------------------------------------------------------------------------ */
+
+/* Progress of a long computation, passed to a progress callback. Training reports at the end of every epoch (or CG
+   step), and more often if progress_seconds is set. */
+typedef struct mercer_progress {
+    size_t struct_size;
+    const char *stage;   /* "search", "centers", "training", "members", "calibration", "evaluation" or "importance" */
+    int64_t done, total; /* steps of the stage that are done, and in total; 0 in "training". In "members" `done` is the
+                            index from 0 of the model that is being fitted */
+    double error;        /* "search": held-out squared error over the variance of the targets; "centers": error of the
+                            method (mercer_center_report); else 0 */
+    /* The fields below are those of "training"; 0 or NULL in other stages. */
+    int64_t epoch;              /* epochs done */
+    int64_t epochs;             /* epochs planned */
+    int64_t samples;            /* samples processed so far */
+    double seconds;             /* seconds since the start of training */
+    double train_loss;          /* mean squared error over the epoch, each batch with the weights before its step */
+    double train_accuracy;      /* share of correct classes, likewise; NaN unless classification */
+    double validation_loss;     /* mean squared error on the validation set; NaN without one */
+    double validation_accuracy; /* share of correct classes; NaN without a validation set or unless classification */
+    double projection_residual; /* relative residual of the last projection; 0 if none is needed */
+    double step;                /* eta / m, the factor of the last step */
+    int64_t pass_samples;       /* samples processed in the current epoch; 0 at its end */
+    int64_t pass_total;         /* samples per epoch */
+    int64_t steps, projections; /* number so far */
+    const char *phase;          /* current phase of set-up, for example "eigensystem"; NULL during the epochs. Reported
+                                   only with progress_seconds > 0; losses are then NaN */
+    double phase_share;         /* share of the phase that is done, 0 to 1; negative: unknown. The last phase of set-up
+                                   is "ready", with 1 */
+} mercer_progress;
+
+/* Receives progress. A nonzero result stops the computation; the options with the callback say what it then returns. */
+typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
+
+/* Options of training. A field that is 0 or NULL is chosen by Mercer unless its comment says otherwise; the plan
+   (mercer_plan) reports the choice and its reason. An option that the solver does not use is an error; a size that
+   it does not use is reported in the plan and may be a warning. */
+typedef struct mercer_train_options {
+    size_t struct_size;
+    const char *solver;        /* name of a solver (mercer_solver_name in advanced.h); NULL or "auto": chosen */
+    const char *projector;     /* name of a projector (mercer_projector_name); NULL or "auto": chosen */
+    int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
+                                  gradient of 1e-4) */
+    int64_t batch;             /* m, samples per step */
+    int64_t nystrom;           /* s, samples that the preconditioner is computed from */
+    int64_t eigenpairs;        /* q, eigenpairs of the preconditioner; -1: none */
+    int64_t period;            /* T, batches between projections */
+    int64_t projector_nystrom; /* centers that the projector's own preconditioner is computed from */
+    int64_t projector_eigenpairs; /* eigenpairs of the projector's own preconditioner */
+    int64_t projector_passes;     /* largest number of passes over K(Z, Z) per projection */
+    double projector_tolerance;   /* relative residual at which a projection stops */
+    int64_t projector_block;      /* centers per block of the projector bgs */
+    mercer_switch carry;          /* ON: add the residual of a projection to the next projection */
+    double step_factor;           /* gamma of the step rule, between 0 and 1 */
+    double lambda;                /* ridge: + lambda alpha' K(Z,Z) alpha. 0: chosen by mercer_fit, none in a trainer;
+                                     -1: none */
+    mercer_switch average;        /* ON: return the average of the later iterates */
+    mercer_switch decay;          /* ON: decrease the step in the later epochs */
+    int64_t polish;               /* number of CG steps on the true objective at the end; 0: none */
+    uint64_t seed;                /* seed of everything random; 0 is a seed, too */
+    int64_t memory;               /* memory limit of training in bytes, without the caller's data; 0: half of the free
+                                     memory */
+    mercer_switch cache;          /* cache of K(X, Z); ON: use it if it fits */
+    mercer_switch classification; /* ON: targets are one-hot classes, and accuracies are reported */
+    const mercer_matrix *validation_X; /* (n, d) validation samples, preprocessed, borrowed; NULL: none */
+    const mercer_matrix *validation_Y; /* (n, c) their targets, borrowed; NULL if and only if validation_X is */
+    int64_t patience; /* stop after this number of epochs without a better validation result, and return the best
+                         weights; 0: never. Requires validation_X */
+    /* Progress: stage "training". If it stops, the model gets the current weights (with `patience`, the best so far), a
+       checkpoint is written if one was requested, and the training returns MERCER_OK. NULL: none. */
+    mercer_progress_callback progress;
+    void *progress_user; /* passed to `progress` */
+    /* > 0: call `progress` also between steps, at least this number of seconds apart (validation results are then NaN),
+       and during set-up; 0: only at the end of epochs. */
+    double progress_seconds;
+    const char *checkpoint; /* file that the state of training is written to, atomically; NULL: none */
+    /* Longest time between checkpoints within an epoch, in seconds; 0: 600. Further ones are written at the start,
+       before an early end, and at the end of every epoch (cg: step), except for some if epochs take less than a second
+       or writing takes long. */
+    double checkpoint_seconds;
+    const char *checkpoint_note;      /* text for the checkpoint: the note of its model; NULL: none */
+    const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
+    /* ON: auto chooses a solver that iterates until the weights are as good as exact: krr, direct or cg. Other solvers
+       are an error. */
+    mercer_switch converge;
+} mercer_train_options;
+
+/* Capacity of a plan's text in bytes. */
+enum { MERCER_PLAN_TEXT = 4096 };
+
+/* What training will do, and why. Fields without a comment have the meaning of the field of mercer_train_options with
+   the same name, with the value that was given or chosen; 0 if the solver does not use it. */
+typedef struct mercer_plan {
+    size_t struct_size;
+    char solver[16], projector[16];
+    int64_t epochs, batch, nystrom, eigenpairs, period;
+    int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
+    int carry, average, decay; /* 0 or 1 */
+    int cache_data;            /* cache of K(X, Z): 0 none, 1 in the type of the weights, 2 in half precision */
+    int cache_centers;         /* cache of K(Z, Z) or its factor: 0, 1 or 2 as above */
+    mercer_dtype precision;    /* type of weights and kernel values */
+    double step_factor, lambda;
+    int64_t bytes;               /* planned peak memory in bytes, without the caller's data and the model */
+    double flops, seconds;       /* estimates for the whole training: operations, wall-clock time */
+    char text[MERCER_PLAN_TEXT]; /* explanation of every choice, one line each */
+    int64_t changes;             /* changes that training has made to the plan: the last lines of the text */
+} mercer_plan;
+
+/* Reasons why training ended. */
+typedef enum mercer_stop {
+    MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver converged */
+    MERCER_STOP_PATIENCE = 1, /* the validation result did not improve for `patience` epochs */
+    MERCER_STOP_CALLBACK = 2, /* the progress callback requested it */
+    MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
+} mercer_stop;
+
+/* What training did. */
+typedef struct mercer_report {
+    size_t struct_size;
+    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until its next training */
+    int64_t epochs, samples, steps, projections; /* number done; samples: read in all epochs together */
+    double train_loss, train_accuracy; /* mean squared error and share of correct classes in the last epoch, weighted by
+                                          the sample weights */
+    double validation_loss, validation_accuracy; /* the same measures for the returned weights on the validation set,
+                                                    weighted by validation_weights; NaN without a validation set */
+    double projection_residual_mean, projection_residual_last; /* relative residuals of the projections: mean, last; for
+                                                                  cg, the last relative gradient */
+    double tail, beta;                                         /* t = lambda_{q+1} and beta of the step rule */
+    int64_t halvings;    /* number of times that the watchdog rolled back and halved the step */
+    mercer_stop stopped; /* reason for the end */
+    /* Wall-clock times in seconds. Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums
+       over the samples. Projection: onto the centers; for direct and cg, solves with their factors. */
+    double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
+    double flops;       /* counted operations */
+    int64_t peak_bytes; /* peak memory of the context in bytes, without what was allocated before training */
+} mercer_report;
+
+/* ---- 8. Fitting ------------------------------------------------------------------------------------------------- */
 
 /* A model f(x) = sum_j alpha_j K(x, z_j): kernel function, p centers z_j and weights alpha (p, c) for c outputs. It may
    also be the mean of several such models (members). */
@@ -374,91 +584,97 @@ typedef struct mercer_model mercer_model;
 /* Largest number of members of a model. */
 enum { MERCER_MEMBERS = 8 };
 
-/* Reports progress of a fit. phase: "search", "centers", "members" or "calibration". done of total steps are complete;
-   in "members", done is the index from 0 of the member that is being fitted. error: in "search", held-out squared error
-   divided by the variance of the targets; in "centers", error of the method (mercer_center_report); else 0. If the
-   callback returns nonzero, the fit stops and returns the model so far, or MERCER_ERROR_CALLBACK if there is none. */
-typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
-
 /*
  * Options of mercer_fit, which does everything from a dataset to a model: holdout split, preprocessing, hyperparameter
  * search, choice of centers, training within the available memory, calibration. `mercer train` and the Python
  * estimators call this function: the same data, seed and options give the same model file.
+ *
+ *   data         rows and targets                       search   hyperparameter search, effort and time
+ *   validation   held-out rows, and their use           train    training, in mercer_train_options
+ *   kernel       kernel function                        run      seed, memory, checkpoint, ranks, progress
+ *   centers      number and choice of the centers
+ *
+ * mercer_fit_options options = MERCER_INIT(mercer_fit_options) sets all groups to their defaults. Reserved words are
+ * for options of later versions.
  */
-typedef struct mercer_fit_options {
-    size_t struct_size;
-    const char *kernel; /* kernel function, a string as in section 5; NULL: searched; without a search, laplace */
-    const mercer_kernel *kernel_function; /* kernel function as a struct, instead of the string; NULL: none */
-    double bandwidth;       /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
-                               distance between preprocessed samples */
+
+/* Rows and targets of a fit. */
+typedef struct mercer_fit_data {
     const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
     /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardise: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
        then standardized (see mercer_model_set_target_curve); losses then refer to the transformed targets. log requires
        targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardise for values. */
     const char *target_transform;
-    mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
-
-    int64_t centers; /* number of centers; 0: by the effort, at most all rows; -1: every row, in order */
-    /* Choice of centers: random, kmeans, rpcholesky, balanced (over classes), augmented (samples changed by `augment`);
-       NULL: random. */
-    const char *center_method;
-    mercer_dataset *given_centers; /* centers to use instead of chosen ones, not preprocessed; NULL: chosen */
-    mercer_dtype center_type;      /* element type of the centers; 0: that of the preprocessed samples */
-    /* kmeans only: largest number of rounds, 0: default; rows of a mini-batch, 0: default, -1: all rows. */
-    int64_t center_iterations, center_batch;
-
-    mercer_dataset *validation; /* validation set, scored during training; must have the classes and columns of the
-                                   data; NULL: none */
-    /* Share of the rows to hold out as validation set, above 0 and below 1; not together with `validation`. 0: none.
-       Rows of a group, or without groups rows with equal features, are held out together; with times, the latest rows
-       are held out; otherwise rows are drawn at random. Of a file larger than a quarter of the memory, without groups
-       and times, the last rows are held out. Of computed samples, later samples of the sequence are. */
-    double validation_fraction;
+    /* Factors of the sample weights by class, also for validation rows. balanced: all classes have the same total
+       weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
+    const char *class_weight;
     /* Unless OFF: rows with equal features and targets are merged into one with the sum of their weights, so that a
        weight of 2 and a row that occurs twice give the same model. Applies to up to 1,000,000 stored samples that take
        at most a quarter of the memory. Centers are distinct rows. */
     mercer_switch merge;
+    const char *augment; /* augmentation of samples while they are read: see mercer_stream_options; NULL: none */
+    int64_t samples, height, width, channels; /* samples per pass, and image size: see mercer_stream_options */
+    int64_t reserved[4];
+} mercer_fit_data;
+
+/* Held-out rows of a fit, and what is computed from them. */
+typedef struct mercer_fit_validation {
+    mercer_dataset *data; /* validation set, scored during training; must have the classes and columns of the training
+                             data; NULL: none */
+    /* Share of the rows to hold out as validation set, above 0 and below 1; not together with `data`. 0: none. Rows of
+       a group, or without groups rows with equal features, are held out together; with times, the latest rows are held
+       out; otherwise rows are drawn at random. Of a file larger than a quarter of the memory, without groups and times,
+       the last rows are held out. Of computed samples, later samples of the sequence are. */
+    double fraction;
     /* Fit of the temperature of class probabilities on the validation set. AUTO: if there is a validation set. ON: also
        without one: with up to 5,000 samples by cross-validation, with more on 1 in 20 rows, at most 2,000, which are
        held out. */
     mercer_switch calibrate;
-    const char *augment; /* augmentation of samples while they are read: see mercer_stream_options; NULL: none */
-    int64_t samples, height, width, channels; /* samples per pass, and image size: see mercer_stream_options */
+    /* Storage of errors on held-out rows in the model, for mercer_model_interval. AUTO: if there is a validation set.
+       ON: also without one, on 1 in 10 rows, at most 2,000, which are held out. */
+    mercer_switch intervals;
+    /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
+       weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
+    const char *calibrate_to;
+    int64_t reserved[4];
+} mercer_fit_validation;
 
-    uint64_t seed; /* seed of all random choices */
-    /* Limit of memory in bytes, for everything but mapped files and arrays of the caller. If a device computes, it
-       limits training only. 0: half of the free memory of the host, or the memory of the devices. */
-    int64_t memory;
-    /* Options of training. Its seed, memory, classification and validation set are replaced by those of the fit.
-       NULL: defaults. */
-    const mercer_train_options *train;
-    mercer_comm *comm;      /* ranks that share the model (ranks.h); NULL: none */
-    int shards;             /* mercer_fit_plan without comm: see mercer_shape */
-    const char *checkpoint; /* checkpoint file of an earlier fit with the same data and options, to resume it; NULL:
-                               none */
-    mercer_model *model;    /* model to train further; kernel and centers stay unchanged. *out is then this same handle,
-                               which the caller still owns: free it once. NULL: a new model */
-    mercer_fit_callback progress; /* progress of search, centers, members and calibration; NULL: none. train->progress
-                                     reports training */
-    void *progress_user;          /* passed to `progress` */
-    /* Metric of the kernel on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric.
-       NULL: the identity, or searched. */
+/* Kernel function of a fit. */
+typedef struct mercer_fit_kernel {
+    const char *spec; /* kernel function, a string as in section 5; NULL: searched; without a search, laplace */
+    const mercer_kernel *function; /* kernel function as a struct, instead of the string; NULL: none */
+    double bandwidth;              /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
+                                      distance between preprocessed samples */
+    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric. NULL: the
+       identity, or searched. */
     const mercer_matrix *metric;
+    int64_t reserved[4];
+} mercer_fit_kernel;
+
+/* Centers of a fit. */
+typedef struct mercer_fit_centers {
+    int64_t count; /* number of centers; 0: by the effort, at most all rows; -1: every row, in order */
+    /* Choice of centers: random, kmeans, rpcholesky, balanced (over classes), augmented (samples changed by
+       data.augment); NULL: random. */
+    const char *method;
+    mercer_dataset *given; /* centers to use instead of chosen ones, not preprocessed; NULL: chosen */
+    mercer_dtype type;     /* element type of the centers; 0: that of the preprocessed samples */
+    /* kmeans only: largest number of rounds, 0: default; rows of a mini-batch, 0: default, -1: all rows. */
+    int64_t iterations, batch;
+    int64_t reserved[4];
+} mercer_fit_centers;
+
+/* Hyperparameter search of a fit, and the work for search and training (docs/tuning.md). */
+typedef struct mercer_fit_search {
+    /* Search over kernel function, feature weights, bandwidth and ridge, except those that are given. AUTO: for tables
+       with at least 50 distinct rows. ON: also for other samples. OFF: search of the ridge only; to train without any
+       ridge set train->lambda to -1. */
+    mercer_switch tune;
     /* ON: search a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): with the L2 norm
        and up to 40 features a linear map, otherwise one weight per feature. AUTO: the search decides. OFF: the same as
        AUTO. The kernel must be a built-in function of the L2 or L1 distance. */
     mercer_switch learn_features;
-    /* Storage of errors on held-out rows in the model, for mercer_model_interval. AUTO: if there is a validation set.
-       ON: also without one, on 1 in 10 rows, at most 2,000, which are held out. */
-    mercer_switch intervals;
-    /* Factors of the sample weights by class, also for `validation`. balanced: all classes have the same total weight.
-       "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
-    const char *class_weight;
-    /* Hyperparameter search (docs/tuning.md) over kernel function, feature weights, bandwidth and ridge, except those
-       that are given. AUTO: for tables with at least 50 distinct rows. ON: also for other samples. OFF: search of the
-       ridge only; to train without any ridge set train->lambda to -1. */
-    mercer_switch tune;
     /* Effort of search and training, 1 (quick) to 5 (thorough); 0: 3. It determines sizes and numbers of steps, not
        times, so equal efforts give equal models. With a search, efforts 4 and 5 fit the mean of
        three models. */
@@ -467,10 +683,95 @@ typedef struct mercer_fit_options {
        `effort` (0: up to 5), whose predicted time fits. At the deadline search and training stop with the best model
        so far. */
     double budget;
-    /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
-       weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
-    const char *calibrate_to;
+    int64_t reserved[4];
+} mercer_fit_search;
+
+/* Seed, limits, checkpoint, ranks and progress of a fit. */
+typedef struct mercer_fit_run {
+    uint64_t seed; /* seed of all random choices */
+    /* Limit of memory in bytes, for everything but mapped files and arrays of the caller. If a device computes, it
+       limits training only. 0: half of the free memory of the host, or the memory of the devices. */
+    int64_t memory;
+    mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
+    const char *checkpoint; /* checkpoint file of an earlier fit with the same data and options, to resume it; NULL:
+                               none */
+    mercer_model *model;    /* model to train further; kernel and centers stay unchanged. *out is then this same handle,
+                               which the caller still owns: free it once. NULL: a new model */
+    mercer_comm *comm;      /* ranks that share the model (ranks.h); NULL: none */
+    int shards;             /* mercer_fit_plan without comm: see mercer_shape */
+    /* Progress of all stages. If it stops, the fit returns the model so far, or MERCER_ERROR_CALLBACK if there is none.
+       NULL: none. */
+    mercer_progress_callback progress;
+    void *progress_user; /* passed to `progress` */
+    int64_t reserved[4];
+} mercer_fit_run;
+
+/* Options of a fit. NULL or all 0: defaults. */
+typedef struct mercer_fit_options {
+    size_t struct_size;
+    mercer_fit_data data;
+    mercer_fit_validation validation;
+    mercer_fit_kernel kernel;
+    mercer_fit_centers centers;
+    mercer_fit_search search;
+    /* Options of training; NULL: defaults. Its seed, memory and classification are replaced by those of the fit. Its
+       progress callback and validation set must be NULL: use run.progress and `validation`. */
+    const mercer_train_options *train;
+    mercer_fit_run run;
 } mercer_fit_options;
+
+/* Capacity of the text of a kernel in bytes. */
+enum { MERCER_KERNEL_TEXT = 256 };
+
+/* Report of a hyperparameter search. */
+typedef struct mercer_search_report {
+    size_t struct_size;
+    const char *skipped;        /* reason why there is no search; NULL: there was or will be one. Static string */
+    double error;               /* held-out squared error over the variance of the targets */
+    double ridge;               /* ridge per unit of sample weight */
+    double seconds;             /* wall-clock time */
+    int64_t rows, held_out;     /* training rows and held-out rows of the final small fits */
+    int cut;                    /* 1: the time budget ended the search */
+    const mercer_matrix *steps; /* (steps, 4) f64: stage, held-out error, exponent (0: fixed) and ridge of each step;
+                                   borrowed from the mercer_fitting; NULL: none, and always after mercer_fit */
+    int64_t centers[3];         /* numbers of centers that were scored; 0: none */
+    double center_errors[3];    /* their held-out errors */
+    double more_centers;        /* predicted share of the error that twice the centers would remove; NaN: unknown */
+} mercer_search_report;
+
+/* What a choice of centers did. */
+typedef struct mercer_center_report {
+    size_t struct_size;
+    int64_t iterations; /* kmeans: number of rounds */
+    double error;       /* kmeans: mean squared distance of the rows to their nearest center; rpcholesky: share of the
+                           trace of K(X, X) that the centers do not explain */
+    int64_t reseeded;   /* kmeans: number of empty clusters that got a new center */
+    double seconds;     /* wall-clock time */
+} mercer_center_report;
+
+/* Report of a fit: its results, as far as they are known. The decisions and their reasons are read by
+   mercer_fitting_decision (advanced.h). */
+typedef struct mercer_fit_report {
+    size_t struct_size;
+    /* Reports of the parts: set by the caller, each with its own struct_size; NULL: not wanted. */
+    mercer_report *training;
+    mercer_search_report *search;
+    mercer_center_report *choice;           /* choice of the centers */
+    int64_t rows, validation_rows, samples; /* training rows; validation rows; samples per epoch */
+    int64_t centers, largest_centers;       /* number of centers; if they do not fit into memory, the largest number
+                                               that does, -1: none */
+    int64_t memory, device_memory;          /* memory budget in bytes of the whole fit; of training on each rank's
+                                               device, if several ranks train on devices, else 0 */
+    mercer_dtype points;                    /* type of preprocessed samples */
+    char kernel[MERCER_KERNEL_TEXT];        /* kernel function, in the units of preprocessed samples */
+    char preprocess[64];                    /* preprocessing, as text */
+    char center_method[16];                 /* method of the options; or all, given, checkpoint */
+    double temperature; /* T of softmax(f(x) / T); NaN: not calibrated; 0.25: there were no rows to calibrate on */
+    int effort;         /* effort of search and training, 1 to 5 */
+    int64_t members;    /* number of models whose predictions are averaged. Other fields describe the first one, except
+                           for validation results, which are those of the average */
+    double predicted_seconds; /* predicted wall-clock time of the fit, by the measured speed of the machine */
+} mercer_fit_report;
 
 /* Fits a model to a dataset with targets. options and report may be NULL. The dataset may be released after the call.
    Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says how many centers fit), NUMERIC, CALLBACK, UNSUPPORTED,
@@ -478,7 +779,7 @@ typedef struct mercer_fit_options {
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 
-/* ---- 8. Models ------------------------------------------------------------------------------------------------ */
+/* ---- 9. Models ------------------------------------------------------------------------------------------------ */
 
 /* Releases a model. */
 MERCER_API void mercer_model_free(mercer_model *model);
@@ -495,8 +796,8 @@ MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
 /* Computes class probabilities P = softmax(f(X) / T); P is (m, c), f32 or f64. The temperature T was fitted to held-out
-   rows (mercer_fit_options.calibrate). Without calibration T is 0.25: the order of the classes is then right, but the
-   values are not calibrated. Errors: as mercer_model_predict; the content of P is then undefined. */
+   rows (mercer_fit_validation.calibrate). Without calibration T is 0.25: the order of the classes is then right, but
+   the values are not calibrated. Errors: as mercer_model_predict; the content of P is then undefined. */
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 

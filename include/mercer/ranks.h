@@ -2,6 +2,8 @@
 /*
  * ranks.h: models that are shared among several processes or threads (ranks), and communicators. The rules at the top
  * of mercer.h hold here too.
+ *
+ * Stability: may change in a minor version; CHANGELOG.md lists every change.
  */
 #ifndef MERCER_RANKS_H
 #define MERCER_RANKS_H

@@ -4,6 +4,8 @@
  * mercer.h apply.
  *
  *   1. preprocessing    2. datasets    3. sources of samples
+ *
+ * Stability: stable. Later versions add declarations; they do not change or remove any.
  */
 #ifndef MERCER_SAMPLES_H
 #define MERCER_SAMPLES_H

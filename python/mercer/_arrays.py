@@ -64,7 +64,7 @@ def real_type(array: Array, name: str) -> Type:
 
 
 def warn_merged(values: Array, name: str) -> None:
-    """Warn if distinct 64-bit integers become equal in double precision, which is possible beyond 2**53.
+    """Warn if distinct integers, of 64 bits or objects, become equal in double precision, which is possible beyond 2**53.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as found:
@@ -72,7 +72,7 @@ def warn_merged(values: Array, name: str) -> None:
     >>> str(found[0].message)
     'X: 2 different whole numbers, such as 1152921504606846977, become 1 in double; subtract what they have in common'
     """
-    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
+    if values.dtype.kind not in "iuO" or values.dtype.itemsize < 8 or values.size == 0:
         return
     if int(values.max()) <= 2**53 and int(values.min()) >= -(2**53):
         return

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import _library as L
+from ._runtime import FIT_NAMES
 
 
 class MercerWarning(UserWarning):
@@ -313,6 +314,23 @@ def seed_from(random_state: Any) -> int:
 
 _SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
 _FIELDS = {"batch_size": "batch", "ridge": "lambda", "preset": "solver", "random_state": "seed"}
+_GROUPS = {name: kind for name, kind in L.mercer_fit_options._fields_ if hasattr(kind, "_fields_")}
+# Flat names of the fields of mercer_fit_options, which are nested in groups: {name: (group, field)}.
+FIT_FIELDS = {
+    FIT_NAMES.get(f"{group}.{field}", field): (group, field)
+    for group, kind in _GROUPS.items()
+    for field in L.fields(kind)
+    if field != "reserved"
+}
+
+
+def field_of(struct: Any, name: str) -> tuple[Any, str]:
+    """Return the struct that has the field of an option, and the field: a group if ``struct`` is a mercer_fit_options."""
+    field = _FIELDS.get(name, name)
+    if isinstance(struct, L.mercer_fit_options) and field in FIT_FIELDS:
+        group, field = FIT_FIELDS[field]
+        return getattr(struct, group), field
+    return struct, field
 
 
 def fill(struct: Any, options: dict[str, Any]) -> Any:
@@ -322,10 +340,9 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
     (3, 0.5, True, 1000)
     """
-    kinds = {entry[0]: entry[1] for entry in struct._fields_[1:]}
     for name, value in options.items():
-        field = _FIELDS.get(name, name)
-        kind = kinds.get(field)
+        owner, field = field_of(struct, name)
+        kind = {entry[0]: entry[1] for entry in owner._fields_}.get(field)
         if field == "effort":
             value = 0 if value is None else whole(value, name, " or None")
         elif kind is C.c_int:  # mercer_switch
@@ -348,5 +365,5 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
             value = L.text(value, name)
         else:
             raise TypeError(f"unknown option {name!r}")
-        setattr(struct, field, value)
+        setattr(owner, field, value)
     return struct

@@ -183,6 +183,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
             V.check_consistent_length(frame, *checked)
             return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
+        X = X if frame is None else frame
         if reset and frame is not None:
             T.warn_plain(frame)
         elif reset and isinstance(X, np.ndarray) and X.dtype.kind in "iu":

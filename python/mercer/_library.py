@@ -13,50 +13,58 @@ switch: AUTO=0 ON=1 OFF=2
 log_level: LOG_ERROR=1 LOG_WARNING=2 LOG_INFO=3 LOG_DEBUG=4
 dtype: F64=1 F32=2 F16=3 U8=4
 memory: HOST=0 CUDA=1
-task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
-solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
+task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2 STOP_BUDGET=3
+solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
-constants: MEMBERS=8 PLAN_TEXT=4096 SHARDS_AUTO=-1 KERNEL_TEXT=256
+constants: PLAN_TEXT=4096 MEMBERS=8 KERNEL_TEXT=256 SHARDS_AUTO=-1
 """
 
 CALLBACKS = """
-log_sink=v(p,i,s) fit_callback=i(p,s,q,q,d) kernel_callback=i(p,*kernel_block) center_callback=i(p,q,q,d) progress_callback=i(p,*progress) evaluate_callback=i(p,q,q)
+log_sink=v(p,i,s) kernel_callback=i(p,*kernel_block) progress_callback=i(p,*progress)
 """
 
 STRUCTS = """
+allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
 context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i arithmetic=s deferred=l
 matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
+kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
+kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q group_column=s time_column=s mapping=i
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d schema=s groups=*d times=*d
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q schema=s left_out=q
-fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=i intervals=i class_weight=s tune=i effort=i budget=d calibrate_to=s
+progress: struct_size=z stage=s done=q total=q error=d epoch=q epochs=q samples=q seconds=d train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual=d step=d pass_samples=q pass_total=q steps=q projections=q phase=s phase_share=d
+train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_tolerance=d projector_block=q carry=i step_factor=d lambda=d average=i decay=i polish=q seed=Q memory=q cache=i classification=i validation_X=*matrix validation_Y=*matrix patience=q progress=progress_callback progress_user=p progress_seconds=d checkpoint=s checkpoint_seconds=d checkpoint_note=s validation_weights=*d converge=i
+plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096 changes=q
+report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
+fit_data: preprocess=s target_transform=s class_weight=s merge=i augment=s samples=q height=q width=q channels=q reserved=q4
+fit_validation: data=p fraction=d calibrate=i intervals=i calibrate_to=s reserved=q4
+fit_kernel: spec=s function=*kernel bandwidth=d metric=*matrix reserved=q4
+fit_centers: count=q method=s given=p type=i iterations=q batch=q reserved=q4
+fit_search: tune=i learn_features=i effort=i budget=d reserved=q4
+fit_run: seed=Q memory=q precision=i checkpoint=s model=p comm=p shards=i progress=progress_callback progress_user=p reserved=q4
+fit_options: struct_size=z data=fit_data validation=fit_validation kernel=fit_kernel centers=fit_centers search=fit_search train=*train_options run=fit_run
+search_report: struct_size=z skipped=s error=d ridge=d seconds=d rows=q held_out=q cut=i steps=*matrix centers=q3 center_errors=d3 more_centers=d
+center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
+fit_report: struct_size=z training=*report search=*search_report choice=*center_report rows=q validation_rows=q samples=q centers=q largest_centers=q memory=q device_memory=q points=i kernel=c256 preprocess=c64 center_method=c16 temperature=d effort=i members=q predicted_seconds=d
 save_options: struct_size=z centers=i weights=i
 export_options: struct_size=z format=s name=s
 table_column: name=s kind=s values=*d codes=*l words=*s word_count=q
 batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
-allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
 context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q device=i stream=p device_seconds=d library_seconds=d
-kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
-kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
-center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=center_callback progress_user=p comm=p total_centers=q
-center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
-plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096 changes=q
-report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
-progress: struct_size=z epoch=q epochs=q samples=q seconds=d train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual=d step=d pass_samples=q pass_total=q steps=q projections=q phase=s phase_share=d
-train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_tolerance=d projector_block=q carry=i step_factor=d lambda=d average=i decay=i polish=q seed=Q memory=q cache=i classification=i validation_X=*matrix validation_Y=*matrix patience=q progress=progress_callback progress_user=p progress_seconds=d checkpoint=s checkpoint_seconds=d checkpoint_note=s validation_weights=*d converge=i
+center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=progress_callback progress_user=p comm=p total_centers=q
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i on_samples=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
-fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p effort=i search_skipped=s search_error=d search_ridge=d search_seconds=d search_rows=q search_held=q search_cut=i search_steps=*matrix search_centers=q3 search_center_errors=d3 search_more_centers=d predicted_seconds=d members=q
+fit_parts: struct_size=z train=p validation=p model=p trainer=p
 decision: struct_size=z stage=s name=s origin=s value=s text=s
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
-evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=evaluate_callback progress_user=p class_shift=*d
-permutation_options: struct_size=z repeats=q seed=Q progress=evaluate_callback progress_user=p
+evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=progress_callback progress_user=p class_shift=*d
+permutation_options: struct_size=z repeats=q seed=Q progress=progress_callback progress_user=p
 importance_info: struct_size=z columns=q names=*s drops=*d errors=*d score=d task=i rows=q repeats=q
 comm_options: struct_size=z kind=s shards=i deadline=d exchange=s leaving=v(p,i,s) leaving_user=p
 comm_info: struct_size=z rank=i ranks=i shards=i broken=i left_code=i exchanges=q bytes_sent=q bytes_received=q direct=i
@@ -72,6 +80,7 @@ last_error=s(p) last_error_field=s(p)
 warning=s(p,i,*s)
 clear_warnings=v(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
+kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
 model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_member=p(p,q) model_features=q(p) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_set_class_shift=i(p,*d) model_class_shift=*d(p) model_interval=i(p,*d,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_gradient=i(p,*matrix,*matrix) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
@@ -81,7 +90,6 @@ source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*sou
 device_count=i(s)
 free_memory=q()
 parse_bytes=i(*q,p,s)
-kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
 target_moments=i(p,*d,*d,*matrix,*d)
 choose_centers=i(p,*matrix,*matrix,*center_options,*center_report) choose_centers_from=i(p,*matrix,p,*center_options,*center_report)
 nearest_rows=i(p,*l,*d,*matrix,*matrix)
@@ -92,7 +100,7 @@ train_option=*option(i)
 plan_model=i(p,*plan,q,*train_options) plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)
 measure_speed=i(p,*speed,*kernel,*shape)
 trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source) trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p) trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_checkpoint=i(p) trainer_spectrum=i(p,*d,q,*q)
-fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_decision=i(p,i,*decision,*i) fitting_take_model=i(p,*p) fitting_free=v(p)
+fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_parts=i(p,*fit_parts) fitting_decision=i(p,i,*decision,*i) fitting_take_model=i(p,*p) fitting_free=v(p)
 temperature=i(p,*d,*matrix,*l,*d)
 class_sets=i(p,*l,*matrix,d)
 evaluate=i(*p,p,p,*evaluation_options)

@@ -97,8 +97,19 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 }
 
 
+# Names of fields of mercer_fit_options as options, where they are not those of the fields.
+FIT_NAMES = {
+    "validation.data": "validation", "validation.fraction": "validation_fraction", "kernel.spec": "kernel",
+    "kernel.function": "kernel_function", "centers.count": "centers", "centers.method": "center_method",
+    "centers.given": "given_centers", "centers.type": "center_type", "centers.iterations": "center_iterations",
+    "centers.batch": "center_batch",
+}
 # Fields of the C structs that have other names in Python.
-_RENAMED = {"given_centers": "centers", "lambda": "ridge", "validation_X": "validation"}
+_RENAMED = {
+    **FIT_NAMES, "centers.given": "centers", "kernel.function": "kernel", "data.samples": "samples", "run.memory": "memory",
+    "lambda": "ridge", "validation_X": "validation",
+}
+_NAMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, _RENAMED))})\b")
 
 
 def in_python(message: str) -> str:
@@ -109,7 +120,7 @@ def in_python(message: str) -> str:
     """
     message = re.sub(r"^(?:options|arrays|source)(?:: train)?: ", "", message)
     message = re.sub(r"^batch is ", "batch_size is ", message)
-    return re.sub(rf"\b(?:{'|'.join(_RENAMED)})\b", lambda found: _RENAMED[found.group()], message)
+    return _NAMES.sub(lambda found: _RENAMED[found.group()], message)
 
 
 def check(status: int, context: Any) -> None:

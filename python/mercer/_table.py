@@ -29,10 +29,13 @@ HINTS = (
 
 
 def as_frame(X: Any) -> Any:
-    """Return data as a pandas data frame; None if they are not a data frame.
+    """Return data as a pandas data frame, with durations as numbers of days; None if they are not a data frame."""
+    frame = _pandas_frame(X)
+    return None if frame is None else _durations_to_days(frame)
 
-    Polars and Arrow frames are converted by their own method, other frames by the interchange protocol.
-    """
+
+def _pandas_frame(X: Any) -> Any:
+    """Convert Polars and Arrow frames by their own method, and other frames by the interchange protocol."""
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return X
     if hasattr(X, "__arrow_c_stream__") and hasattr(X, "to_pandas"):
@@ -45,6 +48,29 @@ def as_frame(X: Any) -> Any:
     from pandas.api.interchange import from_dataframe
 
     return from_dataframe(X)
+
+
+def _durations_to_days(frame: Any) -> Any:
+    """Return the frame with columns of durations as numbers of days, the unit of dates; missing ones become NaN.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"a": pandas.to_timedelta([36, None], unit="h"), "b": [1, 2]})
+    >>> _durations_to_days(frame)["a"].tolist()
+    [1.5, nan]
+    """
+    import pandas
+
+    found = frame
+    for j, dtype in enumerate(frame.dtypes):
+        values = frame.iloc[:, j]
+        if dtype == object and pandas.api.types.infer_dtype(values, skipna=True) in ("timedelta", "timedelta64"):
+            values = pandas.to_timedelta(values)
+        elif getattr(dtype, "kind", "O") != "m":
+            continue
+        if found is frame:
+            found = frame.copy(deep=False)
+        found.isetitem(j, values.to_numpy("timedelta64[ns]") / np.timedelta64(1, "D"))
+    return found
 
 
 def is_plain(frame: Any) -> bool:
@@ -109,12 +135,12 @@ def _objects(values: Any, name: str) -> dict[str, Any]:
 
     inferred = pandas.api.types.infer_dtype(values, skipna=True) if values.dtype == object else "string"
     if inferred in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):  # with missing values
+        if inferred == "integer":
+            A.warn_merged(values.dropna().to_numpy(object), f"column {name!r}")
         floats = np.array([np.nan if gap else float(v) for v, gap in zip(values, values.isna(), strict=True)])
         return {"kind": "boolean" if inferred == "boolean" else "number", "values": floats}
     if inferred in ("date", "datetime", "datetime64"):
         return _column(pandas.to_datetime(values), name)
-    if inferred in ("timedelta", "timedelta64"):
-        return _column(pandas.to_timedelta(values), name)
     if inferred == "period":
         starts = [None if gap else v.start_time for v, gap in zip(values, values.isna(), strict=True)]
         return _days(pandas.to_datetime(starts).to_series())
@@ -138,9 +164,6 @@ def _column(values: Any, name: str) -> dict[str, Any]:
     kind = getattr(dtype, "kind", "O")
     if kind == "M":
         return _days(values)
-    if kind == "m":  # days, the unit of dates
-        days = values.to_numpy("timedelta64[ns]") / np.timedelta64(1, "D")
-        return {"kind": "number", "values": np.ascontiguousarray(days, np.float64)}
     return _numbers(values, name) if _is_number(dtype) else _objects(values, name)
 
 
@@ -150,7 +173,7 @@ def number_targets(y: Any) -> Any:
     >>> number_targets(np.array([36, 48], "timedelta64[h]")).tolist(), number_targets([1, 2])
     ([1.5, 2.0], [1, 2])
     """
-    frame = as_frame(y)
+    frame = _pandas_frame(y)
     if frame is None:
         return _number_target(y, "y")
     columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
@@ -223,7 +246,7 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     >>> X.tolist(), names
     ([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0]], ['a', 'a missing', 'b=x', 'b=y'])
     """
-    columns = _columns(table, unique=schema is None)
+    columns = _columns(table if isinstance(table, np.ndarray) else _durations_to_days(table), unique=schema is None)
     structs = (L.mercer_table_column * len(columns))()
     for struct, column in zip(structs, columns):
         words = column.get("words", [])

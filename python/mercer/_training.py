@@ -59,7 +59,8 @@ def plan(
     return _plan_dict(result)
 
 
-_PROGRESS = L.fields(L.mercer_progress)
+_STAGE = ("stage", "done", "total", "error")
+_PROGRESS = [name for name in L.fields(L.mercer_progress) if name not in _STAGE]
 
 
 class Watch:
@@ -78,33 +79,25 @@ class Watch:
             watch = me()
             return watch is None or watch._tell(pointer.contents)
 
-        @self.failure.guard
-        def phase(_user: Any, name: bytes, done: int, total: int, error: float) -> bool:
-            watch = me()
-            return watch is None or watch.tell_phase(name.decode(), done, total, error)
-
-        self.callback, self.phase_callback = L.mercer_progress_callback(progress), L.mercer_fit_callback(phase)
+        self.callback = L.mercer_progress_callback(progress)
 
     def _tell(self, struct: L.mercer_progress) -> bool:
-        """Record and report the progress of training; return whether to stop.
+        """Record and report progress; return whether to stop.
 
         Python runs pending signal handlers when the callback enters the interpreter, so Control-C is noticed here.
         """
         progress = L.as_dict(struct)
+        stage, done, total, error = (progress.pop(name) for name in _STAGE)
         stop = self.failure.error is not None or self.context.interrupted
-        if progress["phase"] is None and progress["pass_samples"] == 0:
+        if stage != "training":
+            progress = {name: math.nan if isinstance(value, float) else value for name, value in progress.items()}
+            progress |= {"phase": stage, "phase_share": done / total if total > 0 else -1.0, "error": error}
+            progress["seconds"] = time.monotonic() - self.start
+        elif progress["phase"] is None and progress["pass_samples"] == 0:
             last = self.history[-1] if self.history else {"epoch": 0, "samples": 0}
             if (progress["epoch"], progress["samples"]) == (last["epoch"], last["samples"]):
                 return stop  # start of an epoch: no further epoch has ended
             self.history.append(progress)
-        return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
-
-    def tell_phase(self, phase: str, done: int, total: int, error: float) -> bool:
-        """Report the progress of a phase of a fit outside training; return whether to stop."""
-        numbers: dict[str, Any] = {name: math.nan if kind is C.c_double else 0 for name, kind in L.mercer_progress._fields_}
-        numbers |= {"phase": phase, "phase_share": done / total if total > 0 else -1.0, "error": error}
-        progress = {name: numbers[name] for name in [*_PROGRESS, "error"]} | {"seconds": time.monotonic() - self.start}
-        stop = self.failure.error is not None or self.context.interrupted
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
     def arrays(self) -> dict[str, Array]:
@@ -138,7 +131,7 @@ class Trainer:
         result stops training cleanly.
     **options
         ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: fields of
-        ``mercer_train_options`` in the C header advanced.h. None: the default.
+        ``mercer_train_options`` in the C header mercer.h. None: the default.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2)); Y = np.sin(X[:, :1])
@@ -277,18 +270,18 @@ class Trainer:
         return spectrum(self.model.context, self.handle)
 
 
-def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
+def _search_dict(report: L.mercer_fit_report, search: L.mercer_search_report) -> dict[str, Any]:
     """Return the report of the search; without one, ``skipped`` has the reason, and numbers are NaN or 0."""
-    done = bool(report.search_steps)
-    steps: Array = A.borrowed(report.search_steps.contents, report) if done else np.zeros((0, 4))
+    done = bool(search.steps)
+    steps: Array = A.borrowed(search.steps.contents, search) if done else np.zeros((0, 4))
     names = "stage", "error", "exponent", "ridge"
-    numbers = {"error": report.search_error, "r2": 1 - report.search_error, "ridge": report.search_ridge}
-    sizes = zip(report.search_centers, report.search_center_errors)
+    numbers = {"error": search.error, "r2": 1 - search.error, "ridge": search.ridge}
+    sizes = zip(search.centers, search.center_errors)
     return {
-        "skipped": report.search_skipped.decode() if report.search_skipped else None, "effort": report.effort,
-        **(numbers if done else dict.fromkeys(numbers, math.nan)), "seconds": report.search_seconds,
-        "rows": report.search_rows, "held": report.search_held, "cut": bool(report.search_cut),
-        "centers": {p: error for p, error in sizes if p > 0}, "twice_the_centers": report.search_more_centers,
+        "skipped": search.skipped.decode() if search.skipped else None, "effort": report.effort,
+        **(numbers if done else dict.fromkeys(numbers, math.nan)), "seconds": search.seconds,
+        "rows": search.rows, "held": search.held_out, "cut": bool(search.cut),
+        "centers": {p: error for p, error in sizes if p > 0}, "twice_the_centers": search.more_centers,
         "members": report.members,
         "steps": [{**dict(zip(names, step)), "stage": int(step[0])} for step in steps.tolist()],
     }
@@ -297,7 +290,8 @@ def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
 class Fitting:
     """Fit that is prepared up to its plan. A given ``model`` is trained further.
 
-    ``options`` are fields of ``mercer_fit_options``, ``train`` fields of ``mercer_train_options``.
+    ``options`` are fields of ``mercer_fit_options`` with the names in ``FIT_FIELDS``, ``train`` fields of
+    ``mercer_train_options``.
     """
 
     def __init__(
@@ -309,17 +303,16 @@ class Fitting:
         self.seen: int | None = None  # fingerprint of the data
         self.context, self._model, self._kernel = context, model, kernel if isinstance(kernel, Kernel) else None
         self.watch = Watch(context, callbacks)
-        inner = fill(L.mercer_train_options(progress=self.watch.callback), train)
+        inner = fill(L.mercer_train_options(), train)
         named = options if self._kernel else {"kernel": kernel, **options}
-        struct = fill(L.mercer_fit_options(precision=precision), named)
-        struct.train = C.pointer(inner)
-        struct.given_centers = None if centers is None else centers.handle
-        struct.model = None if model is None else model.handle
+        struct = fill(L.mercer_fit_options(), named)
+        struct.train, struct.run.precision, struct.run.progress = C.pointer(inner), precision, self.watch.callback
+        struct.centers.given = None if centers is None else centers.handle
+        struct.run.model = None if model is None else model.handle
         view = None if metric is None else A.view(metric)
-        struct.metric = None if view is None else C.pointer(view)
+        struct.kernel.metric = None if view is None else C.pointer(view)
         if self._kernel:
-            struct.kernel_function = C.pointer(self._kernel.struct)
-        struct.progress = self.watch.phase_callback
+            struct.kernel.function = C.pointer(self._kernel.struct)
         self.handle = C.c_void_p()
         context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
         release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner, metric, view))
@@ -335,13 +328,14 @@ class Fitting:
 
     def result(self) -> tuple[Model, dict[str, Any], Array]:
         """Return the model, which the caller then owns, the report and the spectrum."""
-        training = L.mercer_report()
-        report = L.mercer_fit_report(training=C.pointer(training))
+        training, search, parts = L.mercer_report(), L.mercer_search_report(), L.mercer_fit_parts()
+        report = L.mercer_fit_report(training=C.pointer(training), search=C.pointer(search))
         self._call("mercer_fitting_query", report)
+        self._call("mercer_fitting_parts", parts)
         told = report_dict(training) if training.plan else {}
-        told["search"] = _search_dict(report)
+        told["search"] = _search_dict(report, search)
         told["decisions"] = self.decisions()
-        values = spectrum(self.context, report.trainer)
+        values = spectrum(self.context, parts.trainer)
         return self.model(), told, values
 
     def decisions(self) -> list[dict[str, str]]:

@@ -51,10 +51,11 @@ def choose(
     own, failure = context or shared_context(n_jobs), Failure()
 
     @failure.guard
-    def progress(_user: Any, done: int, total: int, error: float) -> bool:
-        return own.interrupted or (callback is not None and bool(callback(done, total, error)))
+    def progress(_user: Any, pointer: Any) -> bool:
+        now = pointer.contents
+        return own.interrupted or (callback is not None and bool(callback(now.done, now.total, now.error)))
 
-    options.progress = L.mercer_center_callback(progress)
+    options.progress = L.mercer_progress_callback(progress)
     result = np.empty((int(n_centers), x.shape[1]), x.dtype)
     with failure:
         own.call("mercer_choose_centers", own.handle, A.view(result), A.view(x), options, None)

@@ -24,8 +24,10 @@ import pandas as pd
 from mercer import KernelClassifier, KernelRegressor
 from mercer import _library as L
 from mercer import _table as T
-from mercer._context import Context
+from mercer._context import FIT_FIELDS, Context
 from mercer._runtime import program
+
+from c_options import fit_options
 
 SEED = 0
 INTERFACES = ("program", "python", "c")
@@ -167,7 +169,7 @@ class Option:
     name: str
     program: list[str] | None = None
     python: dict | None = None
-    c: dict | None = None  # fields of mercer_fit_options; "train.NAME", "context.NAME" and "data.NAME" are fields of other structs
+    c: dict | None = None  # fields of mercer_fit_options (FIT_FIELDS); "train.NAME", "context.NAME" and "data.NAME" are fields of other structs
     variant: str = ""  # further column of the training rows: "weights", "groups", "times" or "ids"
     only: str = ""  # kind of table: "values", "classes" or "numbers" (without text and missing values); "" for all
     words: tuple[str, ...] = ()  # further names that a warning or an error may use
@@ -354,7 +356,7 @@ NOT_FITTED = {
     "c": {
         "height": "image files", "width": "image files", "channels": "image files", "comm": "several processes",
         "shards": "plans without processes", "checkpoint": "the file of an unfinished fit", "progress": "a callback",
-        "progress_user": "a callback", "train": "given by its own fields",
+        "progress_user": "a callback",
     },
 }  # fmt: skip
 # Fields of mercer_train_options that are not options of a fit: the fit sets them, or they are callbacks.
@@ -418,7 +420,7 @@ def python_parameters():
 
 
 def c_fields():
-    return [*L.fields(L.mercer_fit_options), *(f"train.{name}" for name in L.fields(L.mercer_train_options) if name not in FIT_SETS)]
+    return [*FIT_FIELDS, *(f"train.{name}" for name in L.fields(L.mercer_train_options) if name not in FIT_SETS)]
 
 
 # ---- One fit ----
@@ -481,13 +483,15 @@ def of_program(rows, option, folder):
     for left in ("state", "run.jsonl", "model"):
         shutil.rmtree(folder / left, ignore_errors=True)
         (folder / left).unlink(missing_ok=True)
+    before = set(folder.iterdir())
     told = _run(folder, "train", "--x", name, "--target", "y", "-o", "model", "--json", "-q", *option.program)
     found = Outcome(constant=_constant(rows), warnings=re.findall(r"(?m)^mercer: warning: (.*)", told.stderr))
     if told.returncode != 0:
         found.refusal = told.stderr.strip().splitlines()[-1] if told.stderr.strip() else f"exit code {told.returncode}"
         return found
     answer = json.loads(told.stdout)
-    found.bytes, found.shown = (folder / "model").read_bytes(), _shown(answer) + str(sorted(p.name for p in folder.iterdir()))
+    written = sorted(path.name for path in set(folder.iterdir()) - before)
+    found.bytes, found.shown = (folder / "model").read_bytes(), _shown(answer) + str(written)
     arguments = ["eval", "-m", "model", "--x", "test.csv", "--target", "y", "--json"]
     done = _run(folder, *arguments)
     assert done.returncode == 0, done.stderr
@@ -503,13 +507,15 @@ def _run(folder, *arguments):
     return subprocess.run([program(), *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
-TIMES = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings")
+# Measured fields, warnings, which are compared by themselves, and the origin of a decision, which is "given" for every given
+# option and so no evidence of an effect.
+UNSHOWN = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings|origin")
 
 
 def _shown(value):
-    """Return an answer as text, without measured times and memory."""
+    """Return an answer as text, without the fields of UNSHOWN."""
     if isinstance(value, dict):
-        return "{%s}" % ",".join(f"{key}:{_shown(value[key])}" for key in sorted(value, key=str) if not TIMES.search(str(key)))
+        return "{%s}" % ",".join(f"{key}:{_shown(value[key])}" for key in sorted(value, key=str) if not UNSHOWN.search(str(key)))
     if isinstance(value, (list, tuple)):
         return "[%s]" % ",".join(map(_shown, value))
     if isinstance(value, str):
@@ -649,13 +655,14 @@ def of_c(rows, option, folder):
             fields["kernel_function"] = C.pointer(kernel)
         model = C.c_void_p()
         if fields.get("model") == "default":
-            c.call("mercer_fit", model, c.context, data, L.mercer_fit_options(seed=SEED), None)
+            c.call("mercer_fit", model, c.context, data, fit_options(seed=SEED), None)
             fields["model"] = model
             c.frees.append(("mercer_model_free", C.c_void_p(model.value)))
-        options = L.mercer_fit_options(train=C.pointer(inner), **fields)
+        options = fit_options(train=C.pointer(inner), **fields)
         plan = L.mercer_plan()
         trained = L.mercer_report(plan=C.pointer(plan))
-        report = L.mercer_fit_report(training=C.pointer(trained))
+        search = L.mercer_search_report()
+        report = L.mercer_fit_report(training=C.pointer(trained), search=C.pointer(search))
         try:
             c.call("mercer_fit", model, c.context, data, options, report)
         except ValueError as error:
@@ -680,7 +687,8 @@ def of_c(rows, option, folder):
         path = Path(folder) / "c.safetensors"
         c.call("mercer_model_save", model, str(path).encode(), None)
         found.bytes = path.read_bytes()
-        told = {name: getattr(report, name) for name in ("rows", "validation_rows", "centers", "effort", "search_rows", "search_held")}
+        told = {name: getattr(report, name) for name in ("rows", "validation_rows", "centers", "effort")}
+        told |= {f"search {name}": getattr(search, name) for name in ("rows", "held_out")}
         found.shown = repr(told) + _shown(plan.text.decode())
         return found
     finally:

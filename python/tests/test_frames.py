@@ -167,6 +167,28 @@ def test_durations_and_periods():
         assert X[:3, 2].tolist() == [0, 31, 60]  # start of each month in days since 2000-01-01
 
 
+def test_predictions_for_durations():
+    """Durations without missing values are days in predictions too: once they were nanoseconds there, or an error."""
+    hours = np.random.default_rng(0).integers(1, 1000, 120)
+    took = pandas.Series(pandas.to_timedelta(hours, unit="h"))
+    for values in (took, took.astype(object), took.dt.to_pytimedelta()):
+        for others in ({}, {"again": values}, {"x": np.ones(120) * np.arange(120) % 7}):
+            frame = pandas.DataFrame({"took": values, **others})
+            model = KernelRegressor(random_state=0, effort=1).fit(frame, hours / 24)
+            assert model.score(frame, hours / 24) > 0.95
+            np.testing.assert_array_equal(model.predict(frame[:5]), model.predict(frame)[:5])
+    days = pandas.DataFrame({"took": hours / 24})
+    fits = [KernelRegressor(random_state=0, effort=1).fit(X, hours / 24) for X in (took.to_frame("took"), days)]
+    assert fits[0].model_.to_bytes() == fits[1].model_.to_bytes()
+
+
+def test_integer_objects_that_become_equal():
+    numbers = [2**62 + k for k in range(60)]
+    for values in (numbers, [None, *numbers[1:]], [2**70 + k for k in range(60)]):
+        with pytest.warns(MercerWarning, match="column 'big': .* different whole numbers, such as .*, become .* in double"):
+            encode(Context(), pandas.DataFrame({"big": pandas.Series(values, dtype=object), "x": np.arange(60.0)}))
+
+
 def test_warm_start_on_missing_values():
     rng = np.random.default_rng(0)
     frame, y = pandas.DataFrame(rng.normal(size=(80, 3)), columns=list("abc")), rng.normal(size=80)

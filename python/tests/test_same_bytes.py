@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import mercer  # noqa: E402
+from c_options import fit_options  # noqa: E402
 from mercer import Context, Dataset, KernelClassifier, KernelRegressor  # noqa: E402
 from mercer import _library as L  # noqa: E402
 
@@ -27,7 +28,8 @@ def samples(dtype, classes):
     return X.astype(dtype), np.digitize(y, [39.5, 40.5]) if classes else y
 
 
-# Each case: parameters of the estimator, options of the program, fields of mercer_fit_options and mercer_train_options.
+# Each case: parameters of the estimator, options of the program, fields of mercer_fit_options (FIT_FIELDS) and
+# of mercer_train_options.
 DEFAULT = ({}, [], {}, {})
 PLAIN = ({"tune": "off"}, ["--tune", "off"], {"tune": L.OFF}, {})
 TUNED = ({"tune": True, "effort": 1}, ["--tune", "on", "--effort", 1], {"tune": L.ON, "effort": 1}, {})
@@ -89,7 +91,7 @@ def of_program(folder, classes, options):
 def of_library(folder, data, fields, train, **more):
     """Call mercer_fit and mercer_model_save with the arguments of a C program."""
     context, model, inner = data.context, C.c_void_p(), L.mercer_train_options(**train)
-    options = L.mercer_fit_options(seed=SEED, memory=MEMORY, train=C.pointer(inner), **fields, **more)
+    options = fit_options(seed=SEED, memory=MEMORY, train=C.pointer(inner), **fields, **more)
     context.call("mercer_fit", model, context.handle, data.handle, options, None)
     context.call("mercer_model_save", model, str(folder / "c").encode(), None)
     L.lib.mercer_model_free(model)
@@ -130,7 +132,7 @@ def test_another_seed_gives_other_bytes(tmp_path):
     data = Dataset._of_arrays(Context(), X, Y=y.reshape(-1, 1))
     first = of_library(tmp_path, data, HELD[2], HELD[3])
     context, model, inner = data.context, C.c_void_p(), L.mercer_train_options(**HELD[3])
-    options = L.mercer_fit_options(seed=SEED + 1, memory=MEMORY, train=C.pointer(inner), **HELD[2])
+    options = fit_options(seed=SEED + 1, memory=MEMORY, train=C.pointer(inner), **HELD[2])
     context.call("mercer_fit", model, context.handle, data.handle, options, None)
     context.call("mercer_model_save", model, str(tmp_path / "other").encode(), None)
     L.lib.mercer_model_free(model)

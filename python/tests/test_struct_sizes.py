@@ -67,14 +67,19 @@ class Things:
         L.lib.mercer_importance_free(handle)
         return status
 
-    def decision(self, decision):
-        """Query the first decision of a prepared fit to three rows and return the status."""
-        handle, exists = C.c_void_p(), C.c_int()
+    def report(self, **parts):
+        """Fit with a report that points to the given parts and return the status."""
+        report = L.mercer_fit_report(**parts)
+        return L.lib.mercer_fit(C.byref(self.out), self.context, self.data.handle, None, report)
+
+    def prepared(self, name, *arguments):
+        """Call a function on a prepared fit to three rows and return the status."""
+        handle = C.c_void_p()
         rows = np.arange(3.0).reshape(3, 1)
         data = mercer.Dataset._of_arrays(self.model.context, rows, Y=rows)
         L.check(L.lib.mercer_fitting_open(C.byref(handle), self.context, data.handle, None), self.context)
         L.check(L.lib.mercer_fitting_prepare(handle, None), self.context)
-        status = L.lib.mercer_fitting_decision(handle, 0, decision, C.byref(exists))
+        status = getattr(L.lib, name)(handle, *arguments)
         L.lib.mercer_fitting_free(handle)
         return status
 
@@ -100,7 +105,9 @@ CALLS = {
     "mercer_dataset_arrays": lambda t, s: L.lib.mercer_dataset_from_arrays(C.byref(t.out), t.context, s),
     "mercer_fit_options": lambda t, s: L.lib.mercer_fit(C.byref(t.out), t.context, t.data.handle, s, None),
     "mercer_fit_report": lambda t, s: L.lib.mercer_fit(C.byref(t.out), t.context, t.data.handle, None, s),
-    "mercer_decision": lambda t, s: t.decision(s),
+    "mercer_search_report": lambda t, s: t.report(search=C.cast(s, C.POINTER(L.mercer_search_report))),
+    "mercer_fit_parts": lambda t, s: t.prepared("mercer_fitting_parts", s),
+    "mercer_decision": lambda t, s: t.prepared("mercer_fitting_decision", 0, s, C.byref(C.c_int())),
     "mercer_stream_options": lambda t, s: L.lib.mercer_source_from_dataset(L.mercer_source(), t.data.handle, s),
     "mercer_center_options": lambda t, s: t.choose(s, None),
     "mercer_center_report": lambda t, s: t.choose(None, s),
@@ -128,7 +135,24 @@ def test_every_sized_struct_is_called():
     assert set(SIZED) == {*CALLS, *HANDED_OUT}
     structs = {name for name, kind in vars(L).items() if hasattr(kind, "_fields_")}
     frozen = {"mercer_matrix", "mercer_kernel", "mercer_table_column"}  # structs with a fixed layout and without struct_size
-    assert structs - set(SIZED) == frozen
+    groups = {kind.__name__ for _, kind in L.mercer_fit_options._fields_ if hasattr(kind, "_fields_")}
+    assert structs - set(SIZED) == frozen | groups
+
+
+def test_groups_have_few_fields_and_reserved_words():
+    for _, kind in L.mercer_fit_options._fields_:
+        if hasattr(kind, "_fields_"):
+            assert len(kind._fields_) <= 12 and kind._fields_[-1][0] == "reserved"
+
+
+def test_reserved_words_must_be_zero():
+    things = Things()
+    for group, kind in L.mercer_fit_options._fields_:
+        if hasattr(kind, "_fields_"):
+            options = L.mercer_fit_options()
+            getattr(options, group).reserved[3] = 1
+            assert L.lib.mercer_fit_check(things.context, options) == L.ERROR_ARGUMENT
+            assert f"options: {group}: a field is set" in L.lib.mercer_last_error(things.context).decode()
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

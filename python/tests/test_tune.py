@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -309,3 +310,26 @@ def test_line_of_the_search(monkeypatch, capsys):
     monkeypatch.undo()
     fitted(verbose=1)
     assert "search" not in capsys.readouterr().err
+
+
+def test_weights_with_a_smooth_kernel():
+    """Rounding made the equations of the gaussian kernel indefinite, and all steps were rejected: R2 .96 instead of .99."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(700, 4))
+    truth = 2 * np.sin(1.5 * x[:, 0]) + x[:, 1] * x[:, 2] + x[:, 3]
+    for weight in (1.0, 3.0):
+        model = KernelRegressor("gaussian", random_state=0).fit(x, truth + 0.7 * rng.normal(size=700), np.full(700, weight))
+        steps = [step["error"] for step in model.summary_["search"]["steps"]]
+        assert min(steps) > 0 and model.score(x, truth) > 0.98
+
+
+@pytest.mark.parametrize("option", [{"tune": "on"}, {"learn_features": True}, {"effort": 5}])
+@pytest.mark.parametrize("rows", [40, 300])
+def test_options_of_the_search_without_enough_rows(option, rows):
+    """With fewer than 50 different rows nothing is searched, and a given option of the search says so."""
+    x = X[np.arange(rows) % 40]
+    with pytest.warns(MercerWarning, match=f"^{next(iter(option))} has no effect, because there are fewer than 50 different rows"):
+        KernelRegressor(random_state=0, **option).fit(x, Y[:rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        KernelRegressor(random_state=0).fit(x, Y[:rows])

@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 #include "core/numbers/softmax.h"
+#include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "explain/importance.h"
 #include "model/model.h"
@@ -158,7 +159,7 @@ static mercer_status add_block(mercer_evaluation *self, mercer_model *model, con
     MRC_TRY(mercer_model_predict(model, &f, &x));
     MRC_TRY(mercer_evaluation_add(self, &f, &y, block->labels, data->weights ? data->weights + first : NULL));
     const mercer_evaluation_options *options = &self->options;
-    if (options->progress && options->progress(options->progress_user, first + m, data->rows))
+    if (mrc_progress(options->progress, options->progress_user, "evaluation", first + m, data->rows, 0))
         return mrc_fail(model->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the evaluation");
     return MERCER_OK;
 }

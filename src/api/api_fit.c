@@ -37,12 +37,13 @@ static mercer_status check_datasets(mercer_context *context, const mercer_datase
                             .labels = data->label_names,
                             .features = data->features,
                             .outputs = data->outputs};
-    if (options->validation) MRC_TRY(mrc_dataset_check_form(context, options->validation, "validation data", &form));
-    if (options->given_centers)
-        MRC_TRY(mrc_dataset_check_form(context, options->given_centers, "given_centers", &form));
-    if (!options->model) return MERCER_OK;
+    if (options->validation.data)
+        MRC_TRY(mrc_dataset_check_form(context, options->validation.data, "validation data", &form));
+    if (options->centers.given)
+        MRC_TRY(mrc_dataset_check_form(context, options->centers.given, "centers.given", &form));
+    if (!options->run.model) return MERCER_OK;
     form.whose = "the model", form.feature_names = NULL;
-    form.labels = mercer_model_labels(options->model, &form.outputs);
+    form.labels = mercer_model_labels(options->run.model, &form.outputs);
     return mrc_dataset_check_form(context, data, "data", &form);
 }
 
@@ -57,26 +58,33 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "data is NULL");
     mrc_fit_request request;
     MRC_TRY(read_request(context, &request, options));
-    if (request.train.patience > 0 && !request.options.validation && request.options.validation_fraction == 0)
+    if (request.train.patience > 0 && !request.options.validation.data && request.options.validation.fraction == 0)
         return mrc_blame(
             context, "patience",
-            mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation or validation_fraction"));
+            mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation.data or validation.fraction"));
     MRC_TRY(check_datasets(context, data, &request.options));
     return mrc_fitting_open(out, context, data, &request);
 }
 
-/* Fills the caller's report, and the report of training that it points to. */
+/* Fills the caller's report, and the reports of the parts that it points to. */
 static mercer_status write_report(const mercer_fitting *fitting, mercer_fit_report *report)
 {
+    mercer_context *context = fitting->context;
     mercer_fit_report ours, theirs;
     if (!report) return MERCER_OK;
-    MRC_TRY(mrc_read_struct(fitting->context, &theirs, MRC_STRUCT(mercer_fit_report), report, "report"));
+    MRC_TRY(mrc_read_struct(context, &theirs, MRC_STRUCT(mercer_fit_report), report, "report"));
     mrc_fitting_fill(fitting, &ours);
-    ours.training = theirs.training;
+    ours.training = theirs.training, ours.search = theirs.search, ours.choice = theirs.choice;
     if (ours.training && fitting->training.struct_size > 0)
-        MRC_TRY(mrc_write_struct(fitting->context, ours.training, &fitting->training, MRC_STRUCT(mercer_report),
+        MRC_TRY(mrc_write_struct(context, ours.training, &fitting->training, MRC_STRUCT(mercer_report),
                                  "report: training"));
-    return mrc_write_struct(fitting->context, report, &ours, MRC_STRUCT(mercer_fit_report), "report");
+    if (ours.search)
+        MRC_TRY(mrc_write_struct(context, ours.search, &fitting->search_report, MRC_STRUCT(mercer_search_report),
+                                 "report: search"));
+    if (ours.choice)
+        MRC_TRY(mrc_write_struct(context, ours.choice, &fitting->choice, MRC_STRUCT(mercer_center_report),
+                                 "report: choice"));
+    return mrc_write_struct(context, report, &ours, MRC_STRUCT(mercer_fit_report), "report");
 }
 
 mercer_status mercer_fitting_prepare(mercer_fitting *fitting, mercer_plan *plan)
@@ -122,6 +130,17 @@ mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_rep
     return write_report(fitting, report);
 }
 
+mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_parts *out)
+{
+    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    const mercer_fit_parts ours = {.struct_size = sizeof ours,
+                                   .train = fitting->data,
+                                   .validation = fitting->validation,
+                                   .model = fitting->model,
+                                   .trainer = fitting->trainer};
+    return mrc_write_struct(fitting->context, out, &ours, MRC_STRUCT(mercer_fit_parts), "out");
+}
+
 mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, mercer_decision *out, int *exists)
 {
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
@@ -140,23 +159,30 @@ mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, 
 
 /* ---- In one call ------------------------------------------------------------------------------------------------- */
 
+/* Checks the sizes of the caller's report and of the reports that it points to. */
+static mercer_status check_report(mercer_context *context, const mercer_fit_report *report)
+{
+    mercer_fit_report ours;
+    mercer_report training;
+    mercer_search_report search;
+    mercer_center_report choice;
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_fit_report), report, "report"));
+    MRC_TRY(mrc_read_struct(context, &training, MRC_STRUCT(mercer_report), ours.training, "report: training"));
+    MRC_TRY(mrc_read_struct(context, &search, MRC_STRUCT(mercer_search_report), ours.search, "report: search"));
+    return mrc_read_struct(context, &choice, MRC_STRUCT(mercer_center_report), ours.choice, "report: choice");
+}
+
 mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                          const mercer_fit_options *options, mercer_fit_report *report)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *fitting = NULL;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    mercer_fit_report checked; /* check the report before the long computation */
-    MRC_TRY(mrc_read_struct(context, &checked, MRC_STRUCT(mercer_fit_report), report, "report"));
+    MRC_TRY(check_report(context, report)); /* before the long computation */
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
     MRC_TRY(mercer_fitting_run(fitting, report));
     MRC_TRY(mercer_fitting_take_model(fitting, out));
-    if (report) {
-        report->train = report->validation = NULL;
-        report->model = NULL;
-        report->trainer = NULL;
-        report->search_steps = NULL;
-    }
+    if (report && report->search) report->search->steps = NULL; /* released with the fitting */
     return MERCER_OK;
 }
 

@@ -36,6 +36,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/stage_progress.h"
 #include "core/threads/parallel.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error
 {
     const mercer_center_options *options = self->selection->options;
     if (!options->progress) return MERCER_OK;
-    bool enough = options->progress(options->progress_user, done, self->rounds + 1, error) != 0;
+    bool enough = mrc_progress(options->progress, options->progress_user, "centers", done, self->rounds + 1, error);
     if (self->selection->comm) MRC_TRY(mrc_comm_any(self->selection->comm, enough, &enough));
     if (enough) self->stopped = true;
     return MERCER_OK;

@@ -21,6 +21,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/stage_progress.h"
 
 #include <math.h>
 
@@ -256,8 +257,8 @@ static mercer_status draw_pivots(pivoting *self)
         sum = mrc_sum_weights(self->left, self->n, self->sums);
         self->selection->report.error = trace > 0 ? sum / trace : 0;
         if (self->have == self->p || !(sum > 0)) return MERCER_OK;
-        if (options->progress &&
-            options->progress(options->progress_user, self->have, self->p, self->selection->report.error))
+        if (mrc_progress(options->progress, options->progress_user, "centers", self->have, self->p,
+                         self->selection->report.error))
             return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "rpcholesky: stopped by the progress callback");
         int64_t count = mrc_min(mrc_min(self->b, self->have / 2 + 1), self->p - self->have);
         MRC_TRY(one_round(self, count));

@@ -19,6 +19,7 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 #include "core/numbers/weighted.h"
+#include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
 #include "data/schema/schema.h"
@@ -170,8 +171,8 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
             double drop = self->score - s, delta = drop - mean;
             mean += delta / (double)(k + 1);
             squares += delta * (drop - mean);
-            if (options->progress &&
-                options->progress(options->progress_user, j * self->repeats + k + 1, self->count * self->repeats))
+            if (mrc_progress(options->progress, options->progress_user, "importance", j * self->repeats + k + 1,
+                             self->count * self->repeats, 0))
                 return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the permutation");
         }
         self->drops[j] = mean;

@@ -25,6 +25,7 @@
 #include "core/numbers/random.h"
 #include "core/numbers/softmax.h"
 #include "core/numbers/weighted.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "model/model.h"
 
@@ -234,10 +235,9 @@ typedef struct folds {
 static int watch_fold(void *user, const mercer_progress *progress)
 {
     folds *self = user;
-    const mercer_fit_options *options = &self->fitting->request->options;
+    const mercer_fit_run *run = &self->fitting->request->options.run;
     (void)progress;
-    if (options->progress && options->progress(options->progress_user, "calibration", self->number, FOLDS, 0))
-        self->stopped = true;
+    if (mrc_progress(run->progress, run->progress_user, "calibration", self->number, FOLDS, 0)) self->stopped = true;
     return self->stopped;
 }
 
@@ -261,7 +261,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
         counts[classes + c] = begin, begin += size;
     }
     for (int64_t k = 0; k < units; k++) { /* first[u] becomes the fold of unit u */
-        int64_t u = mrc_random_permutation((mrc_rng){self->fitting->request->options.seed, RANDOM_FOLDS}, units, k);
+        int64_t u = mrc_random_permutation((mrc_rng){self->fitting->request->options.run.seed, RANDOM_FOLDS}, units, k);
         first[u] = counts[classes + data->labels[first[u]]]++ % FOLDS;
     }
     for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
@@ -281,13 +281,14 @@ static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer
     *train = mrc_fit_train_options(outer);
     train->patience = 0, train->checkpoint = NULL, train->progress = watch_fold, train->progress_user = self;
     if (!(train->lambda > 0)) train->lambda = -1;
-    options->calibrate = options->intervals = MERCER_OFF, options->model = NULL, options->checkpoint = NULL;
-    options->class_weight = options->calibrate_to = NULL; /* already in the row weights */
-    options->budget = 0;
-    options->progress = whole->progress, options->progress_user = whole->progress_user;
-    options->centers = outer->record.centers;
+    options->validation.calibrate = options->validation.intervals = MERCER_OFF, options->run.model = NULL,
+    options->run.checkpoint = NULL;
+    options->data.class_weight = options->validation.calibrate_to = NULL; /* already in the row weights */
+    options->search.budget = 0;
+    options->run.progress = whole->run.progress, options->run.progress_user = whole->run.progress_user;
+    options->centers.count = outer->record.centers;
     if (!mrc_fit_is_augmented(options))
-        options->centers = mrc_min(options->centers, data->rows); /* a fold has fewer rows */
+        options->centers.count = mrc_min(options->centers.count, data->rows); /* a fold has fewer rows */
     MRC_TRY(mrc_fitting_open(&inner, outer->context, data, &request));
     inner->outer = outer;
     MRC_TRY(mrc_fitting_run(inner));
@@ -342,16 +343,17 @@ static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
 bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
-    return classes && self->request->options.calibrate == MERCER_ON && !self->validation &&
-           !self->request->options.comm && (!self->data || self->data->labels);
+    return classes && self->request->options.validation.calibrate == MERCER_ON && !self->validation &&
+           !self->request->options.run.comm && (!self->data || self->data->labels);
 }
 
 static mercer_status calibrate(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
-    bool temperature = classes && options->calibrate != MERCER_OFF, intervals = options->intervals != MERCER_OFF;
-    if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
+    bool temperature = classes && options->validation.calibrate != MERCER_OFF,
+         intervals = options->validation.intervals != MERCER_OFF;
+    if (options->validation.calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
     if (classes) MRC_TRY(shift_classes(self)); /* also if no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;

@@ -23,7 +23,7 @@
 
 bool mrc_fit_weighs_classes(const mercer_fit_options *options)
 {
-    return options->class_weight && strcmp(options->class_weight, "none") != 0;
+    return options->data.class_weight && strcmp(options->data.class_weight, "none") != 0;
 }
 
 static mercer_status balance(const mercer_dataset *data, double *factors)
@@ -98,8 +98,10 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data, *held = self->validation;
     if (!mrc_fit_weighs_classes(&self->request->options)) {
-        if (self->request->options.calibrate_to && strcmp(self->request->options.calibrate_to, "weighted") == 0)
-            mrc_warn(self->context, "calibrate_to", "calibrate_to weighted has no effect without class_weight");
+        if (self->request->options.validation.calibrate_to &&
+            strcmp(self->request->options.validation.calibrate_to, "weighted") == 0)
+            mrc_warn(self->context, "validation.calibrate_to",
+                     "calibrate_to weighted has no effect without class_weight");
         return MERCER_OK;
     }
     if (data->task != MERCER_TASK_CLASSIFICATION)
@@ -109,7 +111,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
                         "class_weight: the classes of computed samples are not stored");
     MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
     double *factors = self->class_factors;
-    MRC_TRY(find_factors(data, self->request->options.class_weight, factors));
+    MRC_TRY(find_factors(data, self->request->options.data.class_weight, factors));
     MRC_TRY(multiply_weights(&self->weighted, data, factors));
     if (held && held->outputs == data->outputs) {
         MRC_TRY(multiply_weights(&self->weighted_validation, held, factors));
@@ -121,7 +123,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 
 bool mrc_fit_shifts_classes(const mercer_fitting *self)
 {
-    const char *to = self->request->options.calibrate_to;
+    const char *to = self->request->options.validation.calibrate_to;
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 

@@ -7,6 +7,7 @@
 #include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/stage_progress.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -20,7 +21,7 @@
 
 bool mrc_fit_is_augmented(const mercer_fit_options *options)
 {
-    return options->center_method && strcmp(options->center_method, "augmented") == 0;
+    return options->centers.method && strcmp(options->centers.method, "augmented") == 0;
 }
 
 bool mrc_fit_samples_are_centers(const mercer_fitting *self)
@@ -35,7 +36,7 @@ static bool takes_all(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     int64_t wanted = self->record.centers;
-    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
+    bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
     if (wanted != 0) return wanted < 0 || (random && wanted == self->info.rows);
     return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
 }
@@ -44,11 +45,11 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     int64_t wanted = self->record.centers;
-    if (options->given_centers) return options->given_centers->rows;
+    if (options->centers.given) return options->centers.given->rows;
     if (takes_all(self)) return self->info.rows;
     if (wanted == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
     /* More centers than rows are an error, but merging may have left fewer rows than the caller has given. */
-    bool fewer = wanted <= self->given_rows && !options->augment;
+    bool fewer = wanted <= self->given_rows && !options->data.augment;
     return fewer ? mrc_min(wanted, self->info.rows) : wanted;
 }
 
@@ -57,14 +58,14 @@ bool mrc_fit_all_rows_count(const mercer_fitting *self)
     const mercer_dataset *data = self->data;
     for (int64_t i = 0; data && data->weights && i < data->rows; i++)
         if (!(data->weights[i] > 0)) return false;
-    return data && takes_all(self) && !self->request->options.given_centers && !self->request->options.augment;
+    return data && takes_all(self) && !self->request->options.centers.given && !self->request->options.data.augment;
 }
 
 const char *mrc_fit_center_method(const mercer_fitting *self)
 {
-    if (self->request->options.given_centers) return "given";
+    if (self->request->options.centers.given) return "given";
     if (takes_all(self)) return "all";
-    return self->request->options.center_method ? self->request->options.center_method : "random";
+    return self->request->options.centers.method ? self->request->options.centers.method : "random";
 }
 
 /* ---- Number of centers ------------------------------------------------------------------------------------------- */
@@ -73,8 +74,8 @@ const char *mrc_fit_center_method(const mercer_fitting *self)
 static bool is_size_open(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
-    return options->centers == 0 && !options->given_centers && random && !options->augment;
+    bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
+    return options->centers.count == 0 && !options->centers.given && random && !options->data.augment;
 }
 
 /* Returns half the centers of the effort level, or all of them if that is predicted to reduce the error by at least
@@ -98,7 +99,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
     const mercer_train_options *train = &self->request->train;
     mercer_plan plan;
     self->report.members = mrc_fit_member_count(self);
-    self->report.search_more_centers = (double)NAN;
+    self->search_report.more_centers = (double)NAN;
     if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
@@ -113,7 +114,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
-        self->report.search_more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+        self->search_report.more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
 }
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
@@ -123,8 +124,9 @@ static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shar
 {
     int64_t rows = p, d = mrc_fit_width(self);
     *first = 0;
-    if (shared && self->request->options.comm) MRC_TRY(mercer_comm_share(self->request->options.comm, first, &rows, p));
-    if (self->request->options.center_type) dtype = self->request->options.center_type;
+    if (shared && self->request->options.run.comm)
+        MRC_TRY(mercer_comm_share(self->request->options.run.comm, first, &rows, p));
+    if (self->request->options.centers.type) dtype = self->request->options.centers.type;
     self->centers = mrc_view(NULL, rows, d, dtype);
     MRC_TRY(mrc_alloc(self->context, &self->centers.data, rows, mrc_max(1, d) * mrc_dtype_size(dtype), "centers"));
     self->report.centers = p;
@@ -140,35 +142,29 @@ static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data,
     return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
 }
 
-static int report_progress(void *user, int64_t done, int64_t total, double error)
+static int report_progress(void *user, const mercer_progress *progress)
 {
-    const mercer_fitting *self = user;
-    return self->request->options.progress
-               ? self->request->options.progress(self->request->options.progress_user, "centers", done, total, error)
-               : 0;
+    const mercer_fit_run *run = &((const mercer_fitting *)user)->request->options.run;
+    return run->progress ? run->progress(run->progress_user, progress) : 0;
 }
 
 static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
 {
     int64_t first;
     MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
-    mercer_center_report report = {.struct_size = sizeof report};
+    self->choice.struct_size = sizeof self->choice;
     const mercer_center_options options = {.struct_size = sizeof options,
-                                           .method = self->request->options.center_method,
-                                           .seed = self->request->options.seed,
+                                           .method = self->request->options.centers.method,
+                                           .seed = self->request->options.run.seed,
                                            .kernel = &self->kernel,
-                                           .iterations = self->request->options.center_iterations,
-                                           .batch = self->request->options.center_batch,
+                                           .iterations = self->request->options.centers.iterations,
+                                           .batch = self->request->options.centers.batch,
                                            .memory = mrc_fit_memory_left(self, p),
                                            .progress = report_progress,
                                            .progress_user = self,
-                                           .comm = self->request->options.comm,
-                                           .total_centers = shared && self->request->options.comm ? p : 0};
-    MRC_TRY(mercer_choose_centers_from(from, &self->centers, self->applied, &options, &report));
-    self->report.center_iterations = report.iterations;
-    self->report.center_error = report.error;
-    self->report.center_seconds = report.seconds;
-    return MERCER_OK;
+                                           .comm = self->request->options.run.comm,
+                                           .total_centers = shared && self->request->options.run.comm ? p : 0};
+    return mercer_choose_centers_from(from, &self->centers, self->applied, &options, &self->choice);
 }
 
 /* Selects rows with distinct features, because a repeated center makes K(Z, Z) singular. *out is not changed if all
@@ -187,10 +183,11 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
 {
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
     mercer_source source = {0};
+    const mercer_fit_run *run = &self->request->options.run;
     int64_t first, done = 0;
     MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
     int64_t row_bytes = self->centers.cols * mrc_dtype_size(self->centers.dtype);
-    MRC_TRY(mrc_fit_open_stream(self, self->request->options.seed + CENTER_STREAM, p, &source));
+    MRC_TRY(mrc_fit_open_stream(self, run->seed + CENTER_STREAM, p, &source));
     bool failed = source.restart(source.user, 0), stopped = false;
     while (!failed && done < p && !stopped) {
         mercer_batch batch = {0};
@@ -200,8 +197,8 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
             if (done < first || done >= first + self->centers.rows) continue; /* belongs to another rank */
             memcpy(mrc_row(&self->centers, done - first), mrc_row(&batch.X, i), (size_t)row_bytes);
         }
-        stopped = report_progress(self, done, p, 0) != 0 &&
-                  !self->request->options.comm; /* ranks must not stop at different samples */
+        bool asked = mrc_progress(run->progress, run->progress_user, "centers", done, p, 0);
+        stopped = asked && !run->comm; /* ranks must not stop at different samples */
     }
     mercer_source_free(&source);
     if (failed || done < p)
@@ -215,24 +212,24 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
 {
     const mercer_fit_options *options = &self->request->options;
     int64_t p = mrc_fit_center_count(self), n = self->info.rows;
-    bool given = options->given_centers != NULL, all = takes_all(self);
+    bool given = options->centers.given != NULL, all = takes_all(self);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
-    if (given && options->given_centers->features != self->info.features)
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "given_centers: %lld features, but the data have %lld",
-                        (long long)options->given_centers->features, (long long)self->info.features);
-    if (given && options->centers > 0 && options->centers != p)
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "given_centers has %lld rows, but centers is %lld",
-                        (long long)p, (long long)options->centers);
+    if (given && options->centers.given->features != self->info.features)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers.given: %lld features, but the data have %lld",
+                        (long long)options->centers.given->features, (long long)self->info.features);
+    if (given && options->centers.count > 0 && options->centers.count != p)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers.given has %lld rows, but centers is %lld",
+                        (long long)p, (long long)options->centers.count);
     if (!given && p > n && !mrc_fit_is_augmented(options))
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)n);
     if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* only centers of a training must fit in memory */
-    if (given) return take_rows(self, options->given_centers, shared);
-    if (options->centers > p)
-        mrc_warn(self->context, "centers",
+    if (given) return take_rows(self, options->centers.given, shared);
+    if (options->centers.count > p)
+        mrc_warn(self->context, "centers.count",
                  "centers is %lld, but only %lld different rows are trained on: all of them "
                  "are centers",
-                 (long long)options->centers, (long long)p);
+                 (long long)options->centers.count, (long long)p);
     if (mrc_fit_is_augmented(options) && !all) return draw_augmented(self, p, shared);
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));
@@ -245,15 +242,15 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
 /* Records the errors of the search by number of centers. */
 static void record_errors(mercer_fitting *self)
 {
-    const mercer_fit_report *report = &self->report;
+    const mercer_search_report *report = &self->search_report;
     char sizes[160], gain[96] = "";
     size_t used = 0;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++)
         used += (size_t)snprintf(sizes + used, sizeof sizes - used, "%s%lld centers: %.4g", i ? ", " : "",
-                                 (long long)report->search_centers[i], report->search_center_errors[i]);
-    if (isfinite(report->search_more_centers))
+                                 (long long)report->centers[i], report->center_errors[i]);
+    if (isfinite(report->more_centers))
         snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
-                 100 * report->search_more_centers);
+                 100 * report->more_centers);
     mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), sizes);
     mrc_fit_explain(self, "size", "errors", "held-out error with %s%s", sizes, gain);
 }
@@ -262,7 +259,7 @@ void mrc_fit_record_size(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
-    bool given = options->centers != 0 || options->given_centers;
+    bool given = options->centers.count != 0 || options->centers.given;
     int64_t p = report->centers > 0 ? report->centers : mrc_fit_center_count(self);
     char value[64];
     snprintf(value, sizeof value, "%lld", (long long)p);
@@ -272,7 +269,7 @@ void mrc_fit_record_size(mercer_fitting *self)
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
                    : self->record.resumes           ? MRC_RESUMED
-                   : report->search_steps           ? MRC_FROM_SEARCH
+                   : self->search_report.steps      ? MRC_FROM_SEARCH
                                                     : MRC_FROM_DATA,
                    value);
     snprintf(value, sizeof value, "%lld", (long long)report->members);
@@ -281,7 +278,7 @@ void mrc_fit_record_size(mercer_fitting *self)
         mrc_fit_explain(self, "size", "members",
                         "mean of %lld models with different seeds; solver, sizes and search are the first's",
                         (long long)report->members);
-    if (report->search_centers[0] > 0 && report->search_steps) record_errors(self);
+    if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
 }
 
 mercer_status mrc_stage_size(mercer_fitting *self)
@@ -299,10 +296,10 @@ mercer_status mrc_stage_centers(mercer_fitting *self)
 {
     if (self->centers_only) return choose_centers(self, false);
     const mercer_fit_options *options = &self->request->options;
-    MRC_TRY(mrc_fit_open_stream(self, options->seed, options->samples, &self->source));
+    MRC_TRY(mrc_fit_open_stream(self, options->run.seed, options->data.samples, &self->source));
     if (!self->model_exists) MRC_TRY(choose_centers(self, true));
-    bool given = options->centers < 0 || options->given_centers ||
-                 (options->center_method && strcmp(options->center_method, "random") != 0);
+    bool given = options->centers.count < 0 || options->centers.given ||
+                 (options->centers.method && strcmp(options->centers.method, "random") != 0);
     mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
                    self->report.center_method);
     mrc_fit_record_size(self); /* merging equal rows may have reduced the number of centers */

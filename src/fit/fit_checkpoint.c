@@ -36,12 +36,13 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
-    const char *transform = self->request->options.target_transform ? self->request->options.target_transform : "auto";
+    const char *transform =
+        self->request->options.data.target_transform ? self->request->options.data.target_transform : "auto";
     snprintf(text, DESCRIPTION,
              "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
              "%lld rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open",
-             self->request->options.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
+             self->request->options.kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
              (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);
 }
@@ -117,7 +118,8 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
     if (self->record.resumes) MRC_TRY(load(self, self->record.resumes, text));
     task->effort = self->effort;
     self->search_task = task;
-    if (!self->request->train.checkpoint || (self->request->options.comm && self->request->options.comm->rank > 0))
+    if (!self->request->train.checkpoint ||
+        (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
         return MERCER_OK;
     task->save = save, task->save_user = self;
     self->search_saved = mrc_seconds();
@@ -133,24 +135,24 @@ static json_t *real_or_null(double value)
 
 static json_t *search_json(const mercer_fitting *self)
 {
-    const mercer_fit_report *report = &self->report;
-    const mercer_matrix *journal = report->search_steps;
+    const mercer_search_report *report = &self->search_report;
+    const mercer_matrix *journal = report->steps;
     json_t *steps = json_array(), *sizes = json_array();
     for (int64_t i = 0; i < journal->rows; i++)
         for (int k = 0; k < MRC_JOURNAL_COLUMNS; k++)
             json_array_append_new(steps, real_or_null(mrc_load(journal, i, k)));
     for (int i = 0; i < MRC_SEARCH_SIZES; i++)
-        json_array_append_new(sizes, json_pack("[I, o]", (json_int_t)report->search_centers[i],
-                                               real_or_null(report->search_center_errors[i])));
-    return json_pack("{so so sI sI sb so so}", "error", real_or_null(report->search_error), "ridge",
-                     real_or_null(report->search_ridge), "rows", (json_int_t)report->search_rows, "held",
-                     (json_int_t)report->search_held, "cut", report->search_cut, "sizes", sizes, "steps", steps);
+        json_array_append_new(
+            sizes, json_pack("[I, o]", (json_int_t)report->centers[i], real_or_null(report->center_errors[i])));
+    return json_pack("{so so sI sI sb so so}", "error", real_or_null(report->error), "ridge",
+                     real_or_null(report->ridge), "rows", (json_int_t)report->rows, "held",
+                     (json_int_t)report->held_out, "cut", report->cut, "sizes", sizes, "steps", steps);
 }
 
 mercer_status mrc_fit_set_record(const mercer_fitting *self)
 {
     json_auto_t *all = json_pack("{si so}", "effort", self->effort, "ridge", real_or_null(self->record.ridge));
-    if (all && self->report.search_steps) json_object_set_new(all, "search", search_json(self));
+    if (all && self->search_report.steps) json_object_set_new(all, "search", search_json(self));
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (!text) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the record of a checkpoint");
     mercer_status status = mrc_model_set_record(self->model, text);
@@ -177,24 +179,23 @@ static mercer_status read_steps(mercer_fitting *self, const json_t *steps)
     }
     state->journal = state->memory, state->steps = rows;
     self->journal = mrc_view(state->journal, rows, MRC_JOURNAL_COLUMNS, MERCER_F64);
-    self->report.search_steps = &self->journal;
+    self->search_report.steps = &self->journal;
     return MERCER_OK;
 }
 
 static mercer_status read_search(mercer_fitting *self, const json_t *search)
 {
-    mercer_fit_report *report = &self->report;
-    report->search_error = read_number(json_object_get(search, "error"), NUMBER_MOST);
-    report->search_ridge = read_number(json_object_get(search, "ridge"), NUMBER_MOST);
-    report->search_rows = (int64_t)read_number(json_object_get(search, "rows"), MRC_ROWS_MOST);
-    report->search_held = (int64_t)read_number(json_object_get(search, "held"), MRC_ROWS_MOST);
-    report->search_cut = json_is_true(json_object_get(search, "cut"));
-    self->found.error = report->search_error;
+    mercer_search_report *report = &self->search_report;
+    report->error = read_number(json_object_get(search, "error"), NUMBER_MOST);
+    report->ridge = read_number(json_object_get(search, "ridge"), NUMBER_MOST);
+    report->rows = (int64_t)read_number(json_object_get(search, "rows"), MRC_ROWS_MOST);
+    report->held_out = (int64_t)read_number(json_object_get(search, "held"), MRC_ROWS_MOST);
+    report->cut = json_is_true(json_object_get(search, "cut"));
+    self->found.error = report->error;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++) {
         const json_t *size = json_array_get(json_object_get(search, "sizes"), (size_t)i);
-        report->search_centers[i] = self->found.centers[i] =
-            (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
-        report->search_center_errors[i] = self->found.errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
+        report->centers[i] = self->found.centers[i] = (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
+        report->center_errors[i] = self->found.errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
     }
     return read_steps(self, json_object_get(search, "steps"));
 }
@@ -206,10 +207,10 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     json_auto_t *all = text ? json_loads(text, 0, NULL) : NULL;
     const json_t *search = json_object_get(all, "search");
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
-    if (effort > 0 && options->effort > 0 && !(options->budget > 0) && effort != options->effort)
+    if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: belongs to other options: its effort is %d, but effort is %d", path, effort,
-                        options->effort);
+                        options->search.effort);
     self->effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = read_number(json_object_get(all, "ridge"), MRC_RIDGE_MOST);

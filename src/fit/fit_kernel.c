@@ -17,7 +17,7 @@
 
 static const char *kernel_text(const mercer_fit_options *options)
 {
-    return options->kernel ? options->kernel : MRC_DEFAULT_KERNEL;
+    return options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
 }
 
 /* Returns whether the kernel that the text names has a bandwidth. */
@@ -32,20 +32,20 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
 {
     char longer[MERCER_KERNEL_TEXT];
     const char *spec = kernel_text(options);
-    *open = !options->kernel_function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
-    if (options->kernel_function) *out = *options->kernel_function;
+    *open = !options->kernel.function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
+    if (options->kernel.function) *out = *options->kernel.function;
     if (*open) {
         snprintf(longer, sizeof longer, "%s%cbandwidth=1", spec, strchr(spec, ':') ? ',' : ':');
         spec = longer;
     }
-    if (!options->kernel_function) MRC_TRY(mrc_kernel_parse(context, out, spec));
+    if (!options->kernel.function) MRC_TRY(mrc_kernel_parse(context, out, spec));
     if (*open) out->bandwidth = bandwidth;
     return mrc_kernel_check(context, out);
 }
 
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info)
 {
-    if (options->preprocess && strcmp(options->preprocess, "auto") != 0) return options->preprocess;
+    if (options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0) return options->data.preprocess;
     return mrc_preprocess_auto(info->format, info->dtype);
 }
 
@@ -56,7 +56,7 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     bool open, bytes_stay = info->dtype == MERCER_U8 && strncmp(preprocess, "scale", 5) == 0 &&
                             mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
                             mrc_kernel_is_stationary(&kernel) && !mrc_kernel_is_callback(&kernel);
-    bool mapped = options->metric || options->learn_features == MERCER_ON;
+    bool mapped = options->kernel.metric || options->search.learn_features == MERCER_ON;
     if ((strcmp(preprocess, "none") == 0 || bytes_stay) && !mapped) return info->dtype;
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
@@ -194,25 +194,39 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
-    if (self->model_borrowed || self->request->options.given_centers || p == wanted || merged) return MERCER_OK;
+    if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
+}
+
+/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_fold). */
+static void record_folded(mercer_fitting *self)
+{
+    mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
+}
+
+/* Records a bandwidth that is the median distance between preprocessed rows. */
+static void record_bandwidth(mercer_fitting *self, double bandwidth)
+{
+    char value[32];
+    snprintf(value, sizeof value, "%.17g", bandwidth);
+    mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, value);
 }
 
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
     const mercer_fit_options *options = &self->request->options;
-    self->model_borrowed = options->model != NULL;
-    self->model = options->model;
+    self->model_borrowed = options->run.model != NULL;
+    self->model = options->run.model;
     if (!self->model)
-        MRC_TRY(options->comm ? mercer_model_load_shared(&self->model, options->comm, self->record.resumes)
-                              : mercer_model_load(&self->model, context, self->record.resumes));
+        MRC_TRY(options->run.comm ? mercer_model_load_shared(&self->model, options->run.comm, self->record.resumes)
+                                  : mercer_model_load(&self->model, context, self->record.resumes));
     self->applied = mercer_model_preprocess(self->model);
     self->kernel = *mercer_model_kernel(self->model);
     const mercer_kernel *before = mercer_preprocess_kernel(self->applied);
-    self->report.folded = before != NULL;
+    if (before) record_folded(self);
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, before ? before : &self->kernel, self->report.kernel,
                                  sizeof self->report.kernel, NULL));
@@ -231,24 +245,26 @@ static mercer_status choose_kernel(mercer_fitting *self)
     if (self->outer) return inherit(self);
     if (self->preprocess) return MERCER_OK; /* set by the search */
     mercer_context *context = self->context;
-    double bandwidth = self->request->options.bandwidth;
+    double bandwidth = self->request->options.kernel.bandwidth;
     bool open;
+    int folded = 0;
     MRC_TRY(mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->request->options, &self->info),
                                   self->data));
     self->applied = self->preprocess;
     MRC_TRY(
         mrc_fit_parse_kernel(&self->request->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
-    if (self->request->options.metric)
-        MRC_TRY(mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->request->options.metric,
+    if (self->request->options.kernel.metric)
+        MRC_TRY(mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->request->options.kernel.metric,
                                    self->info.features));
     if (open && bandwidth == 0) {
         MRC_TRY(find_bandwidth(self, &bandwidth));
-        self->report.bandwidth = bandwidth;
+        record_bandwidth(self, bandwidth);
         MRC_TRY(mrc_fit_parse_kernel(&self->request->options, context, bandwidth, &self->kernel, &open));
     }
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
-    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &self->report.folded));
+    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &folded));
+    if (folded) record_folded(self);
     self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
@@ -257,15 +273,15 @@ static void record_kernel(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
-    bool searched = report->search_steps != NULL, kernel = options->kernel || options->kernel_function,
-         preprocess = options->preprocess && strcmp(options->preprocess, "auto") != 0;
+    bool searched = self->search_report.steps != NULL, kernel = options->kernel.spec || options->kernel.function,
+         preprocess = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
     mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
     mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise),
                    report->kernel[0] ? report->kernel : "a function of the caller's");
     if (searched)
         mrc_fit_explain(self, "kernel", "kernel",
                         "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
-                        report->search_ridge, report->search_error);
+                        self->search_report.ridge, self->search_report.error);
     mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise),
                    mercer_preprocess_spec(self->applied));
 }
@@ -283,11 +299,11 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
     const mercer_fit_options *options = &self->request->options;
-    mercer_status status = options->comm
-                               ? mercer_model_create_shared(&self->model, options->comm, &self->kernel, &self->centers,
-                                                            self->report.centers, info->outputs, options->precision)
-                               : mercer_model_create(&self->model, self->context, &self->kernel, &self->centers,
-                                                     info->outputs, options->precision);
+    mercer_status status =
+        options->run.comm ? mercer_model_create_shared(&self->model, options->run.comm, &self->kernel, &self->centers,
+                                                       self->report.centers, info->outputs, options->run.precision)
+                          : mercer_model_create(&self->model, self->context, &self->kernel, &self->centers,
+                                                info->outputs, options->run.precision);
     mrc_free(self->context, self->centers.data); /* the model has a copy */
     self->centers = (mercer_matrix){0};
     MRC_TRY(status);
@@ -309,10 +325,10 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     mercer_stream_options options = {.struct_size = sizeof options,
                                      .seed = seed,
                                      .preprocess = self->applied,
-                                     .augment = self->request->options.augment,
-                                     .height = self->request->options.height,
-                                     .width = self->request->options.width,
-                                     .channels = self->request->options.channels,
+                                     .augment = self->request->options.data.augment,
+                                     .height = self->request->options.data.height,
+                                     .width = self->request->options.data.width,
+                                     .channels = self->request->options.data.channels,
                                      .samples = samples};
     return mercer_source_from_dataset(source, self->data, &options);
 }

@@ -14,6 +14,7 @@
 
 #include "core/clock.h"
 #include "core/numbers/random.h"
+#include "core/stage_progress.h"
 #include "model/model.h"
 
 enum { MEMBERS = 3, LEAST_EFFORT = 4 };
@@ -22,30 +23,19 @@ enum { MEMBERS = 3, LEAST_EFFORT = 4 };
 int64_t mrc_fit_member_count(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    bool single = !self->searches || self->whole || options->comm || options->given_centers;
+    bool single = !self->searches || self->whole || options->run.comm || options->centers.given;
     return single || self->effort < LEAST_EFFORT ? 1 : MEMBERS;
 }
 
 /* ---- One member -------------------------------------------------------------------------------------------------- */
 
-static int report_progress(const mercer_fitting *self)
+/* Reports any progress of a member as the stage "members" of the whole fit. */
+static int watch_member(void *user, const mercer_progress *progress)
 {
-    const mercer_fit_options *options = &self->whole->request->options;
-    return options->progress
-               ? options->progress(options->progress_user, "members", self->number, self->whole->report.members, 0)
-               : 0;
-}
-
-static int watch_search(void *user, const char *phase, int64_t done, int64_t total, double error)
-{
-    (void)phase, (void)done, (void)total, (void)error;
-    return report_progress(*(mercer_fitting *const *)user);
-}
-
-static int watch_training(void *user, const mercer_progress *progress)
-{
+    const mercer_fitting *self = *(mercer_fitting *const *)user;
+    const mercer_fit_run *run = &self->whole->request->options.run;
     (void)progress;
-    return report_progress(*(mercer_fitting *const *)user);
+    return mrc_progress(run->progress, run->progress_user, "members", self->number, self->whole->report.members, 0);
 }
 
 /* Opens a fit to the training rows with the given options and its own seed. */
@@ -54,14 +44,14 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     mrc_fit_request request = *self->request;
     mercer_fit_options *options = &request.options;
     mercer_train_options *train = &request.train;
-    options->seed = train->seed = mrc_random_u64((mrc_rng){options->seed, RANDOM_MEMBERS}, (uint64_t)number);
-    options->effort = self->effort, options->budget = 0, options->memory = self->memory;
-    options->calibrate = options->intervals = MERCER_OFF;
-    options->class_weight = options->calibrate_to = NULL; /* already in the row weights */
-    options->validation = self->watched ? self->validation : NULL, options->validation_fraction = 0;
-    options->checkpoint = train->checkpoint = NULL;
-    options->progress = watch_search, train->progress = watch_training;
-    options->progress_user = train->progress_user = &self->members[number];
+    options->run.seed = train->seed = mrc_random_u64((mrc_rng){options->run.seed, RANDOM_MEMBERS}, (uint64_t)number);
+    options->search.effort = self->effort, options->search.budget = 0, options->run.memory = self->memory;
+    options->validation.calibrate = options->validation.intervals = MERCER_OFF;
+    options->data.class_weight = options->validation.calibrate_to = NULL; /* already in the row weights */
+    options->validation.data = self->watched ? self->validation : NULL, options->validation.fraction = 0;
+    options->run.checkpoint = train->checkpoint = NULL;
+    options->run.progress = train->progress = watch_member;
+    options->run.progress_user = train->progress_user = &self->members[number];
     MRC_TRY(mrc_fitting_open(&self->members[number], self->context, self->data, &request));
     mercer_fitting *member = self->members[number];
     member->whole = self, member->number = number, member->deadline = self->deadline;

@@ -48,7 +48,7 @@ static mercer_status create_trainer(mercer_fitting *self)
     }
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
     if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
-    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->request->options.comm, &options));
+    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->request->options.run.comm, &options));
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
 }
 
@@ -117,7 +117,7 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
     /* With fewer centers than in the search the error is larger; the extrapolation to more centers is not used. */
     double variance, held_out = fmax(self->found.error, mrc_search_error_with(&self->found, self->report.centers));
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT;
-    if (exact || !self->report.search_steps || !(held_out > 0)) return MERCER_OK;
+    if (exact || !self->search_report.steps || !(held_out > 0)) return MERCER_OK;
     MRC_TRY(find_variance(self, &variance));
     if (!(report->train_loss > UNCONVERGED * held_out * variance)) return MERCER_OK;
     mrc_warn(self->context, "solver",

@@ -114,6 +114,8 @@ struct mercer_fitting {
     mercer_trainer *trainer;
     mercer_plan *plan; /* plan after preparation, owned; NULL before */
     mercer_report training;
+    mercer_search_report search_report;
+    mercer_center_report choice;
     mercer_fit_report report;
 };
 
@@ -210,7 +212,7 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* hyperparameters.c: sets `searches` and report.search_skipped; warns about hyperparameters that are neither given
+/* hyperparameters.c: sets `searches` and search_report.skipped; warns about hyperparameters that are neither given
    nor searched. */
 mercer_status mrc_fit_decide_search(mercer_fitting *self);
 /* Sets effort and deadline. */

@@ -30,8 +30,8 @@ static bool is_searchable(const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
     bool open;
-    return !options->kernel || (mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
-                                mrc_gradient_slope(NULL, &kernel, &slope) == MERCER_OK);
+    return !options->kernel.spec || (mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
+                                     mrc_gradient_slope(NULL, &kernel, &slope) == MERCER_OK);
 }
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
@@ -39,41 +39,68 @@ static bool is_searchable(const mercer_fit_options *options)
 /* Warns about hyperparameters that are neither given nor searched because of a given option. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options, open = {0};
+    const mercer_fit_options *options = &self->request->options;
     mercer_context *context = self->context;
-    const char *fixed = options->kernel_function ? "kernel_function" : NULL;
-    bool searched = mrc_plan_search_skipped(&open, &self->info, self->memory) ==
-                    NULL; /* whether a fit without options would search */
-    bool known = options->bandwidth > 0 || (options->kernel && strstr(options->kernel, "bandwidth="));
-    bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel && known));
-    if (!searched || complete || options->model || self->record.resumes || self->outer || self->whole) return;
-    const char *option = options->tune == MERCER_OFF ? "tune"
-                         : fixed                     ? fixed
-                         : options->augment          ? "augment"
-                         : options->samples > 0      ? "samples"
-                                                     : NULL;
-    if (option && self->report.search_skipped)
+    const char *fixed = options->kernel.function ? "kernel.function" : NULL;
+    bool known = options->kernel.bandwidth > 0 || (options->kernel.spec && strstr(options->kernel.spec, "bandwidth="));
+    bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel.spec && known));
+    if (complete) return;
+    const char *option = options->search.tune == MERCER_OFF ? "search.tune"
+                         : fixed                            ? fixed
+                         : options->data.augment            ? "data.augment"
+                         : options->data.samples > 0        ? "data.samples"
+                                                            : NULL;
+    if (option && self->search_report.skipped)
         mrc_warn(context, option,
                  "%s is %s, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
                  "ones or the defaults",
-                 option, options->tune == MERCER_OFF ? "off" : "given");
-    else if (options->kernel && self->report.search_skipped)
-        mrc_warn(context, "kernel", "kernel %s has no metric to search, so only the ridge is searched",
-                 options->kernel);
-    else if (options->kernel)
-        mrc_warn(context, "kernel", "kernel %s is given, so no other kernel is tried", options->kernel);
-    else if (options->learn_features == MERCER_ON)
-        mrc_warn(context, "learn_features", "learn_features is on, so no other kernel than laplace is tried");
-    if (options->bandwidth > 0 && !self->report.search_skipped)
-        mrc_warn(context, "bandwidth", "bandwidth %g is given, so no other bandwidth is tried", options->bandwidth);
-    if (options->metric && !self->report.search_skipped)
-        mrc_warn(context, "metric", "metric is given, so weights of the features are not searched");
+                 option == fixed ? fixed : strchr(option, '.') + 1,
+                 options->search.tune == MERCER_OFF ? "off" : "given");
+    else if (options->kernel.spec && self->search_report.skipped)
+        mrc_warn(context, "kernel.spec", "kernel %s has no metric to search, so only the ridge is searched",
+                 options->kernel.spec);
+    else if (options->kernel.spec)
+        mrc_warn(context, "kernel.spec", "kernel %s is given, so no other kernel is tried", options->kernel.spec);
+    else if (options->search.learn_features == MERCER_ON)
+        mrc_warn(context, "search.learn_features", "learn_features is on, so no other kernel than laplace is tried");
+    if (options->kernel.bandwidth > 0 && !self->search_report.skipped)
+        mrc_warn(context, "kernel.bandwidth", "bandwidth %g is given, so no other bandwidth is tried",
+                 options->kernel.bandwidth);
+    if (options->kernel.metric && !self->search_report.skipped)
+        mrc_warn(context, "kernel.metric", "metric is given, so weights of the features are not searched");
+}
+
+/* Warns about options that ask for a longer search where the data allow none. */
+static void warn_about_no_search(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool all_centers = self->info.rows <= plain_centers[MRC_DEFAULT_EFFORT - 1];
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {{"search.tune", options->search.tune == MERCER_ON},
+               {"search.learn_features", options->search.learn_features == MERCER_ON},
+               {"search.effort", options->search.effort > MRC_DEFAULT_EFFORT && all_centers}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given)
+            mrc_warn(self->context, all[i].name, "%s has no effect, because %s: only the ridge is searched",
+                     strchr(all[i].name, '.') + 1, self->search_report.skipped);
+}
+
+/* Warns about decisions on the search. possible: there are enough different rows. */
+static void warn_about_search(const mercer_fitting *self, bool possible)
+{
+    const mercer_fit_options open = {0};
+    bool by_default = possible && mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL;
+    if (self->request->options.run.model || self->record.resumes || self->outer || self->whole) return;
+    if (by_default) warn_about_defaults(self);
+    if (!by_default && !self->searches) warn_about_no_search(self);
 }
 
 mercer_status mrc_fit_decide_search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    const char **why = &self->report.search_skipped;
+    const char **why = &self->search_report.skipped;
     bool possible = true;
     *why = self->outer ? "the hyperparameters are known" : mrc_plan_search_skipped(options, &self->info, self->memory);
     if (!*why && !is_searchable(options)) *why = "the kernel has no metric to search";
@@ -82,7 +109,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
         mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
     self->searches = !*why;
-    if (self->data) warn_about_defaults(self);
+    if (self->data) warn_about_search(self, possible);
     return MERCER_OK;
 }
 
@@ -144,30 +171,31 @@ static void fit_budget(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     double seconds = 0;
-    for (self->effort = options->effort > 0 ? options->effort : MRC_MOST_EFFORT; self->effort > 0; self->effort--) {
+    for (self->effort = options->search.effort > 0 ? options->search.effort : MRC_MOST_EFFORT; self->effort > 0;
+         self->effort--) {
         seconds = predict_seconds(self);
-        if (elapsed(self) + seconds <= options->budget) return;
+        if (elapsed(self) + seconds <= options->search.budget) return;
     }
     self->effort = 1;
-    mrc_warn(self->context, "budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
-             fmax(self->opened + options->budget - mrc_seconds(), 0), seconds);
+    mrc_warn(self->context, "search.budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+             fmax(self->opened + options->search.budget - mrc_seconds(), 0), seconds);
 }
 
 mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     bool resumed = self->effort > 0; /* set by the checkpoint */
-    if (!resumed) self->effort = options->effort > 0 ? options->effort : MRC_DEFAULT_EFFORT;
+    if (!resumed) self->effort = options->search.effort > 0 ? options->search.effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
-    if (!(options->budget > 0)) return MERCER_OK;
+    if (!(options->search.budget > 0)) return MERCER_OK;
     /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs a share of the
        budget. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
-    if (!options->comm) self->deadline = self->opened + share * options->budget;
+    if (!options->run.comm) self->deadline = self->opened + share * options->search.budget;
     if (!resumed) fit_budget(self);
-    return options->comm ? mercer_comm_broadcast(options->comm, &self->effort, sizeof self->effort) : MERCER_OK;
+    return options->run.comm ? mercer_comm_broadcast(options->run.comm, &self->effort, sizeof self->effort) : MERCER_OK;
 }
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
@@ -177,11 +205,11 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
     const mercer_fit_options *options = &self->request->options;
-    bool given = options->preprocess && strcmp(options->preprocess, "auto") != 0;
-    if (!given && !options->metric && options->learn_features != MERCER_ON) return MERCER_OK;
+    bool given = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
+    if (!given && !options->kernel.metric && options->search.learn_features != MERCER_ON) return MERCER_OK;
     MRC_TRY(mercer_preprocess_fit(out, self->context, mrc_fit_preprocess(options, &self->info), self->data));
-    if (!options->metric) return MERCER_OK;
-    return mrc_fit_set_metric(self->context, *out, kernel, options->metric, self->info.features);
+    if (!options->kernel.metric) return MERCER_OK;
+    return mrc_fit_set_metric(self->context, *out, kernel, options->kernel.metric, self->info.features);
 }
 
 /* Takes kernel, preprocessing and ridge from the search. */
@@ -189,6 +217,7 @@ static mercer_status take_result(mercer_fitting *self)
 {
     mrc_search_result *found = &self->found;
     mercer_fit_report *report = &self->report;
+    mercer_search_report *searched = &self->search_report;
     bool none = mrc_fit_has_no_ridge(self->request), given = self->record.ridge > 0 || none;
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
     found->preprocess = NULL;
@@ -200,12 +229,12 @@ static mercer_status take_result(mercer_fitting *self)
                  "ridge %g is given: the held-out error with it is %.3g of the variance, and %.3g with a ridge of %.3g",
                  none ? 0 : self->record.ridge, found->error, found->better_error,
                  found->better_ridge * mrc_fit_count_samples(self->data));
-    report->search_error = found->error, report->search_ridge = found->ridge;
-    report->search_rows = found->rows, report->search_held = found->held, report->search_cut = found->cut;
+    searched->error = found->error, searched->ridge = found->ridge;
+    searched->rows = found->rows, searched->held_out = found->held, searched->cut = found->cut;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++)
-        report->search_centers[i] = found->centers[i], report->search_center_errors[i] = found->errors[i];
+        searched->centers[i] = found->centers[i], searched->center_errors[i] = found->errors[i];
     self->journal = mrc_view(self->search.journal, self->search.steps, MRC_JOURNAL_COLUMNS, MERCER_F64);
-    report->search_steps = &self->journal;
+    searched->steps = &self->journal;
     return MERCER_OK;
 }
 
@@ -214,33 +243,34 @@ static mercer_status search(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
     mercer_kernel kernel;
-    bool open, names = options->kernel || options->learn_features == MERCER_ON;
+    bool open, names = options->kernel.spec || options->search.learn_features == MERCER_ON;
     double lambda = self->record.ridge, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
     double start = mrc_seconds();
     MRC_TRY(mrc_fit_parse_kernel(options, self->context, 1, &kernel, &open));
     MRC_TRY(fit_given(self, &kernel, &given));
-    bool means = options->center_method && strcmp(options->center_method, "kmeans") == 0;
+    bool means = options->centers.method && strcmp(options->centers.method, "kmeans") == 0;
     mrc_search_task task = {.context = self->context,
                             .data = self->data,
                             .kernel = names ? &kernel : NULL,
-                            .bandwidth = open ? options->bandwidth : kernel.bandwidth,
-                            .norm_2 = means || options->metric,
+                            .bandwidth = open ? options->kernel.bandwidth : kernel.bandwidth,
+                            .norm_2 = means || options->kernel.metric,
                             .preprocess = given,
                             .units = &self->units,
                             .ridge = mrc_fit_has_no_ridge(self->request) ? 0 : ridge,
                             .effort = self->effort,
                             .memory = self->memory,
-                            .seed = options->seed,
+                            .seed = options->run.seed,
                             /* half of the budget is for training; later members are started only if there is time */
-                            .deadline = self->deadline > 0 && !self->whole ? self->opened + options->budget / 2 : 0,
-                            .progress = options->progress,
-                            .progress_user = options->progress_user,
+                            .deadline =
+                                self->deadline > 0 && !self->whole ? self->opened + options->search.budget / 2 : 0,
+                            .progress = options->run.progress,
+                            .progress_user = options->run.progress_user,
                             .state = &self->search};
     MRC_TRY(mrc_fit_open_search_state(self, &task));
     MRC_TRY(mrc_search_run(&task, &self->found));
     if (task.save) task.save(task.save_user, true);
     MRC_TRY(take_result(self));
-    self->report.search_seconds = mrc_seconds() - start;
+    self->search_report.seconds = mrc_seconds() - start;
     return MERCER_OK;
 }
 
@@ -250,27 +280,28 @@ static mrc_origin effort_origin(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     if (self->record.resumes) return MRC_RESUMED;
-    if (options->budget > 0) return MRC_FROM_DATA; /* and from the machine's speed */
-    return options->effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
+    if (options->search.budget > 0) return MRC_FROM_DATA; /* and from the machine's speed */
+    return options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 
 void mrc_fit_record_search(mercer_fitting *self)
 {
-    const mercer_fit_report *report = &self->report;
+    const mercer_search_report *report = &self->search_report;
     const mercer_fit_options *options = &self->request->options;
     char value[64];
     if (self->outer) return;
     snprintf(value, sizeof value, "%d", self->effort);
     mrc_fit_decide(self, "search", "effort", effort_origin(self), value);
-    bool asked = options->tune == MERCER_ON || options->learn_features == MERCER_ON;
-    const char *skipped = report->search_skipped        ? report->search_skipped
-                          : self->searches              ? NULL
-                          : options->tune == MERCER_OFF ? "tune is off"
-                                                        : "only centers are chosen";
+    bool asked = options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
+    const char *skipped = report->skipped                      ? report->skipped
+                          : self->searches                     ? NULL
+                          : options->search.tune == MERCER_OFF ? "tune is off"
+                                                               : "only centers are chosen";
     if (skipped) {
-        mrc_fit_decide(self, "search", "search", options->tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA, "none");
+        mrc_fit_decide(self, "search", "search", options->search.tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA,
+                       "none");
         mrc_fit_explain(self, "search", "search", "none, because %s", skipped);
-    } else if (report->search_steps) {
+    } else if (report->steps) {
         snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
         mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), value);
         if (self->model_exists)
@@ -278,8 +309,8 @@ void mrc_fit_record_search(mercer_fitting *self)
                             (long long)self->search.steps);
         else
             mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
-                            (long long)self->search.steps, report->search_seconds,
-                            report->search_cut ? " (ended by the budget)" : "");
+                            (long long)self->search.steps, report->seconds,
+                            report->cut ? " (ended by the budget)" : "");
     } else if (!self->model_exists) {
         mrc_fit_decide(self, "search", "search", asked ? MRC_GIVEN : MRC_DEFAULT, "planned");
         mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
@@ -293,14 +324,14 @@ mercer_status mrc_stage_search(mercer_fitting *self)
     bool searching = false;
     MRC_TRY(mrc_fit_decide_search(self));
     if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
-    self->model_exists = !self->centers_only && (options->model || (checkpoint && !searching));
+    self->model_exists = !self->centers_only && (options->run.model || (checkpoint && !searching));
     MRC_TRY(mrc_fit_choose_effort(self));
     if (searching && !self->searches)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: belongs to other options: it has a search, this fit has none (%s)", checkpoint,
-                        self->report.search_skipped);
+                        self->search_report.skipped);
     /* A fit for centers only searches only on request. */
-    if (self->centers_only && options->tune != MERCER_ON && options->learn_features != MERCER_ON)
+    if (self->centers_only && options->search.tune != MERCER_ON && options->search.learn_features != MERCER_ON)
         self->searches = false;
     if (self->searches && !self->model_exists) {
         MRC_TRY(search(self));

@@ -76,10 +76,10 @@ void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan)
 void mrc_fit_start_record(mercer_fitting *self)
 {
     const mrc_fit_request *request = self->request;
-    self->record.centers = request->options.centers;
+    self->record.centers = request->options.centers.count;
     self->record.ridge = fmax(request->train.lambda, 0);
     self->record.converge = request->train.converge;
-    self->record.resumes = request->options.checkpoint;
+    self->record.resumes = request->options.run.checkpoint;
     self->report.temperature = (double)NAN;
 }
 
@@ -96,12 +96,12 @@ static char *training_note(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     const mercer_fit_options *options = &self->request->options;
-    const char *method = options->given_centers ? "file" : mrc_fit_center_method(self);
+    const char *method = options->centers.given ? "file" : mrc_fit_center_method(self);
     json_auto_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
                                   report->plan->solver, "projector", report->plan->projector, "rows",
                                   (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
                                   (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
-                                  (json_int_t)options->seed, "train_loss", real_number(report->train_loss),
+                                  (json_int_t)options->run.seed, "train_loss", real_number(report->train_loss),
                                   "validation_loss", real_number(report->validation_loss), "center_method", method);
     if (self->info.task == MERCER_TASK_CLASSIFICATION) {
         json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
@@ -109,7 +109,7 @@ static char *training_note(const mercer_fitting *self)
     }
     json_object_set_new(note, "ridge", real_number(report->plan->lambda));
     json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
-    if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
+    if (options->data.augment) json_object_set_new(note, "augment", json_string(options->data.augment));
     return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* all digits, because the ridge is read back */
 }
 
@@ -133,8 +133,4 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
     snprintf(report->preprocess, sizeof report->preprocess, "%s",
              self->applied || self->model ? mercer_preprocess_spec(self->applied)
                                           : mrc_fit_preprocess(&self->request->options, &self->info));
-    report->train = self->data;
-    report->validation = self->validation;
-    report->model = self->model;
-    report->trainer = self->trainer;
 }

@@ -33,28 +33,28 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
     const struct {
         const char *name;
         int64_t value, least;
-    } numbers[] = {{"memory", options->memory, 0},
-                   {"samples", options->samples, 0},
-                   {"center_iterations", options->center_iterations, 0},
-                   {"center_batch", options->center_batch, -1},
-                   {"shards", options->shards, -1}};
+    } numbers[] = {{"run.memory", options->run.memory, 0},
+                   {"data.samples", options->data.samples, 0},
+                   {"centers.iterations", options->centers.iterations, 0},
+                   {"centers.batch", options->centers.batch, -1},
+                   {"run.shards", options->run.shards, -1}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least)
             return mrc_blame(context, numbers[i].name,
                              mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
                                       numbers[i].name, (long long)numbers[i].value, (long long)numbers[i].least));
-    if (!(options->validation_fraction >= 0 && options->validation_fraction < 1))
-        return mrc_blame(context, "validation_fraction",
+    if (!(options->validation.fraction >= 0 && options->validation.fraction < 1))
+        return mrc_blame(context, "validation.fraction",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "validation_fraction is %g, it must be at least 0 and below 1",
-                                  options->validation_fraction));
-    if (options->precision && options->precision != MERCER_F32 && options->precision != MERCER_F64)
-        return mrc_blame(context, "precision",
+                                  "validation.fraction is %g, it must be at least 0 and below 1",
+                                  options->validation.fraction));
+    if (options->run.precision && options->run.precision != MERCER_F32 && options->run.precision != MERCER_F64)
+        return mrc_blame(context, "run.precision",
                          mrc_fail(context, MERCER_ERROR_DTYPE, "precision may be f32, f64 or 0: chosen"));
-    if (options->center_type && mrc_dtype_size(options->center_type) == 0)
-        return mrc_blame(context, "center_type",
-                         mrc_fail(context, MERCER_ERROR_DTYPE, "center_type is %d, which is not an element type",
-                                  (int)options->center_type));
+    if (options->centers.type && mrc_dtype_size(options->centers.type) == 0)
+        return mrc_blame(context, "centers.type",
+                         mrc_fail(context, MERCER_ERROR_DTYPE, "centers.type is %d, which is not an element type",
+                                  (int)options->centers.type));
     return MERCER_OK;
 }
 
@@ -62,10 +62,10 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
 {
     const mercer_fit_options *options = &request->options;
     const mercer_train_options *train = &request->train;
-    if (options->validation && options->validation_fraction > 0)
+    if (options->validation.data && options->validation.fraction > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: validation and validation_fraction are both set: one of them is enough");
-    if (options->model && (options->checkpoint || options->comm))
+                        "options: validation.data and validation.fraction are both set: one of them is enough");
+    if (options->run.model && (options->run.checkpoint || options->run.comm))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: model is for one process, and not with checkpoint");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
@@ -77,59 +77,61 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
 {
     static const char *const transforms[] = {"auto", "none", "center", "standardise", "log", "rank", NULL},
                              *const populations[] = {"population", "weighted", NULL};
-    MRC_TRY(check_word(context, "target_transform", options->target_transform, transforms,
+    MRC_TRY(check_word(context, "data.target_transform", options->data.target_transform, transforms,
                        "auto, none, center, standardise, log and rank"));
-    if (mrc_fit_weighs_classes(options) && strcmp(options->class_weight, "balanced") != 0 &&
-        !strchr(options->class_weight, '='))
-        return mrc_blame(context, "class_weight",
+    if (mrc_fit_weighs_classes(options) && strcmp(options->data.class_weight, "balanced") != 0 &&
+        !strchr(options->data.class_weight, '='))
+        return mrc_blame(context, "data.class_weight",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
                                   "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
-                                  options->class_weight));
-    return check_word(context, "calibrate_to", options->calibrate_to, populations, "population and weighted");
+                                  options->data.class_weight));
+    return check_word(context, "validation.calibrate_to", options->validation.calibrate_to, populations,
+                      "population and weighted");
 }
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
 
 static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_options *options, bool open)
 {
-    const char *kernel = options->kernel ? options->kernel : MRC_DEFAULT_KERNEL;
+    const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
     if (!open)
         return mrc_fail(
-            context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s", options->kernel_function ? "given" : kernel,
-            options->kernel_function || strstr(kernel, "bandwidth=") ? "has a bandwidth already: give it once"
+            context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s", options->kernel.function ? "given" : kernel,
+            options->kernel.function || strstr(kernel, "bandwidth=") ? "has a bandwidth already: give it once"
                                                                      : "has no bandwidth");
-    if (!(options->bandwidth > 0))
+    if (!(options->kernel.bandwidth > 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
-                        options->bandwidth);
+                        options->kernel.bandwidth);
     mercer_kernel kernel_function;
-    return mrc_fit_parse_kernel(options, context, options->bandwidth, &kernel_function, &open);
+    return mrc_fit_parse_kernel(options, context, options->kernel.bandwidth, &kernel_function, &open);
 }
 
 static mercer_status check_kernel(mercer_context *context, const mercer_fit_options *options)
 {
     mercer_kernel kernel;
     bool open;
-    if (options->kernel && options->kernel_function)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
-    MRC_TRY(mrc_blame(context, "kernel", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
+    if (options->kernel.spec && options->kernel.function)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel.spec and kernel.function are both set");
+    MRC_TRY(mrc_blame(context, "kernel.spec", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
-    bool chosen = options->centers >= 0 && !options->given_centers;
-    if (chosen && mrc_center_method_find(options->center_method, &method))
-        MRC_TRY(mrc_blame(context, "center_method", mrc_check_center_kernel(context, method, &kernel)));
-    return options->bandwidth == 0 ? MERCER_OK
-                                   : mrc_blame(context, "bandwidth", check_bandwidth(context, options, open));
+    bool chosen = options->centers.count >= 0 && !options->centers.given;
+    if (chosen && mrc_center_method_find(options->centers.method, &method))
+        MRC_TRY(mrc_blame(context, "centers.method", mrc_check_center_kernel(context, method, &kernel)));
+    return options->kernel.bandwidth == 0
+               ? MERCER_OK
+               : mrc_blame(context, "kernel.bandwidth", check_bandwidth(context, options, open));
 }
 
 static mercer_status check_learning(mercer_context *context, const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
     bool open;
-    if (options->learn_features != MERCER_ON) return MERCER_OK;
-    const char *set = options->metric               ? "metric"
-                      : options->model              ? "model"
-                      : options->tune == MERCER_OFF ? "tune off"
-                      : options->kernel_function    ? "kernel_function"
-                                                    : NULL;
+    if (options->search.learn_features != MERCER_ON) return MERCER_OK;
+    const char *set = options->kernel.metric               ? "metric"
+                      : options->run.model                 ? "model"
+                      : options->search.tune == MERCER_OFF ? "tune off"
+                      : options->kernel.function           ? "kernel.function"
+                                                           : NULL;
     if (set)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: learn_features has no effect with %s; remove one of them", set);
@@ -139,24 +141,25 @@ static mercer_status check_learning(mercer_context *context, const mercer_fit_op
 
 static mercer_status check_search(mercer_context *context, const mercer_fit_options *options)
 {
-    if (options->effort < 0 || options->effort > MRC_MOST_EFFORT)
-        return mrc_blame(context, "effort",
+    if (options->search.effort < 0 || options->search.effort > MRC_MOST_EFFORT)
+        return mrc_blame(context, "search.effort",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d, it must be 1 to %d, or 0: the default",
-                                  options->effort, MRC_MOST_EFFORT));
-    if (!(options->budget >= 0) || !isfinite(options->budget))
-        return mrc_blame(context, "budget",
+                                  options->search.effort, MRC_MOST_EFFORT));
+    if (!(options->search.budget >= 0) || !isfinite(options->search.budget))
+        return mrc_blame(context, "search.budget",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "budget is %g, it must be a number of seconds, or 0: none", options->budget));
-    if (options->metric && options->model)
+                                  "budget is %g, it must be a number of seconds, or 0: none", options->search.budget));
+    if (options->kernel.metric && options->run.model)
         return mrc_blame(
-            context, "metric",
+            context, "kernel.metric",
             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric has no effect with model; remove one of them"));
-    if (options->metric) MRC_TRY(mrc_blame(context, "metric", mrc_metric_check(context, options->metric, 0)));
-    MRC_TRY(mrc_blame(context, "learn_features", check_learning(context, options)));
-    const char *fixed = options->model ? "model" : options->kernel_function ? "kernel_function" : NULL;
-    if (options->tune != MERCER_ON || !fixed) return MERCER_OK;
+    if (options->kernel.metric)
+        MRC_TRY(mrc_blame(context, "kernel.metric", mrc_metric_check(context, options->kernel.metric, 0)));
+    MRC_TRY(mrc_blame(context, "search.learn_features", check_learning(context, options)));
+    const char *fixed = options->run.model ? "model" : options->kernel.function ? "kernel.function" : NULL;
+    if (options->search.tune != MERCER_ON || !fixed) return MERCER_OK;
     return mrc_blame(
-        context, "tune",
+        context, "search.tune",
         mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, but %s is given; remove one of them", fixed));
 }
 
@@ -166,39 +169,64 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
 {
     mrc_center_method method;
     bool augmented = mrc_fit_is_augmented(options);
-    if (!augmented && !mrc_center_method_find(options->center_method, &method))
+    if (!augmented && !mrc_center_method_find(options->centers.method, &method))
+        return mrc_fail(
+            context, MERCER_ERROR_ARGUMENT,
+            "centers.method '%s' is not known; there are random, kmeans, rpcholesky, balanced and augmented",
+            options->centers.method);
+    if (augmented && !options->data.augment)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method '%s' is not known; there are random, kmeans, rpcholesky, balanced and augmented",
-                        options->center_method);
-    if (augmented && !options->augment)
+                        "centers.method augmented takes samples of augment, which is NULL");
+    if (augmented && options->centers.type)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method augmented takes samples of augment, which is NULL");
-    if (augmented && options->center_type)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "center_method augmented keeps the type of the samples: leave center_type 0");
-    bool means = !augmented && method == MRC_CENTERS_KMEANS && options->centers >= 0 && !options->given_centers;
-    if ((options->center_iterations || options->center_batch) && !means)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is for center_method kmeans",
-                        options->center_iterations ? "center_iterations" : "center_batch");
+                        "centers.method augmented keeps the type of the samples: leave centers.type 0");
+    bool means = !augmented && method == MRC_CENTERS_KMEANS && options->centers.count >= 0 && !options->centers.given;
+    if ((options->centers.iterations || options->centers.batch) && !means)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is for centers.method kmeans",
+                        options->centers.iterations ? "centers.iterations" : "centers.batch");
     return MERCER_OK;
 }
 
 static mercer_status check_centers(mercer_context *context, const mercer_fit_options *options)
 {
-    if (options->centers < -1)
-        return mrc_blame(context, "centers",
+    if (options->centers.count < -1)
+        return mrc_blame(context, "centers.count",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "centers is %lld; it is a number, 0: chosen, or -1: all rows",
-                                  (long long)options->centers));
-    return mrc_blame(context, "center_method", check_center_method(context, options));
+                                  "centers.count is %lld; it is a number, 0: chosen, or -1: all rows",
+                                  (long long)options->centers.count));
+    return mrc_blame(context, "centers.method", check_center_method(context, options));
 }
 
 /* ---- All options ------------------------------------------------------------------------------------------------- */
 
+/* Checks the words of each group that later versions use. */
+static mercer_status check_reserved(mercer_context *context, const mercer_fit_options *options)
+{
+    const struct {
+        const char *group;
+        const int64_t *reserved;
+    } groups[] = {{"data", options->data.reserved},     {"validation", options->validation.reserved},
+                  {"kernel", options->kernel.reserved}, {"centers", options->centers.reserved},
+                  {"search", options->search.reserved}, {"run", options->run.reserved}};
+    const size_t words = sizeof options->data.reserved / sizeof *options->data.reserved;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        for (size_t k = 0; k < words; k++)
+            if (groups[i].reserved[k] != 0)
+                return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                                "options: %s: a field is set that version %s does not know", groups[i].group,
+                                mercer_version());
+    return MERCER_OK;
+}
+
 mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request)
 {
     const mercer_fit_options *options = &request->options;
-    request->train.seed = options->seed;
+    MRC_TRY(check_reserved(context, options));
+    if (request->train.progress)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: train: progress is set; a fit reports its training to run.progress");
+    request->train.seed = options->run.seed;
+    request->train.progress = options->run.progress, request->train.progress_user = options->run.progress_user;
     MRC_TRY(check_numbers(context, options));
     mrc_reason reason;
     if (mrc_plan_check_options(&request->train, &reason) != MERCER_OK)

@@ -115,7 +115,7 @@ static mercer_status search(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
-    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.seed);
+    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.run.seed);
     if (status == MERCER_ERROR_DATA) return MERCER_OK; /* a single unit, or a class without training rows */
     MRC_TRY(status);
     self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = self->split.held_out};
@@ -147,7 +147,7 @@ mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
     mercer_status status = search(&task, &ridge);
     mrc_free(self->context, task.split.rows);
     MRC_TRY(status);
-    self->report.search_ridge = ridge * task.scale;
+    self->search_report.ridge = ridge * task.scale;
     self->record.ridge = ridge * task.scale * mrc_fit_count_samples(self->data);
     return MERCER_OK;
 }

@@ -88,7 +88,7 @@ bool mrc_fit_merges(const mercer_fitting *self)
     const mercer_dataset *data = self->data;
     int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
     int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
-    return self->request->options.merge != MERCER_OFF && !data->synth && data->rows <= most &&
+    return self->request->options.data.merge != MERCER_OFF && !data->synth && data->rows <= most &&
            bytes <= self->memory / 4;
 }
 
@@ -173,7 +173,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     MRC_TRY(mrc_row_units(data, NULL, n, unit, units));
     sort_by_unit(unit, n, *units, order, start);
     for (int64_t i = 0; i < n && data->labels; i++) left[data->labels[i]]++;
-    mrc_rng rng = {self->request->options.seed, RANDOM_HELD};
+    mrc_rng rng = {self->request->options.run.seed, RANDOM_HELD};
     for (int64_t k = 0; k < *units - 1 && marked < held; k++) {
         int64_t u = mrc_random_permutation(rng, *units, k), count = start[u + 1] - start[u];
         if (!may_leave(data, order + start[u], count, left)) continue;
@@ -232,7 +232,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     bool large = bytes > self->memory / 4, possible = false;
     if (data->synth) return mrc_dataset_range(&self->aside, data, n, held);
     if (large && mrc_dataset_is_mapped(data) && !data->keys) {
-        self->report.held_at_end = 1;
+        mrc_fit_decide(self, "samples", "held_out", MRC_FROM_DATA, "last rows");
         MRC_TRY(mrc_dataset_range(&self->aside, data, n - held, held));
         return mrc_dataset_range(&self->rest, data, 0, n - held);
     }
@@ -244,7 +244,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, n, sizeof *numbers, "row numbers"));
     MRC_TRY(mark_rows(self, held, marks, &possible));
     if (!possible) {
-        mrc_warn(self->context, "validation_fraction",
+        mrc_warn(self->context, "validation.fraction",
                  "no rows are held out: all of them have equal features, or each class has one different row only");
         return MERCER_OK;
     }
@@ -256,7 +256,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
-    bool intervals = self->request->options.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
+    bool intervals = self->request->options.validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
     /* Small datasets are calibrated by cross-validation, which is not possible with times. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
     *held = 0;
@@ -274,14 +274,14 @@ static mercer_status split(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     const mercer_dataset *data = self->data;
-    double share = options->validation_fraction;
+    double share = options->validation.fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
-    bool wanted = options->calibrate == MERCER_ON || options->intervals == MERCER_ON;
+    bool wanted = options->validation.calibrate == MERCER_ON || options->validation.intervals == MERCER_ON;
     self->watched = self->validation || share > 0;
     if (self->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "validation_fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
+                        "validation.fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
     if (share == 0) MRC_TRY(choose_held(self, &held));
     if (held == 0) return MERCER_OK;
     MRC_TRY(hold_out(self, held));
@@ -293,7 +293,7 @@ static mercer_status split(mercer_fitting *self)
 
 static mercer_status take_samples(mercer_fitting *self)
 {
-    self->validation = self->request->options.validation;
+    self->validation = self->request->options.validation.data;
     self->given_rows = self->data->rows;
     MRC_TRY(mrc_fit_weigh_classes(self));
     if (mrc_fit_merges(self)) MRC_TRY(merge_samples(self));
@@ -322,10 +322,10 @@ static mercer_status check_data(mercer_fitting *self)
 static mercer_status agree_on_data(const mercer_fitting *self)
 {
     uint64_t prints[2] = {0, 0};
-    if (!self->request->options.comm) return MERCER_OK;
+    if (!self->request->options.run.comm) return MERCER_OK;
     MRC_TRY(mrc_dataset_fingerprint(self->data, &prints[0]));
     if (self->validation) MRC_TRY(mrc_dataset_fingerprint(self->validation, &prints[1]));
-    return mercer_comm_agree(self->request->options.comm, "other data", prints, sizeof prints);
+    return mercer_comm_agree(self->request->options.run.comm, "other data", prints, sizeof prints);
 }
 
 mercer_status mrc_stage_samples(mercer_fitting *self)

@@ -111,11 +111,11 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     int64_t p = report->centers = mrc_fit_center_count(self);
     report->points = mrc_fit_points(options, &self->info);
     snprintf(report->kernel, sizeof report->kernel, "%s",
-             options->kernel_function ? ""
-             : options->kernel        ? options->kernel
+             options->kernel.function ? ""
+             : options->kernel.spec   ? options->kernel.spec
                                       : MRC_DEFAULT_KERNEL);
     snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
-    if (p > self->info.rows && !options->given_centers && !mrc_fit_is_augmented(options))
+    if (p > self->info.rows && !options->centers.given && !mrc_fit_is_augmented(options))
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
     mrc_fit_record_search(self);

@@ -197,7 +197,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
     MRC_TRY(mercer_dataset_target_moments(self->data, mean, mean + c));
     for (int64_t j = 0; j < c; j++) far = far || fabs(mean[j]) > FAR_FROM_ZERO * mean[c + j];
     if (far)
-        mrc_warn(self->context, "target_transform",
+        mrc_warn(self->context, "data.target_transform",
                  "target_transform none: the mean of the targets is more than %d standard deviations from 0, and the "
                  "model has no intercept; use center or standardise",
                  FAR_FROM_ZERO);
@@ -207,7 +207,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
 mercer_status mrc_fit_find_units(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
-    const char *how = self->request->options.target_transform;
+    const char *how = self->request->options.data.target_transform;
     double *mean;
     if (data->task == MERCER_TASK_UNLABELLED) return MERCER_OK;
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";

@@ -2,7 +2,7 @@
 /*
  * Whether a fit begins with a hyperparameter search. Given hyperparameters are fixed and the others are searched.
  *
- * If the caller leaves the decision open (mercer_fit_options.tune is AUTO), a search runs for tables:
+ * If the caller leaves the decision open (mercer_fit_options.search.tune is AUTO), a search runs for tables:
  *
  *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
  *                 computed samples, or images; at most 1,024 features
@@ -33,12 +33,12 @@ static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 
 const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory)
 {
-    bool asked = options->tune == MERCER_ON || options->learn_features == MERCER_ON;
-    if (options->tune == MERCER_OFF) return "tune is off";
-    if (options->model) return "the model is given";
-    if (options->kernel_function) return "kernel_function is given";
+    bool asked = options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
+    if (options->search.tune == MERCER_OFF) return "tune is off";
+    if (options->run.model) return "the model is given";
+    if (options->kernel.function) return "kernel.function is given";
     if (info->task == MERCER_TASK_UNLABELLED) return "there are no targets";
-    if (options->augment || options->samples > 0) return "samples are augmented";
+    if (options->data.augment || options->data.samples > 0) return "samples are augmented";
     if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
     return asked ? NULL : not_a_table(info, memory);
 }

@@ -41,7 +41,8 @@
 
 #define EXPONENT_STEP 1e-3
 /* Upper bound of slopes in V. Slopes of distinct float points are below it for exponents of at least 0.5. */
-#define LARGEST_SLOPE 1e12
+#define LARGEST_SLOPE  1e12
+#define LARGEST_JITTER 1e-5 /* upper bound of the jitter of the equations */
 enum { PARTS = 16 }; /* number of parts of the rows for sums over pairs; fixed, so that sums do not depend on threads */
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
@@ -131,7 +132,8 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
     return ops->scale_rows(backend, &self->y, self->roots);
 }
 
-static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+/* Forms M with a jitter relative to the mean of its diagonal, and factorizes it. *solved: whether it is definite. */
+static mercer_status factorize_with(const mrc_gradient_buffer *self, double penalty, double jitter, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
@@ -144,9 +146,19 @@ static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, 
     MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
     MRC_TRY(ops->copy(backend, &seen, &diagonal));
     for (int64_t j = 0; j < self->p; j++) trace += self->numbers[j];
-    MRC_TRY(ops->axpby(backend, MRC_SMALL_JITTER * trace / (double)self->p, &self->ones, 1, &diagonal));
+    MRC_TRY(ops->axpby(backend, jitter * trace / (double)self->p, &self->ones, 1, &diagonal));
     MRC_TRY(ops->cholesky(backend, &self->factor, &bad));
     *solved = bad < 0;
+    return MERCER_OK;
+}
+
+/* Kernel values of points in float are rounded, so K_ZZ of a smooth kernel with a large bandwidth can have eigenvalues
+   below zero that exceed the jitter. Without larger jitters every step of such a descent would be rejected. */
+static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+{
+    *solved = false;
+    for (double jitter = MRC_SMALL_JITTER; !*solved && jitter < LARGEST_JITTER; jitter *= 100)
+        MRC_TRY(factorize_with(self, penalty, jitter, solved));
     return MERCER_OK;
 }
 

@@ -4,9 +4,7 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  norm 1 continued with larger draws,  4  norm 2 continued: the better of both on held-out rows. If they are
- *      close, both are continued to half of the steps, because a map needs more steps than weights do, and the better
- *      one to the end; with folds always only the better one
+ *   3  norm 1 continued with larger draws, or  4  norm 2 continued: the better of both on held-out rows
  *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
  *
  * With a given kernel its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A. Descents
@@ -23,6 +21,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/numbers/weighted.h"
+#include "core/stage_progress.h"
 #include "data/equal_rows.h"
 #include "kernels/formulas.h"
 
@@ -32,7 +31,7 @@
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
 #define FIRST_RIDGE  1e-4
-#define CLOSE        1.25 /* ratio of errors up to which both norms are continued */
+#define HEAD_START   1.01 /* largest ratio of errors up to which a map is preferred to weights */
 #define LEAST_WEIGHT 0.05 /* smallest weight of a copy at the start of a map */
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
@@ -152,7 +151,7 @@ static int watch(void *user, int step, double error)
         row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0, row[3] = exp(last[1]);
         row[2] = self->learns_exponent ? mrc_descent_exponent(&self->kernel, last[0]) : 0;
     }
-    if (task->progress && task->progress(task->progress_user, "search", done, self->total, error)) self->stopped = true;
+    if (mrc_progress(task->progress, task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
     if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->cut = true;
     return self->stopped || self->result->cut;
@@ -327,33 +326,13 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
     return MERCER_OK;
 }
 
-/* Continues both candidates to half of the steps and scores them again. */
-static mercer_status compare_halfway(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps)
-{
-    const mrc_descent_state *stages = self->task->state->stages;
-    int half = steps / 2;
-    self->total += half;
-    bool decided = stages[2].step > half || stages[3].step > half; /* decided before the checkpoint that the search
-                                                                      resumes from */
-    if (decided) {
-        l1->error = stages[3].step > half ? (double)INFINITY : 0, l2->error = 0;
-        return MERCER_OK;
-    }
-    MRC_TRY(continue_descent(self, l1, steps, half));
-    MRC_TRY(continue_descent(self, l2, steps, half));
-    MRC_TRY(mrc_search_score(self, l1));
-    return mrc_search_score(self, l2);
-}
-
-/* Continues the better of two candidates. */
-static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
+/* Continues the better of two candidates. A map needs more steps than weights do, so it is preferred if it is only a
+   little worse. */
+static mercer_status continue_best(mrc_searcher *self, const mrc_candidate *l1, const mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {
-    MRC_TRY(mrc_search_score(self, l1));
-    MRC_TRY(mrc_search_score(self, l2));
-    bool close = self->split.held_out && fmax(l1->error, l2->error) < CLOSE * fmin(l1->error, l2->error);
-    if (close) MRC_TRY(compare_halfway(self, l1, l2, steps));
-    *best = l1->error <= l2->error ? *l1 : *l2;
+    double head_start = mrc_searcher_kind(self, false) == MRC_LEARN_MAP ? HEAD_START : 1;
+    *best = l2->error < head_start * l1->error ? *l2 : *l1;
     return continue_descent(self, best, steps, steps);
 }
 
@@ -392,7 +371,11 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     if (blends) MRC_TRY(run_norm_1(self, steps, &l1));
     if (norm_1 && self->result->cut) norm_2 = false;
     if (norm_2) MRC_TRY(run_norm_2(self, steps, &l2));
-    if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
+    if (norm_1 && norm_2) {
+        MRC_TRY(mrc_search_score(self, &l1));
+        MRC_TRY(mrc_search_score(self, &l2));
+        return continue_best(self, &l1, &l2, more, best);
+    }
     *best = norm_2 ? l2 : l1;
     return continue_descent(self, best, more, more);
 }

@@ -49,8 +49,8 @@ typedef struct mrc_search_task {
     int effort;                          /* effort level, 1 to 5 */
     int64_t memory;                      /* memory limit in bytes */
     uint64_t seed;
-    double deadline;              /* deadline on the clock of mrc_seconds, after which descents end; 0: none */
-    mercer_fit_callback progress; /* progress callback, or NULL */
+    double deadline;                   /* deadline on the clock of mrc_seconds, after which descents end; 0: none */
+    mercer_progress_callback progress; /* progress callback, or NULL */
     void *progress_user;
     mrc_search_state *state;            /* state to continue from; updated */
     void (*save)(void *user, bool now); /* saves the state after each step; now: immediately, when stopped. May be

@@ -63,6 +63,7 @@ static mercer_progress progress_of(const mrc_trainer *self, double now)
 {
     const mrc_job *job = &self->job;
     return (mercer_progress){.struct_size = sizeof(mercer_progress),
+                             .stage = "training",
                              .epoch = job->epoch,
                              .epochs = job->plan.public_plan.epochs,
                              .samples = job->samples,
@@ -92,6 +93,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
         if (self->since_best >= job->options.patience) *stop = MERCER_STOP_PATIENCE;
     }
     progress->struct_size = sizeof *progress;
+    progress->stage = "training";
     progress->seconds = self->earlier_seconds + mrc_seconds() - self->start;
     progress->pass_total = job->n;
     progress->samples = job->samples;

@@ -3,7 +3,7 @@
 """check_readme.py [ROOT [PROGRAM]]: checks that README.md is short and that its code and commands work.
 
 - README.md has at most 150 lines. The first C block of docs/c.md is identical to examples/readme.c, which another test runs.
-- Names of installed files have the current version, and the Makefile has every `make` target. README.md has at most six
+- Stated versions are the current one, and the Makefile has every `make` target. README.md has at most six
   lines of Python, which python/tests/test_readme.py runs.
 - With PROGRAM, every line of README.md and docs/first-model.md that begins with `mercer` is run next to a copy of examples.
 - `make test` and `make demo` are not run: the first one runs this script, the second one is tested by tests/cli/test_demo.py.
@@ -45,8 +45,9 @@ def check_words(page, text):
     """Check the versions in file names, and the targets of make."""
     header = read("include", "mercer", "mercer.h")
     version = ".".join(re.search(rf"MERCER_VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
-    for name, found in re.findall(r"\./(\w+)[-_](\d+\.\d+\.\d+)", text):
-        if found != version:
+    stated = re.findall(r"\./(\w+)[-_](\d+\.\d+\.\d+)", text) + re.findall(r"(is version|find_package\(Mercer) (\d+\.\d+(?:\.\d+)?)", text)
+    for name, found in stated:
+        if not f"{version}.".startswith(found + "."):
             yield f"{page}: {name} {found}, this is {version}"
     verbs = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE))
     commands = "\n".join(blocks(text, "sh"))
@@ -88,7 +89,8 @@ def main():
         return 0
     ROOT = sys.argv[1] if len(sys.argv) > 1 else ROOT
     text = read("README.md")
-    problems = [*check_example(), *check_words("README.md", text), *check_words("docs/install.md", read("docs", "install.md"))]
+    problems = [*check_example(), *check_words("README.md", text), *check_words("docs/install.md", read("docs", "install.md")),
+                *check_words("docs/c.md", read("docs", "c.md"))]
     if text.count("\n") > MOST_LINES:
         problems.append(f"README.md: {text.count(chr(10))} lines, at most {MOST_LINES}")
     python = blocks(text, "python")

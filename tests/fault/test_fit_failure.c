@@ -42,10 +42,10 @@ static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 
                                  {"budget", "direct", NULL, 10, 0, false, false, NULL, NULL, BUDGETED},
                                  {"search resumed", "cg", NULL, 10, 0, false, false, NULL, NULL, RESUMED}};
 
-static int stop_in_search(void *user, const char *phase, int64_t done, int64_t total, double error)
+static int stop_in_search(void *user, const mercer_progress *progress)
 {
-    (void)user, (void)total, (void)error;
-    return strcmp(phase, "search") == 0 && done == 12;
+    (void)user;
+    return strcmp(progress->stage, "search") == 0 && progress->done == 12;
 }
 
 static mercer_status fit_once(mercer_context *context, const fit_case *of, bool stopped, mercer_model **model,
@@ -62,18 +62,19 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, bool 
         arrays.Y = &y;
     else
         arrays.labels = labels, arrays.classes = 2;
-    options.class_weight = of->class_weight, options.target_transform = of->transform;
+    options.data.class_weight = of->class_weight, options.data.target_transform = of->transform;
     train.solver = of->solver, train.epochs = 2;
-    options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
-    options.center_method = of->method, options.validation_fraction = of->fraction, options.effort = 1;
-    options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
-    options.tune = of->search ? MERCER_AUTO : MERCER_OFF;
-    if (of->search == FEATURES) options.learn_features = MERCER_ON, options.kernel = "gaussian";
-    if (of->search == BUDGETED) options.budget = 1e6; /* large enough never to be exhausted */
+    options.train = &train, options.run.memory = 1 << 28, options.centers.count = of->centers;
+    options.centers.method = of->method, options.validation.fraction = of->fraction, options.search.effort = 1;
+    options.data.merge = of->merged ? MERCER_ON : MERCER_OFF,
+    options.validation.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
+    options.search.tune = of->search ? MERCER_AUTO : MERCER_OFF;
+    if (of->search == FEATURES) options.search.learn_features = MERCER_ON, options.kernel.spec = "gaussian";
+    if (of->search == BUDGETED) options.search.budget = 1e6; /* large enough never to be exhausted */
     if (of->search == RESUMED && stopped)
-        train.checkpoint = in_folder("c"), options.progress = stop_in_search;
+        train.checkpoint = in_folder("c"), options.run.progress = stop_in_search;
     else if (of->search == RESUMED)
-        options.checkpoint = in_folder("c");
+        options.run.checkpoint = in_folder("c");
     mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
     if (status == MERCER_OK) status = mercer_fit(model, context, data, &options, &report);
     mercer_dataset_free(data);

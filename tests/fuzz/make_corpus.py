@@ -90,7 +90,7 @@ def save_program_files():
         "hex": b'\x03{"x": {"hex": "ff00"}, "_remark": [1], "quiet": false, "threads": "auto"}',
     }.items():
         save("options", seed, text)
-    start = b'{"event": "start", "version": "0.2.0", "options": {"x": "<b>"}, "kernel": "laplace:bandwidth=1"}\n'
+    start = b'{"event": "start", "version": "0.3.0", "options": {"x": "<b>"}, "kernel": "laplace:bandwidth=1"}\n'
     epoch = b'{"event": "epoch", "epoch": %d, "seconds": %d, "train_loss": 0.5, "validation_accuracy": 0.%d}\n'
     for seed, text in {
         "run": start + b"".join(epoch % (k, k, 5 + k) for k in range(4)) + b'{"event": "summary", "seconds": 3}\n',
@@ -100,7 +100,7 @@ def save_program_files():
         b'{"event": "table", "title": "t", "columns": ["n"], "rows": [["r", 1]]}\n',
     }.items():
         save("run_log", seed, text)
-    config = b'{"version": "0.2.0", "command": "train", "options": {"x": "/a.csv", "epochs": 3, "threads": 1}, '
+    config = b'{"version": "0.3.0", "command": "train", "options": {"x": "/a.csv", "epochs": 3, "threads": 1}, '
     save("checkpoint", "config", config + b'"fingerprints": {"train": "bb956cf07d756406", "validation": "%016d"}, "finished": false}' % 0)
 
 

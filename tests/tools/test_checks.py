@@ -358,7 +358,8 @@ class Symbols(Tree):
 
 
 class Abi(Tree):
-    ENUMS, STRUCTS, FUNCTIONS = "dtype: F64=1 F32=2", "a: struct_size=z x=i name=c16 b=b\nb: p=p n=i", "one=i(p) two=v()"
+    ENUMS, FUNCTIONS = "dtype: F64=1 F32=2", "one=i(p) two=v()"
+    STRUCTS = "a: struct_size=z x=i name=c16 b=b\nb: p=p n=i\ng: k=d reserved=q4"
 
     def declare(self, enums=ENUMS, structs=STRUCTS, functions=FUNCTIONS):
         text = "".join(f'{n} = """\n{t}\n"""\n' for n, t in (("ENUMS", enums), ("STRUCTS", structs), ("FUNCTIONS", functions)))
@@ -377,7 +378,7 @@ class Abi(Tree):
         self.assert_ok("check-abi", ROOT)
 
     def test_what_may_come(self):
-        grown = self.STRUCTS.replace("b=b", "b=b more=d")
+        grown = self.STRUCTS.replace("b=b", "b=b more=d").replace("reserved=q4", "more=s i=i reserved=q2")
         self.declare(self.ENUMS + " F16=3", grown + "\nc: q=q", self.FUNCTIONS + " three=v()")
         self.assert_ok("check-abi", self.root)
 
@@ -389,6 +390,8 @@ class Abi(Tree):
             ({"structs": self.STRUCTS.replace("x=i", "x=q")}, "struct a: x=i@8 changed"),
             ({"structs": self.STRUCTS.replace("x=i", "y=i x=i")}, "struct a: x=i@8 changed"),
             ({"structs": self.STRUCTS.replace("n=i", "n=i m=i")}, "struct b: has no struct_size"),
+            ({"structs": self.STRUCTS.replace("q4", "q5")}, "struct g: has no struct_size"),
+            ({"structs": self.STRUCTS.replace("k=d", "k=s")}, "struct g: has no struct_size"),
             ({"structs": "a: struct_size=z x=i name=c16 b=p"}, "struct b: gone"),
         ):
             with self.subTest(where=where):

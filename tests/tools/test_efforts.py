@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import effort_chart  # noqa: E402
 import effort_results  # noqa: E402
 import efforts  # noqa: E402
+import fits  # noqa: E402
 import packages  # noqa: E402
 import splits  # noqa: E402
 import summarize  # noqa: E402
@@ -129,6 +130,12 @@ class Runs(unittest.TestCase):
         found, _ = self.run_program("--tables", "hr", "--splits", "2", "--seeds", "2", "--efforts", "3")
         self.assertEqual([(entry["split"], entry["seed"]) for entry in found], [(0, 0), (0, 1), (1, 0), (1, 1)])
 
+    def test_fits_at_once_have_no_times(self):
+        found, _ = self.run_program("--tables", "hr", "--splits", "3", "--efforts", "1", "--jobs", "3")
+        self.assertEqual(sorted(entry["split"] for entry in found), [0, 1, 2])
+        self.assertEqual([entry["auc"] for entry in found], [0.75] * 3)
+        self.assertFalse(set(fits.TIMES) & set(found[0]))
+
     def test_scores_are_finite(self):
         self.assertEqual(efforts.problem_of({"test_rows": 2, "r2": math.nan}, "r2", 2), "r2 is not finite")
         self.assertEqual(efforts.problem_of({"test_rows": 2, "accuracy": 1.0}, "auc", 2), "has no auc")
@@ -165,6 +172,14 @@ class Results(unittest.TestCase):
         self.assertIn("better on 1 of 2 tables (housing) and worse on 1 (letter). The difference exceeds two standard errors on housing.",
                       " ".join(text.split()))
         self.assertIn("- letter, split files, seed 0, CatBoost, 10x trees: timed out after 9 s", text)
+
+    def test_summary_without_times(self):
+        untimed = [{name: value for name, value in entry.items() if name not in fits.TIMES} for entry in lines() if "failed" not in entry]
+        text = "\n".join(summarize.sections(untimed))
+        self.assertIn("| housing | +.0210 ± .0006 |", text)
+        self.assertIn("| Mercer, effort 3 | 1 of 2 | 1 of 1 |", text)
+        self.assertNotIn("times the seconds", text)
+        self.assertNotIn("Seconds, median", text)
 
     def test_section(self):
         first = summarize.with_section("above\n\n## Beside boosted trees\n\nbelow\n", "old\n")

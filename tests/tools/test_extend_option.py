@@ -12,7 +12,7 @@ import unittest
 
 import extend
 
-HEADER, LIST, USE = "include/mercer/advanced.h", "src/plan/plan_options.c", "src/plan/plan.c"
+HEADER, LIST, USE = "include/mercer/mercer.h", "src/plan/plan_options.c", "src/plan/plan.c"
 
 FIELD = "    int64_t most_epochs; /* the plan has no more epochs; 0: any number */\n"
 ROW = """    ROW(most_epochs, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, MENTIONED,

@@ -286,7 +286,8 @@ static void datasets(mercer_context *context)
         mercer_fit_options options = MERCER_INIT(mercer_fit_options);
         mercer_train_options train = MERCER_INIT(mercer_train_options);
         mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = k ? &x_there : &x, .Y = k ? &y_there : &y};
-        options.kernel = "laplace", options.centers = 60, options.train = &train, options.preprocess = "none";
+        options.kernel.spec = "laplace", options.centers.count = 60, options.train = &train,
+        options.data.preprocess = "none";
         train.solver = "ep4", train.epochs = 2;
         assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
         assert_succeeds(context, mercer_fit(&models[k], context, data, &options, NULL));

@@ -55,8 +55,8 @@ static mercer_fit_options options_for(mercer_train_options *train, const char *s
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train->solver = solver;
     options.train = train;
-    options.memory = INT64_C(1) << 30;
-    options.tune = MERCER_OFF;
+    options.run.memory = INT64_C(1) << 30;
+    options.search.tune = MERCER_OFF;
     return options;
 }
 
@@ -80,6 +80,24 @@ static void assert_same(const mercer_model *a, const mercer_model *b)
     }
 }
 
+/* Returns the value of a decision of a fit; fails if it was not made. */
+static const char *decision(const mercer_fitting *fitting, const char *name)
+{
+    mercer_decision one = MERCER_INIT(mercer_decision);
+    int exists = 1;
+    for (int i = 0; exists; i++) {
+        assert_succeeds(context, mercer_fitting_decision(fitting, i, &one, &exists));
+        if (exists && strcmp(one.name, name) == 0) return one.value;
+    }
+    fail_msg("%s was not decided", name);
+    return NULL;
+}
+
+static double median_distance(const mercer_fitting *fitting)
+{
+    return strtod(decision(fitting, "bandwidth"), NULL);
+}
+
 /* ---- One call and steps ---------------------------------------------------------------------------------------- */
 
 static void test_at_once_and_in_steps(void **state)
@@ -89,21 +107,23 @@ static void test_at_once_and_in_steps(void **state)
     mercer_train_options train;
     mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
     mercer_fit_options options = options_for(&train, "ep4");
-    options.centers = 60, options.validation_fraction = 0.25, options.seed = 3;
+    options.centers.count = 60, options.validation.fraction = 0.25, options.run.seed = 3;
     mercer_report training = MERCER_INIT(mercer_report);
-    mercer_fit_report report = MERCER_INIT(mercer_fit_report), seen = MERCER_INIT(mercer_fit_report);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
     report.training = &training;
     mercer_model *whole = fit(data, &options, &report), *steps = NULL;
     assert_int_equal(report.rows, 180), assert_int_equal(report.validation_rows, 60);
     assert_string_equal(report.preprocess, "standardise"), assert_string_equal(training.plan->solver, "ep4");
-    assert_true(report.bandwidth > 1 && report.bandwidth < 4 && isnan(report.temperature) && !report.train);
+    assert_true(isnan(report.temperature));
     assert_true(training.validation_loss < 0.5 && strstr(mercer_model_note(whole), "\"seed\": 3"));
     mercer_fitting *fitting = NULL;
     mercer_plan plan = MERCER_INIT(mercer_plan);
     assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
-    assert_succeeds(context, mercer_fitting_query(fitting, &seen));
-    assert_true(seen.train && seen.validation && !seen.model);
+    assert_succeeds(context, mercer_fitting_parts(fitting, &parts));
+    assert_true(parts.train && parts.validation && !parts.model);
     assert_succeeds(context, mercer_fitting_prepare(fitting, &plan));
+    assert_true(median_distance(fitting) > 1 && median_distance(fitting) < 4);
     assert_string_equal(plan.solver, "ep4");
     assert_fails(context, mercer_fitting_prepare(fitting, &plan), MERCER_ERROR_ARGUMENT, "prepared");
     assert_succeeds(context, mercer_fitting_run(fitting, NULL));
@@ -123,10 +143,10 @@ static void test_trained_further(void **state)
     mercer_fit_options options = options_for(&train, "ep4");
     mercer_report first = MERCER_INIT(mercer_report), second = MERCER_INIT(mercer_report);
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
-    options.centers = 60, train.epochs = 1, train.average = MERCER_OFF;
+    options.centers.count = 60, train.epochs = 1, train.average = MERCER_OFF;
     report.training = &first;
     mercer_model *model = fit(data, &options, &report);
-    options.model = model, report.training = &second;
+    options.run.model = model, report.training = &second;
     mercer_model *again = fit(data, &options, &report);
     assert_ptr_equal(model, again);
     assert_true(second.train_loss < first.train_loss);
@@ -154,8 +174,9 @@ static void test_weights_are_repetitions(void **state)
         arrays weighted_of, repeated_of;
         mercer_train_options train;
         mercer_fit_options options = options_for(&train, cases[k].solver);
-        options.merge = MERCER_ON, options.centers = cases[k].centers, options.center_method = cases[k].method;
-        options.validation_fraction = cases[k].fraction;
+        options.data.merge = MERCER_ON, options.centers.count = cases[k].centers,
+        options.centers.method = cases[k].method;
+        options.validation.fraction = cases[k].fraction;
         mercer_dataset *few = dataset(&weighted_of, X, Y, NULL, weights, N);
         mercer_dataset *many = dataset(&repeated_of, repeated, targets, NULL, NULL, count);
         mercer_model *a = fit(few, &options, NULL), *b = fit(many, &options, NULL);
@@ -172,9 +193,9 @@ static void test_merging_changes_nothing_else(void **state)
     mercer_train_options train;
     mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
     mercer_fit_options options = options_for(&train, "ep4");
-    options.centers = 50, options.validation_fraction = 0.1;
+    options.centers.count = 50, options.validation.fraction = 0.1;
     mercer_model *plain = fit(data, &options, NULL);
-    options.merge = MERCER_ON;
+    options.data.merge = MERCER_ON;
     mercer_model *merged = fit(data, &options, NULL);
     assert_same(plain, merged);
     mercer_model_free(plain), mercer_model_free(merged), mercer_dataset_free(data);
@@ -192,7 +213,7 @@ static void test_centers_differ(void **state)
     for (int i = 0; i < 2 * N; i++) memcpy(twice[i], X[i / 2], sizeof X[0]), both[i] = i % 2;
     mercer_dataset *data = dataset(&of, twice, NULL, both, NULL, 2 * N);
     mercer_fit_options options = options_for(&train, "direct");
-    options.merge = MERCER_ON;
+    options.data.merge = MERCER_ON;
     mercer_model *model = fit(data, &options, &report);
     assert_int_equal(report.rows, 2 * N), assert_int_equal(mercer_model_centers(model).rows, N);
     mercer_model_free(model), mercer_dataset_free(data);
@@ -207,7 +228,7 @@ static void test_heavy_rows_are_likelier_centers(void **state)
     for (int i = 0; i < N; i++) weights[i] = i < 40 ? 1000 : 1e-3;
     mercer_dataset *data = dataset(&of, X, Y, NULL, weights, N);
     mercer_fit_options options = options_for(&train, "direct");
-    options.centers = 30, options.preprocess = "none";
+    options.centers.count = 30, options.data.preprocess = "none";
     mercer_model *model = fit(data, &options, NULL);
     mercer_matrix centers = mercer_model_centers(model);
     for (int64_t j = 0, found = 0; j < centers.rows; j++, found = 0) {
@@ -226,15 +247,15 @@ static void test_parts(void **state)
     mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
     mercer_fit_options options = options_for(&train, NULL);
     double first[2];
-    options.validation_fraction = 0.3;
+    options.validation.fraction = 0.3;
     for (int seed = 0; seed < 2; seed++) {
         mercer_fitting *fitting = NULL;
-        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fit_parts of_fit = MERCER_INIT(mercer_fit_parts);
         int64_t found = 0;
-        options.seed = (uint64_t)seed;
+        options.run.seed = (uint64_t)seed;
         assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
-        assert_succeeds(context, mercer_fitting_query(fitting, &report));
-        mercer_matrix parts[] = {mercer_dataset_samples(report.train), mercer_dataset_samples(report.validation)};
+        assert_succeeds(context, mercer_fitting_parts(fitting, &of_fit));
+        mercer_matrix parts[] = {mercer_dataset_samples(of_fit.train), mercer_dataset_samples(of_fit.validation)};
         assert_int_equal(parts[1].rows, 72), assert_int_equal(parts[0].rows, N - 72);
         for (int i = 0; i < N; i++)
             for (int k = 0; k < 2; k++)
@@ -258,15 +279,17 @@ static void test_large_rows_stay_where_they_are(void **state)
     mercer_fit_options options = options_for(&train, "direct");
     mercer_fitting *fitting = NULL;
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
-    options.validation_fraction = 0.25, options.given_centers = given, options.memory = 4 * N * D;
+    mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
+    options.validation.fraction = 0.25, options.centers.given = given, options.run.memory = 4 * N * D;
     assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
     assert_succeeds(context, mercer_fitting_query(fitting, &report));
-    assert_ptr_equal(mercer_dataset_samples(report.train).data, X);
+    assert_succeeds(context, mercer_fitting_parts(fitting, &parts));
+    assert_ptr_equal(mercer_dataset_samples(parts.train).data, X);
     assert_int_equal(report.rows, N), assert_int_equal(report.validation_rows, 60);
-    mercer_matrix held = mercer_dataset_samples(report.validation);
+    mercer_matrix held = mercer_dataset_samples(parts.validation);
     for (int64_t i = 0, next = 0; i < N; i++) {
         bool aside = next < held.rows && memcmp(mrc_row(&held, next), X[i], sizeof X[i]) == 0;
-        assert_true(report.train->weights[i] == (aside ? 0 : 1));
+        assert_true(parts.train->weights[i] == (aside ? 0 : 1));
         next += aside;
     }
     mercer_fitting_free(fitting);
@@ -282,17 +305,17 @@ static void test_last_rows_of_a_large_file(void **state)
     mercer_dataset_options opening = MERCER_INIT(mercer_dataset_options);
     mercer_fit_options options = options_for(&train, NULL);
     mercer_fitting *fitting = NULL;
-    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
     const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
     assert_succeeds(context, mercer_dataset_write_npy(memory, x, y));
     opening.x = x, opening.y = y, opening.task = MERCER_TASK_REGRESSION;
     assert_succeeds(context, mercer_dataset_open(&file, context, &opening));
-    options.validation_fraction = 0.25, options.memory = 4 * N * D;
+    options.validation.fraction = 0.25, options.run.memory = 4 * N * D;
     assert_succeeds(context, mercer_fitting_open(&fitting, context, file, &options));
-    assert_succeeds(context, mercer_fitting_query(fitting, &report));
-    assert_true(report.held_at_end);
-    assert_memory_equal(mercer_dataset_samples(report.validation).data, X[180], sizeof X[0] * 60);
-    assert_memory_equal(mercer_dataset_samples(report.train).data, X, sizeof X[0] * 180);
+    assert_succeeds(context, mercer_fitting_parts(fitting, &parts));
+    assert_string_equal(decision(fitting, "held_out"), "last rows");
+    assert_memory_equal(mercer_dataset_samples(parts.validation).data, X[180], sizeof X[0] * 60);
+    assert_memory_equal(mercer_dataset_samples(parts.train).data, X, sizeof X[0] * 180);
     mercer_fitting_free(fitting), mercer_dataset_free(file), mercer_dataset_free(memory);
 }
 
@@ -332,13 +355,13 @@ static void test_calibration(void **state)
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
     mercer_dataset *data = dataset(&of, X, NULL, labels, NULL, 160);
     mercer_dataset *held = dataset(&held_of, X[160], NULL, labels + 160, NULL, 80);
-    options.calibrate = MERCER_ON;
+    options.validation.calibrate = MERCER_ON;
     mercer_model *crossed = fit(data, &options, &report);
     double by_folds = report.temperature;
-    options.validation = held;
+    options.validation.data = held;
     mercer_model *validated = fit(data, &options, &report);
     double by_validation = report.temperature;
-    options.calibrate = MERCER_AUTO, options.validation = NULL;
+    options.validation.calibrate = MERCER_AUTO, options.validation.data = NULL;
     mercer_model *plain = fit(data, &options, &report);
     assert_same(plain, crossed), assert_same(plain, validated); /* calibration does not change centers and weights */
     assert_true(isnan(report.temperature));
@@ -363,7 +386,6 @@ static void test_bandwidth_within_memory(void **state)
         mercer_context *own;
         mercer_train_options train;
         mercer_fit_options options = options_for(&train, "ep4");
-        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
         mercer_context_info info = MERCER_INIT(mercer_context_info);
         arrays of;
         mercer_model *model = NULL;
@@ -371,11 +393,11 @@ static void test_bandwidth_within_memory(void **state)
         mercer_context *others = context;
         context = own;
         mercer_dataset *data = dataset(&of, x, y, NULL, NULL, ROWS);
-        if (small) options.memory = MEMORY;
-        options.centers = 50, options.kernel = "gaussian";
-        model = fit(data, &options, &report);
+        if (small) options.run.memory = MEMORY;
+        options.centers.count = 50, options.kernel.spec = "gaussian";
+        model = fit(data, &options, NULL);
         assert_succeeds(own, mercer_context_query(own, &info));
-        found[small] = report.bandwidth;
+        found[small] = mercer_model_kernel(model)->bandwidth; /* the median distance */
         if (small)
             assert_that(info.bytes_peak <= MEMORY, "%lld bytes", (long long)info.bytes_peak);
         else
@@ -397,23 +419,23 @@ static void test_the_most_centers(void **state)
     mercer_dataset_info sizes = MERCER_INIT(mercer_dataset_info);
     sizes.rows = 1000000, sizes.features = 100, sizes.outputs = 10, sizes.dtype = MERCER_F32, sizes.mapped = 1;
     sizes.format = "npy", sizes.task = MERCER_TASK_CLASSIFICATION;
-    options.memory = 0;
+    options.run.memory = 0;
     assert_succeeds(context, mercer_fit_plan(context, &plan, &sizes, &options, &report));
     assert_int_equal(report.centers, 10000); /* the default */
-    options.memory = INT64_C(1) << 30, options.centers = 900000;
+    options.run.memory = INT64_C(1) << 30, options.centers.count = 900000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
                  "900,000 centers do not fit the memory of 1.1 GB: at most about");
     int64_t most = report.largest_centers;
     assert_true(most > 1000 && most < 900000);
-    options.centers = most;
+    options.centers.count = most;
     assert_succeeds(context, mercer_fit_plan(context, &plan, &sizes, &options, &report));
-    options.centers = most + 1;
+    options.centers.count = most + 1;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY, "fit");
-    options.memory = 1, options.centers = 10;
+    options.run.memory = 1, options.centers.count = 10;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
                  "too small for any number of centers");
     assert_int_equal(report.largest_centers, -1);
-    options.centers = 2000000;
+    options.centers.count = 2000000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_SHAPE, "2000000");
 }
 
@@ -456,18 +478,18 @@ static void test_targets_far_from_zero(void **state)
     arrays of;
     mercer_train_options train;
     mercer_fit_options options = options_for(&train, "direct");
-    options.centers = 40;
+    options.centers.count = 40;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int j = 0; j < N; j++) far[j] = Y[j] + cases[i].offset * 1.2; /* 1.2: approximate deviation of Y */
         mercer_dataset *data = dataset(&of, X, far, NULL, NULL, N);
-        options.target_transform = cases[i].transform;
+        options.data.target_transform = cases[i].transform;
         mercer_clear_warnings(context);
         mercer_model_free(fit(data, &options, NULL));
         assert_that(warns(says) == cases[i].warned, "%g deviations", cases[i].offset);
         mercer_dataset_free(data);
     }
     mercer_dataset *data = dataset(&of, X, NULL, labels, NULL, N);
-    options.target_transform = "none";
+    options.data.target_transform = "none";
     mercer_model_free(fit(data, &options, NULL));
     assert_false(warns(says));
     mercer_dataset_free(data);
@@ -506,7 +528,8 @@ static void test_cg_of_a_singular_kernel(void **state)
         mercer_report training = MERCER_INIT(mercer_report);
         mercer_fit_report report = MERCER_INIT(mercer_fit_report);
         mercer_fit_options options = options_for(&train, cases[i].solver);
-        options.kernel = cases[i].kernel, options.precision = cases[i].precision, train.lambda = cases[i].lambda;
+        options.kernel.spec = cases[i].kernel, options.run.precision = cases[i].precision,
+        train.lambda = cases[i].lambda;
         report.training = &training;
         mercer_clear_warnings(context);
         mercer_model_free(fit(data, &options, &report));
@@ -556,28 +579,30 @@ static void test_refusals(void **state)
     assert_succeeds(context, mercer_dataset_from_arrays(&bare, context, &of.of));
 #define REFUSED(status, part) \
     assert_fails(context, mercer_fit(&model, context, data, &bad, NULL), status, part), assert_null(model)
-    bad = good, bad.kernel = "laplac", REFUSED(MERCER_ERROR_KERNEL, "laplace");
-    bad = good, bad.kernel = "laplace:bandwidth=2", bad.bandwidth = 1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
-    bad = good, bad.kernel = "linear", bad.bandwidth = 1, REFUSED(MERCER_ERROR_ARGUMENT, "has no bandwidth");
-    bad = good, bad.bandwidth = -1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
-    bad = good, bad.preprocess = "wash", REFUSED(MERCER_ERROR_ARGUMENT, "wash");
-    bad = good, bad.target_transform = "square", REFUSED(MERCER_ERROR_ARGUMENT, "target_transform");
-    bad = good, bad.centers = N + 1, REFUSED(MERCER_ERROR_SHAPE, "centers is 241");
-    bad = good, bad.centers = -2, REFUSED(MERCER_ERROR_ARGUMENT, "centers");
-    bad = good, bad.center_method = "guess", REFUSED(MERCER_ERROR_ARGUMENT, "guess");
-    bad = good, bad.center_method = "balanced", bad.centers = 9, REFUSED(MERCER_ERROR_ARGUMENT, "classes");
-    bad = good, bad.center_method = "augmented", REFUSED(MERCER_ERROR_ARGUMENT, "augment");
-    bad = good, bad.center_batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "center_batch is for center_method kmeans");
-    bad = good, bad.validation_fraction = 1, REFUSED(MERCER_ERROR_ARGUMENT, "validation_fraction");
-    bad = good, bad.validation_fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "leaves one part empty");
-    bad = good, bad.validation = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
-    bad = good, bad.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
-    bad = good, bad.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");
+    bad = good, bad.kernel.spec = "laplac", REFUSED(MERCER_ERROR_KERNEL, "laplace");
+    bad = good, bad.kernel.spec = "laplace:bandwidth=2", bad.kernel.bandwidth = 1,
+    REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
+    bad = good, bad.kernel.spec = "linear", bad.kernel.bandwidth = 1,
+    REFUSED(MERCER_ERROR_ARGUMENT, "has no bandwidth");
+    bad = good, bad.kernel.bandwidth = -1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
+    bad = good, bad.data.preprocess = "wash", REFUSED(MERCER_ERROR_ARGUMENT, "wash");
+    bad = good, bad.data.target_transform = "square", REFUSED(MERCER_ERROR_ARGUMENT, "target_transform");
+    bad = good, bad.centers.count = N + 1, REFUSED(MERCER_ERROR_SHAPE, "centers is 241");
+    bad = good, bad.centers.count = -2, REFUSED(MERCER_ERROR_ARGUMENT, "centers");
+    bad = good, bad.centers.method = "guess", REFUSED(MERCER_ERROR_ARGUMENT, "guess");
+    bad = good, bad.centers.method = "balanced", bad.centers.count = 9, REFUSED(MERCER_ERROR_ARGUMENT, "classes");
+    bad = good, bad.centers.method = "augmented", REFUSED(MERCER_ERROR_ARGUMENT, "augment");
+    bad = good, bad.centers.batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "centers.batch is for centers.method kmeans");
+    bad = good, bad.validation.fraction = 1, REFUSED(MERCER_ERROR_ARGUMENT, "validation.fraction");
+    bad = good, bad.validation.fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "leaves one part empty");
+    bad = good, bad.validation.data = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
+    bad = good, bad.run.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
+    bad = good, bad.run.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");
     bad = good, train.patience = 1, REFUSED(MERCER_ERROR_ARGUMENT, "patience needs validation");
     train.patience = 0;
     bad = good, train.validation_X = &of.x, REFUSED(MERCER_ERROR_ARGUMENT, "validation_X");
     train.validation_X = NULL;
-    bad = good, bad.checkpoint = "/nowhere/at/all", REFUSED(MERCER_ERROR_MISSING, "/nowhere");
+    bad = good, bad.run.checkpoint = "/nowhere/at/all", REFUSED(MERCER_ERROR_MISSING, "/nowhere");
     assert_fails(context, mercer_fit(&model, context, bare, &good, NULL), MERCER_ERROR_ARGUMENT, "targets");
     assert_fails(context, mercer_fit(&model, context, NULL, &good, NULL), MERCER_ERROR_ARGUMENT, "data is NULL");
     assert_fails(NULL, mercer_fit(&model, NULL, data, &good, NULL), MERCER_ERROR_ARGUMENT, "context is NULL");

@@ -189,7 +189,7 @@ static void test_gaps_in_model_file(void **state)
     mercer_dataset *data = open_gappy(text);
     mercer_model *model = NULL, *again = NULL;
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
-    options.centers = 5;
+    options.centers.count = 5;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));

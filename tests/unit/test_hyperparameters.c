@@ -65,24 +65,30 @@ static mercer_fit_options quick(mercer_train_options *train)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
-    options.train = train, options.memory = INT64_C(1) << 30, options.effort = 1;
+    options.train = train, options.run.memory = INT64_C(1) << 30, options.search.effort = 1;
     return options;
 }
 
-/* A prepared fitting with its report and its plan, including the text. */
+/* A prepared fitting with its reports, its parts and its plan, including the text. */
 typedef struct prepared {
     mercer_fitting *fitting;
     mercer_fit_report report;
+    mercer_search_report search;
+    mercer_fit_parts parts;
     mercer_plan plan;
 } prepared;
 
 static const prepared *prepare(mercer_dataset *data, const mercer_fit_options *options)
 {
     static prepared self;
-    self = (prepared){.report = {.struct_size = sizeof self.report}, .plan = {.struct_size = sizeof self.plan}};
+    self = (prepared){.report = {.struct_size = sizeof self.report, .search = &self.search},
+                      .search = {.struct_size = sizeof self.search},
+                      .parts = {.struct_size = sizeof self.parts},
+                      .plan = {.struct_size = sizeof self.plan}};
     assert_succeeds(context, mercer_fitting_open(&self.fitting, context, data, options));
     assert_succeeds(context, mercer_fitting_prepare(self.fitting, &self.plan));
     assert_succeeds(context, mercer_fitting_query(self.fitting, &self.report));
+    assert_succeeds(context, mercer_fitting_parts(self.fitting, &self.parts));
     return &self;
 }
 
@@ -106,14 +112,14 @@ static void test_rule(void **state)
         const char *why = mrc_plan_search_skipped(&fit, &info, memory);                     \
         assert_non_null(why);                                                               \
         assert_that(strstr(why, words) != NULL, "%s", why);                                 \
-        if (fit.tune == MERCER_AUTO) fit.tune = MERCER_ON;                                  \
+        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                    \
         assert_true((mrc_plan_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
-    WHY(fit.kernel_function, &kernel, "kernel_function", false);
-    WHY(fit.augment, "flip", "augmented", false);
-    WHY(fit.samples, 1, "augmented", false);
-    WHY(fit.model, (mercer_model *)&fit, "model", false);
-    WHY(fit.tune, MERCER_OFF, "off", false);
+    WHY(fit.kernel.function, &kernel, "kernel.function", false);
+    WHY(fit.data.augment, "flip", "augmented", false);
+    WHY(fit.data.samples, 1, "augmented", false);
+    WHY(fit.run.model, (mercer_model *)&fit, "model", false);
+    WHY(fit.search.tune, MERCER_OFF, "off", false);
     WHY(info.task, MERCER_TASK_UNLABELLED, "targets", false);
     WHY(info.features, 1025, "features", true);
     WHY(info.dtype, MERCER_U8, "not a table", true);
@@ -133,10 +139,11 @@ static void test_rule(void **state)
         if (why) assert_string_equal(why, "the samples are images");
     }
     const mercer_matrix metric = {0};
-    fit = (mercer_fit_options){.centers = 100, .preprocess = "rank", .kernel = "laplace", .metric = &metric};
-    fit.bandwidth = 2;
+    fit = (mercer_fit_options){.centers = {.count = 100},
+                               .data = {.preprocess = "rank"},
+                               .kernel = {.spec = "laplace", .metric = &metric, .bandwidth = 2}};
     assert_null(mrc_plan_search_skipped(&fit, &table, memory));
-    fit = (mercer_fit_options){.kernel = "laplace:bandwidth=2"};
+    fit = (mercer_fit_options){.kernel = {.spec = "laplace:bandwidth=2"}};
     assert_null(mrc_plan_search_skipped(&fit, &table, memory));
 }
 
@@ -151,12 +158,12 @@ static void test_decisions(void **state)
         mercer_switch tune;
     } cases[] = {{ROWS, NULL, NULL, NULL, 0, MERCER_AUTO},
                  {ROWS, NULL, NULL, NULL, 0, MERCER_ON},
-                 {ROWS, "gaussian", NULL, "kernel", 0, MERCER_AUTO},
-                 {ROWS, NULL, NULL, "bandwidth", 2, MERCER_AUTO},
-                 {ROWS, "gaussian:bandwidth=2", NULL, "kernel", 0, MERCER_ON},
-                 {ROWS, NULL, "tune is off", "tune", 0, MERCER_OFF},
-                 {ROWS, "polynomial:degree=2", "no metric", "kernel", 0, MERCER_AUTO},
-                 {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel", 0, MERCER_AUTO},
+                 {ROWS, "gaussian", NULL, "kernel.spec", 0, MERCER_AUTO},
+                 {ROWS, NULL, NULL, "kernel.bandwidth", 2, MERCER_AUTO},
+                 {ROWS, "gaussian:bandwidth=2", NULL, "kernel.spec", 0, MERCER_ON},
+                 {ROWS, NULL, "tune is off", "search.tune", 0, MERCER_OFF},
+                 {ROWS, "polynomial:degree=2", "no metric", "kernel.spec", 0, MERCER_AUTO},
+                 {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel.spec", 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_ON},
                  {50, NULL, NULL, NULL, 0, MERCER_AUTO}};
@@ -165,19 +172,19 @@ static void test_decisions(void **state)
         mercer_train_options train;
         mercer_fit_options options = quick(&train);
         const char *field = "", *skipped = cases[i].skipped;
-        options.kernel = cases[i].kernel, options.bandwidth = cases[i].bandwidth, options.tune = cases[i].tune;
+        options.kernel.spec = cases[i].kernel, options.kernel.bandwidth = cases[i].bandwidth,
+        options.search.tune = cases[i].tune;
         mercer_dataset *data = open_rows(context, cases[i].rows, D, NULL, 0);
         mercer_clear_warnings(context);
         const prepared *made = prepare(data, &options);
-        const mercer_fit_report *report = &made->report;
         const char *warning = mercer_warning(context, 0, &field);
         assert_that((warning != NULL) == (cases[i].warns != NULL), "case %zu: %s", i, warning ? warning : "silent");
         if (warning) assert_string_equal(field, cases[i].warns);
-        assert_true((report->search_skipped != NULL) == (skipped != NULL));
-        assert_true((report->search_steps != NULL) == (skipped == NULL));
-        if (skipped) assert_that(strstr(report->search_skipped, skipped) != NULL, "%s", report->search_skipped);
+        assert_true((made->search.skipped != NULL) == (skipped != NULL));
+        assert_true((made->search.steps != NULL) == (skipped == NULL));
+        if (skipped) assert_that(strstr(made->search.skipped, skipped) != NULL, "%s", made->search.skipped);
         assert_non_null(strstr(made->plan.text, skipped ? "search: none, because " : "search: effort 1, "));
-        assert_true(made->plan.lambda > 0 && report->search_ridge > 0);
+        assert_true(made->plan.lambda > 0 && made->search.ridge > 0);
         mercer_fitting_free(made->fitting);
         mercer_dataset_free(data);
     }
@@ -192,14 +199,16 @@ static void test_centers_only(void **state)
         mercer_train_options train;
         mercer_fit_options options = quick(&train);
         mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_search_report search = MERCER_INIT(mercer_search_report);
         mercer_fitting *fitting = NULL;
         mercer_matrix centers;
         mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
-        options.centers = 20, options.tune = asked ? MERCER_ON : MERCER_AUTO;
+        options.centers.count = 20, options.search.tune = asked ? MERCER_ON : MERCER_AUTO;
+        report.search = &search;
         assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
         assert_succeeds(context, mercer_fitting_centers(fitting, &centers));
         assert_succeeds(context, mercer_fitting_query(fitting, &report));
-        assert_true(centers.rows == 20 && (report.search_steps != NULL) == asked);
+        assert_true(centers.rows == 20 && (search.steps != NULL) == asked);
         mercer_fitting_free(fitting);
         mercer_dataset_free(data);
     }
@@ -213,18 +222,18 @@ static void test_refusals(void **state)
     static const int efforts[] = {-1, 6};
     static const double budgets[] = {-1, (double)NAN, (double)INFINITY};
     for (int i = 0; i < 2; i++) {
-        options = quick(&train), options.effort = efforts[i];
+        options = quick(&train), options.search.effort = efforts[i];
         assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "effort is ");
     }
     for (int i = 0; i < 3; i++) {
-        options = quick(&train), options.budget = budgets[i];
+        options = quick(&train), options.search.budget = budgets[i];
         assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "budget is ");
     }
     mercer_kernel kernel;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));
-    options = quick(&train), options.tune = MERCER_ON, options.kernel_function = &kernel;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel_function is given");
-    options.tune = MERCER_AUTO;
+    options = quick(&train), options.search.tune = MERCER_ON, options.kernel.function = &kernel;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel.function is given");
+    options.search.tune = MERCER_AUTO;
     assert_succeeds(context, mercer_fit_check(context, &options));
 }
 
@@ -255,32 +264,33 @@ static void test_search(void **state)
     (void)state;
     mercer_train_options train;
     mercer_fit_options options = quick(&train);
-    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_search_report report = MERCER_INIT(mercer_search_report);
     char text[MERCER_KERNEL_TEXT];
     plant();
     mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
     mercer_model *model = fit(context, data, &options, NULL);
     double found = error_of(model);
     mercer_model_free(model);
-    options.tune = MERCER_OFF;
+    options.search.tune = MERCER_OFF;
     model = fit(context, data, &options, NULL);
     double plain = error_of(model);
     mercer_model_free(model);
     assert_that(found < 0.6 * plain, "error %g with a search, %g without", found, plain);
 
-    options.tune = MERCER_AUTO;
+    options.search.tune = MERCER_AUTO;
     const prepared *made = prepare(data, &options);
-    report = made->report;
-    assert_true(report.search_error > 0 && report.search_error < 1 && report.effort == 1 && !report.search_cut);
-    assert_true(report.search_rows == ROWS && report.search_held == ROWS);          /* cross-validated */
-    assert_true(report.search_centers[0] == 0 && report.search_centers[2] == ROWS); /* by fits to all rows */
-    for (int64_t i = 0; i < report.search_steps->rows; i++)
-        assert_true(mrc_load(report.search_steps, i, 0) >= 1 && mrc_load(report.search_steps, i, 1) > 0);
-    assert_that(fabs(made->plan.lambda - report.search_ridge * ROWS) < 1e-12 * made->plan.lambda, "lambda %g",
+    report = made->search;
+    assert_true(report.error > 0 && report.error < 1 && made->report.effort == 1 && !report.cut);
+    assert_true(report.rows == ROWS && report.held_out == ROWS);      /* cross-validated */
+    assert_true(report.centers[0] == 0 && report.centers[2] == ROWS); /* by fits to all rows */
+    for (int64_t i = 0; i < report.steps->rows; i++)
+        assert_true(mrc_load(report.steps, i, 0) >= 1 && mrc_load(report.steps, i, 1) > 0);
+    assert_that(fabs(made->plan.lambda - report.ridge * ROWS) < 1e-12 * made->plan.lambda, "lambda %g",
                 made->plan.lambda);
-    assert_succeeds(context, mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(report.model)));
-    assert_string_equal(text, report.kernel);
-    assert_int_equal(mercer_model_size(report.model), ROWS); /* every row is a center */
+    assert_succeeds(context,
+                    mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(made->parts.model)));
+    assert_string_equal(text, made->report.kernel);
+    assert_int_equal(mercer_model_size(made->parts.model), ROWS); /* every row is a center */
     mercer_fitting_free(made->fitting);
     mercer_dataset_free(data);
 }
@@ -297,19 +307,19 @@ static void test_given(void **state)
     for (int which = 0; which < 7; which++) {
         mercer_train_options train;
         mercer_fit_options options = quick(&train);
-        if (which == 0) options.kernel = "matern52";
-        if (which == 1) options.preprocess = "minmax";
+        if (which == 0) options.kernel.spec = "matern52";
+        if (which == 1) options.data.preprocess = "minmax";
         if (which == 2) train.lambda = 0.03;
-        if (which == 3) options.metric = &metric, options.preprocess = "standardise";
+        if (which == 3) options.kernel.metric = &metric, options.data.preprocess = "standardise";
         if (which == 4) train.lambda = -1; /* no ridge */
-        if (which == 5) options.bandwidth = 3;
-        if (which == 6) options.kernel = "laplace-l1:bandwidth=3";
+        if (which == 5) options.kernel.bandwidth = 3;
+        if (which == 6) options.kernel.spec = "laplace-l1:bandwidth=3";
         const prepared *made = prepare(data, &options);
-        const mercer_preprocess *applied = mercer_model_preprocess(made->report.model);
+        const mercer_preprocess *applied = mercer_model_preprocess(made->parts.model);
         mercer_matrix found = mercer_preprocess_metric(applied);
-        assert_non_null(made->report.search_steps);
+        assert_non_null(made->search.steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
-        assert_true((mercer_model_kernel(made->report.model)->bandwidth == 3) == (which >= 5));
+        assert_true((mercer_model_kernel(made->parts.model)->bandwidth == 3) == (which >= 5));
         assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0
@@ -337,9 +347,9 @@ static void test_validation_is_not_seen(void **state)
         mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0), *validation = NULL;
         for (int i = 0; i < NEW; i++) false_y[i] = run * 1e3 * normal(6, i);
         assert_succeeds(context, mercer_dataset_from_arrays(&validation, context, &held));
-        options.validation = validation;
+        options.validation.data = validation;
         const prepared *made = prepare(data, &options);
-        errors[run] = made->report.search_error;
+        errors[run] = made->search.error;
         mercer_fitting_free(made->fitting);
         mercer_dataset_free(data), mercer_dataset_free(validation);
     }
@@ -368,7 +378,8 @@ static void test_efforts(void **state)
             mercer_fit_options options = quick(&train);
             mercer_fit_report report = MERCER_INIT(mercer_fit_report);
             plan = (mercer_plan){.struct_size = sizeof plan};
-            options.effort = effort, options.tune = tune ? MERCER_AUTO : MERCER_OFF, options.memory = INT64_C(1) << 38;
+            options.search.effort = effort, options.search.tune = tune ? MERCER_AUTO : MERCER_OFF,
+            options.run.memory = INT64_C(1) << 38;
             assert_succeeds(context, mercer_fit_plan(context, &plan, &info, &options, &report));
             assert_int_equal(report.centers, tune ? searched[effort] : plain[effort]);
             assert_int_equal(report.effort, effort > 0 ? effort : 3);
@@ -410,13 +421,15 @@ static void test_large_budget(void **state)
             mercer_train_options train;
             mercer_fit_options options = quick(&train);
             mercer_fit_report report = MERCER_INIT(mercer_fit_report);
-            options.effort = effort == 0 && !budget ? 5 : effort, options.budget = budget ? 1e6 : 0;
+            mercer_search_report search = MERCER_INIT(mercer_search_report);
+            options.search.effort = effort == 0 && !budget ? 5 : effort, options.search.budget = budget ? 1e6 : 0;
+            report.search = &search;
             mercer_clear_warnings(context);
             mercer_model *model = fit(context, data, &options, &report);
             assert_int_equal(report.effort, effort > 0 ? effort : 5);
-            assert_false(report.search_cut);
+            assert_false(search.cut);
             const char *field = "";
-            for (int i = 0; mercer_warning(context, i, &field); i++) assert_string_not_equal(field, "budget");
+            for (int i = 0; mercer_warning(context, i, &field); i++) assert_string_not_equal(field, "search.budget");
             if (budget)
                 assert_same_model(model);
             else
@@ -433,16 +446,18 @@ static void test_small_budget(void **state)
     mercer_train_options train;
     mercer_fit_options options = quick(&train);
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_search_report search = MERCER_INIT(mercer_search_report);
     const char *field = "";
     plant();
     mercer_dataset *data = open_rows(context, ROWS, D, NULL, 0);
-    options.budget = 1e-6, options.effort = 0;
+    options.search.budget = 1e-6, options.search.effort = 0;
+    report.search = &search;
     mercer_clear_warnings(context);
     mercer_model *model = fit(context, data, &options, &report);
     const char *warning = mercer_warning(context, 0, &field);
     assert_true(warning && strstr(warning, "effort 1"));
-    assert_string_equal(field, "budget");
-    assert_true(report.effort == 1 && report.search_cut && report.search_error > 0);
+    assert_string_equal(field, "search.budget");
+    assert_true(report.effort == 1 && search.cut && search.error > 0);
     assert_that(error_of(model) < 0.5, "error %g", error_of(model));
     mercer_model_free(model);
     mercer_dataset_free(data);
@@ -450,15 +465,15 @@ static void test_small_budget(void **state)
 
 /* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
 
-/* phase in which to stop; stop_at: number of the progress call in that phase that stops, 0 for never */
-static const char *stop_phase;
+/* stage in which to stop; stop_at: number of the progress call in that stage that stops, 0 for never */
+static const char *stop_stage;
 static int stop_at, seen;
 
-static int watch(void *user, const char *phase, int64_t done, int64_t total, double error)
+static int watch(void *user, const mercer_progress *progress)
 {
-    (void)user, (void)error;
-    assert_true(done >= 0 && done <= total);
-    return stop_at > 0 && strcmp(phase, stop_phase) == 0 && ++seen == stop_at;
+    (void)user;
+    assert_true(progress->done >= 0 && progress->done <= progress->total);
+    return stop_at > 0 && strcmp(progress->stage, stop_stage) == 0 && ++seen == stop_at;
 }
 
 typedef struct checkpointed {
@@ -474,10 +489,11 @@ static mercer_status fit_from(checkpointed with, mercer_model **out)
     mercer_train_options train;
     mercer_fit_options options = quick(&train);
     mercer_dataset *data = open_rows(context, ROWS / 2, D, NULL, 0);
-    options.checkpoint = with.from, train.checkpoint = with.to, train.checkpoint_seconds = 1e9;
-    options.kernel = with.kernel, options.seed = with.seed, options.effort = with.effort > 0 ? with.effort : 1;
-    options.centers = 30, options.center_method = with.method, options.tune = with.tune;
-    options.progress = watch, seen = 0;
+    options.run.checkpoint = with.from, train.checkpoint = with.to, train.checkpoint_seconds = 1e9;
+    options.kernel.spec = with.kernel, options.run.seed = with.seed,
+    options.search.effort = with.effort > 0 ? with.effort : 1;
+    options.centers.count = 30, options.centers.method = with.method, options.search.tune = with.tune;
+    options.run.progress = watch, seen = 0;
     mercer_status status = MERCER_OK;
     if (out)
         status = mercer_fit(out, context, data, &options, NULL);
@@ -495,7 +511,7 @@ static void test_resumed(void **state)
     char path[256];
     plant();
     snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
-    stop_phase = "search", stop_at = 1000;
+    stop_stage = "search", stop_at = 1000;
     assert_succeeds(context, fit_from((checkpointed){0}, &model));
     int steps = seen;
     assert_true(steps >= 24); /* at least 8 in each stage */
@@ -531,7 +547,7 @@ static void test_resumed_after_search(void **state)
     first_size = save(model, first_bytes, sizeof first_bytes);
     mercer_model_free(model), model = NULL;
     assert_succeeds(context, fit_from((checkpointed){.to = path, .method = "kmeans"}, NULL));
-    stop_phase = "search", stop_at = 1;
+    stop_stage = "search", stop_at = 1;
     assert_succeeds(context, fit_from((checkpointed){.from = path, .method = "kmeans"}, &model));
     assert_int_equal(seen, 0);
     assert_same_model(model);
@@ -586,7 +602,7 @@ static void test_refused_checkpoints(void **state)
     plant();
     snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
     snprintf(other, sizeof other, "%s", in_folder("other.checkpoint"));
-    stop_phase = "search", stop_at = 5;
+    stop_stage = "search", stop_at = 5;
     assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "stopped the search");
     stop_at = 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -618,7 +634,7 @@ static void test_threads(void **state)
         settings.threads = threads;
         assert_succeeds(NULL, mercer_context_create(&own, &settings));
         mercer_dataset *data = open_rows(own, ROWS, D, NULL, 2);
-        options.effort = 2, options.calibrate = MERCER_ON;
+        options.search.effort = 2, options.validation.calibrate = MERCER_ON;
         mercer_model *model = fit(own, data, &options, NULL);
         if (threads == 1)
             first_size = save(model, first_bytes, sizeof first_bytes);
@@ -639,15 +655,17 @@ static mercer_status try_table(const char *name, int64_t rows, int64_t d, const 
     mercer_train_options train;
     mercer_fit_options options = quick(&train);
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_search_report search = MERCER_INIT(mercer_search_report);
     mercer_model *model = NULL;
     mercer_dataset *data = open_rows(context, rows, d, groups, classes);
+    report.search = &search;
     mercer_status status = mercer_fit(&model, context, data, &options, &report);
     mercer_matrix X = matrix_of(x_all, rows, d), F = matrix_of(f, rows, classes > 0 ? classes : 1);
     if (status == MERCER_OK) {
         assert_succeeds(context, mercer_model_predict(model, &F, &X));
         for (int64_t i = 0; i < rows * F.cols; i++)
             assert_that(isfinite(f[i]), "%s: prediction %d is %g", name, (int)i, f[i]);
-        assert_that(report.search_skipped || (isfinite(report.search_error) && report.search_ridge > 0), "%s", name);
+        assert_that(search.skipped || (isfinite(search.error) && search.ridge > 0), "%s", name);
     } else {
         assert_null(model);
         assert_that(strlen(mercer_last_error(context)) > 20, "%s: '%s'", name, mercer_last_error(context));

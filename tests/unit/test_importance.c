@@ -37,7 +37,7 @@ static mercer_model *fit(mercer_dataset *data)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_model *model = NULL;
-    options.centers = 60, options.tune = MERCER_OFF;
+    options.centers.count = 60, options.search.tune = MERCER_OFF;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     return model;
 }
@@ -152,11 +152,11 @@ static void test_dependence(void **state)
     mercer_dataset_free(data);
 }
 
-static int stop(void *user, int64_t done, int64_t total)
+static int stop(void *user, const mercer_progress *progress)
 {
-    (void)total;
-    *(int64_t *)user = done;
-    return done == 2;
+    assert_string_equal(progress->stage, "importance");
+    *(int64_t *)user = progress->done;
+    return progress->done == 2;
 }
 
 static void test_refusals(void **state)

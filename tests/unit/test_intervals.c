@@ -55,8 +55,9 @@ static mercer_model *fit(bool classes, double fraction, mercer_switch intervals)
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_dataset *data = dataset(0, N, classes, NULL);
     train.solver = "direct", train.lambda = 1;
-    options.train = &train, options.memory = 1 << 28, options.centers = 100, options.validation_fraction = fraction;
-    options.intervals = intervals, options.effort = 1;
+    options.train = &train, options.run.memory = 1 << 28, options.centers.count = 100,
+    options.validation.fraction = fraction;
+    options.validation.intervals = intervals, options.search.effort = 1;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     mercer_dataset_free(data);
     return model;

@@ -44,14 +44,15 @@ typedef struct watch {
     int64_t calls, last, total, stop_at; /* stop_at: the value of `done` to stop at; -1: never */
 } watch;
 
-static int record(void *user, int64_t done, int64_t total, double error)
+static int record(void *user, const mercer_progress *progress)
 {
     watch *self = user;
-    assert_true(done >= self->last && done <= total);
-    if (self->calls < 128) self->errors[self->calls] = error;
+    assert_string_equal(progress->stage, "centers");
+    assert_true(progress->done >= self->last && progress->done <= progress->total);
+    if (self->calls < 128) self->errors[self->calls] = progress->error;
     self->calls++;
-    self->last = done, self->total = total;
-    return done == self->stop_at;
+    self->last = progress->done, self->total = progress->total;
+    return progress->done == self->stop_at;
 }
 
 static void test_error_never_rises(void **state)

@@ -32,7 +32,7 @@ static mercer_model *fit(mercer_dataset *data)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_model *model = NULL;
-    options.centers = 10, options.tune = MERCER_OFF;
+    options.centers.count = 10, options.search.tune = MERCER_OFF;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     return model;
 }
@@ -133,15 +133,15 @@ static void test_fits(void **state)
     mercer_dataset *data = open_with(&near), *moved = open_with(&far), *renamed = open_with(&three);
     mercer_model *model = fit(data), *out = NULL;
     mercer_fit_options good = MERCER_INIT(mercer_fit_options), bad;
-    good.centers = 10, good.tune = MERCER_OFF;
-    bad = good, bad.validation = moved;
+    good.centers.count = 10, good.search.tune = MERCER_OFF;
+    bad = good, bad.validation.data = moved;
     assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH,
                  "validation data: encoded by a schema of its own, but the training set has none");
-    bad.validation = renamed;
+    bad.validation.data = renamed;
     assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "class 0");
-    bad = good, bad.centers = 0, bad.given_centers = moved;
-    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "given_centers: encoded");
-    bad = good, bad.model = model;
+    bad = good, bad.centers.count = 0, bad.centers.given = moved;
+    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "centers.given: encoded");
+    bad = good, bad.run.model = model;
     assert_fails(context, mercer_fit(&out, context, renamed, &bad, NULL), MERCER_ERROR_MISMATCH,
                  "data: class 0 (from 0) is 'maybe', but that of the model is 'no'");
     assert_fails(context, mercer_fit(&out, context, moved, &bad, NULL), MERCER_ERROR_MISMATCH, "schema");

@@ -40,7 +40,8 @@ static mercer_model *fit_one(const char *kernel, bool classes)
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_dataset *data = NULL;
     mercer_model *model = NULL;
-    options.centers = 40, options.memory = INT64_C(1) << 30, options.tune = MERCER_OFF, options.kernel = kernel;
+    options.centers.count = 40, options.run.memory = INT64_C(1) << 30, options.search.tune = MERCER_OFF,
+    options.kernel.spec = kernel;
     if (classes)
         arrays.labels = labels_all, arrays.classes = 2;
     else
@@ -178,7 +179,7 @@ static void test_refusals(void **state)
     assert_fails(context, mrc_model_append(model, other), MERCER_ERROR_SHAPE, "the same features and outputs");
     assert_fails(context, mercer_trainer_create(&trainer, model, NULL, NULL), MERCER_ERROR_UNSUPPORTED,
                  "the mean of 3 models");
-    options.model = model, options.tune = MERCER_OFF;
+    options.run.model = model, options.search.tune = MERCER_OFF;
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     assert_fails(context, mercer_fit(&further, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
                  "the mean of 3 models");
@@ -199,14 +200,15 @@ static void test_refusals(void **state)
 
 enum { TRAINED = 180, CENTERS = 25 };
 
-static char stop_phase[16];
+static char stop_stage[16];
 static int64_t stop_at = -1; /* number of members at which to stop; -1: never */
 
-static int watch(void *user, const char *phase, int64_t done, int64_t total, double error)
+static int watch(void *user, const mercer_progress *progress)
 {
-    (void)user, (void)error;
-    assert_true(strcmp(phase, "members") != 0 || (done >= 1 && done < total && total == K));
-    return strcmp(phase, stop_phase) == 0 && done == stop_at;
+    (void)user;
+    int64_t done = progress->done, total = progress->total;
+    assert_true(strcmp(progress->stage, "members") != 0 || (done >= 1 && done < total && total == K));
+    return strcmp(progress->stage, stop_stage) == 0 && done == stop_at;
 }
 
 typedef struct fitted {
@@ -244,11 +246,12 @@ static fitted fit_mean(fit_case of, const char *path)
     }
     mercer_train_options train = MERCER_INIT(mercer_train_options);
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
-    train.checkpoint = of.to, options.checkpoint = of.from, options.train = &train;
-    options.memory = INT64_C(1) << 30, options.centers = CENTERS, options.seed = 5, options.budget = of.budget;
-    options.effort = of.effort > 0 ? of.effort : 4, options.progress = watch;
-    options.calibrate = of.classes ? MERCER_ON : MERCER_OFF;
-    options.validation = of.validated ? data[1] : NULL;
+    train.checkpoint = of.to, options.run.checkpoint = of.from, options.train = &train;
+    options.run.memory = INT64_C(1) << 30, options.centers.count = CENTERS, options.run.seed = 5,
+    options.search.budget = of.budget;
+    options.search.effort = of.effort > 0 ? of.effort : 4, options.run.progress = watch;
+    options.validation.calibrate = of.classes ? MERCER_ON : MERCER_OFF;
+    options.validation.data = of.validated ? data[1] : NULL;
     out.report.training = &out.training;
     assert_succeeds(by, mercer_fit(&out.model, by, data[0], &options, &out.report));
     if (path) {
@@ -311,17 +314,17 @@ static void test_same_bytes(void **state)
     }
     /* A fit that is stopped after some members returns the mean so far. The checkpoint has the first member. */
     fit_mean((fit_case){0}, whole);
-    snprintf(stop_phase, sizeof stop_phase, "members");
+    snprintf(stop_stage, sizeof stop_stage, "members");
     for (stop_at = 1; stop_at < K; stop_at++) {
         fitted found = fit_mean((fit_case){.to = checkpoint}, other);
         assert_int_equal(found.training.stopped, MERCER_STOP_CALLBACK);
         assert_int_equal(found.report.members, stop_at);
-        stop_phase[0] = 0;
+        stop_stage[0] = 0;
         assert_int_equal(fit_mean((fit_case){.from = checkpoint, .to = checkpoint}, other).report.members, K);
         assert_same_files(whole, other);
-        snprintf(stop_phase, sizeof stop_phase, "members");
+        snprintf(stop_stage, sizeof stop_stage, "members");
     }
-    stop_phase[0] = 0;
+    stop_stage[0] = 0;
 }
 
 int main(void)

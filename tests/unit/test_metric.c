@@ -50,7 +50,8 @@ static mercer_fit_options options_for(mercer_train_options *train)
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train->solver = "direct", train->lambda = 1e-3;
-    options.train = train, options.centers = CENTERS, options.memory = INT64_C(1) << 30, options.tune = MERCER_OFF;
+    options.train = train, options.centers.count = CENTERS, options.run.memory = INT64_C(1) << 30,
+    options.search.tune = MERCER_OFF;
     return options;
 }
 
@@ -85,11 +86,11 @@ static void test_full_metric(void **state)
             for (int j = 0; j < D; j++) mapped[i][k] += X[i][j] * A[j][k];
     mercer_fit_options options = options_for(&train);
     mercer_matrix metric = matrix_of(M, D, D);
-    options.preprocess = "none", options.bandwidth = 4, options.metric = &metric;
+    options.data.preprocess = "none", options.kernel.bandwidth = 4, options.kernel.metric = &metric;
     mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, mapped, N, Q, Y);
     mercer_model *model = NULL, *wanted = NULL;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
-    options.metric = NULL;
+    options.kernel.metric = NULL;
     assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
     assert_int_equal(mercer_model_features(model), D);
     assert_int_equal(mercer_model_centers(model).cols, Q); /* M has rank 3, so three directions */
@@ -115,11 +116,11 @@ static void test_diagonal_metric(void **state)
     for (int i = 0; i < N; i++)
         for (int j = 0; j < D; j++) scaled[i][j] *= sqrt(w[j]);
     mercer_fit_options options = options_for(&train);
-    options.metric = &metric, options.preprocess = "standardise", options.bandwidth = 2;
+    options.kernel.metric = &metric, options.data.preprocess = "standardise", options.kernel.bandwidth = 2;
     mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, scaled, N, D, Y);
     mercer_model *model = NULL, *wanted = NULL;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
-    options.metric = NULL, options.preprocess = "none";
+    options.kernel.metric = NULL, options.data.preprocess = "none";
     assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
     assert_same_values(model, X, D, wanted, scaled, D);
     mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
@@ -136,15 +137,16 @@ static void test_other_norms(void **state)
     mercer_matrix metric = matrix_of(w, 1, D), all = matrix_of(full, D, D);
     for (int i = 0; i < N * D; i++) scaled[i / D][i % D] = X[i / D][i % D] * w[i % D];
     mercer_fit_options options = options_for(&train);
-    options.metric = &metric, options.preprocess = "none", options.kernel = "laplace-l1", options.bandwidth = 9;
+    options.kernel.metric = &metric, options.data.preprocess = "none", options.kernel.spec = "laplace-l1",
+    options.kernel.bandwidth = 9;
     mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, scaled, N, D, Y);
     mercer_model *model = NULL, *wanted = NULL;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
-    options.metric = NULL;
+    options.kernel.metric = NULL;
     assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
     assert_same_values(model, X, D, wanted, scaled, D);
     mercer_model_free(model), mercer_model_free(wanted);
-    options.metric = &all, model = NULL;
+    options.kernel.metric = &all, model = NULL;
     assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
                  "metric is 5 x 5");
     mercer_dataset_free(data), mercer_dataset_free(by_hand);
@@ -157,7 +159,7 @@ static void refuse(const mercer_matrix *metric, mercer_status status, const char
     mercer_model *model = NULL;
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, Y);
-    options.metric = metric;
+    options.kernel.metric = metric;
     assert_fails(context, mercer_fit(&model, context, data, &options, NULL), status, part);
     assert_null(model);
     mercer_dataset_free(data);
@@ -198,7 +200,7 @@ static mercer_model *fit_small(const mercer_matrix *metric, const char *preproce
     static const char *const names[D] = {"a", "b", "c", "d", "e"};
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, Y);
-    options.metric = metric, options.preprocess = preprocess;
+    options.kernel.metric = metric, options.data.preprocess = preprocess;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
     mercer_dataset_free(data);
@@ -286,8 +288,8 @@ static void test_model_gradients(void **state)
             mercer_fit_options options = options_for(&train);
             mercer_dataset *data = dataset(&of, X, N, D, Y);
             train.lambda = 1;
-            options.kernel = "gaussian", options.metric = k < 2 ? &metrics[k] : NULL,
-            options.preprocess = preprocess[p];
+            options.kernel.spec = "gaussian", options.kernel.metric = k < 2 ? &metrics[k] : NULL,
+            options.data.preprocess = preprocess[p];
             assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
             check_gradients(model, preprocess[p]);
             mercer_model_free(model), mercer_dataset_free(data);
@@ -326,9 +328,10 @@ static mercer_model *learn(mercer_fit_report *report, const char *kernel, mercer
     mercer_train_options train;
     mercer_model *model = NULL;
     mercer_fit_options options = options_for(&train);
-    options.kernel = kernel, options.learn_features = learned, options.centers = 200, options.effort = 2;
+    options.kernel.spec = kernel, options.search.learn_features = learned, options.centers.count = 200,
+    options.search.effort = 2;
     train.lambda = 0;
-    if (learned == MERCER_ON) options.tune = MERCER_AUTO;
+    if (learned == MERCER_ON) options.search.tune = MERCER_AUTO;
     mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
     assert_succeeds(context, mercer_fit(&model, context, data, &options, report));
     mercer_dataset_free(data);
@@ -417,23 +420,23 @@ static void test_refused_learning(void **state)
     const mercer_matrix metric = matrix_of(w, 1, D);
     mercer_train_options train;
     mercer_fit_options options = options_for(&train);
-    options.learn_features = MERCER_ON, options.kernel = "lpq:p=1.5,q=1", options.tune = MERCER_AUTO;
+    options.search.learn_features = MERCER_ON, options.kernel.spec = "lpq:p=1.5,q=1", options.search.tune = MERCER_AUTO;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED,
                  "lpq has no gradients here: they are for p = 1 and p = 2, and p is 1.5");
-    options.kernel = "ntk";
+    options.kernel.spec = "ntk";
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_UNSUPPORTED, "ntk has no gradients");
     mercer_kernel function;
     assert_succeeds(context, mercer_kernel_parse(&function, context, "laplace:bandwidth=6"));
-    options.kernel = NULL, options.kernel_function = &function;
+    options.kernel.spec = NULL, options.kernel.function = &function;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with kernel_function");
-    options.kernel_function = NULL, options.bandwidth = 2, options.metric = &metric;
+                 "learn_features has no effect with kernel.function");
+    options.kernel.function = NULL, options.kernel.bandwidth = 2, options.kernel.metric = &metric;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
                  "learn_features has no effect with metric");
-    options.metric = NULL, options.tune = MERCER_OFF;
+    options.kernel.metric = NULL, options.search.tune = MERCER_OFF;
     assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
                  "learn_features has no effect with tune off");
-    options.tune = MERCER_AUTO;
+    options.search.tune = MERCER_AUTO;
     assert_succeeds(context, mercer_fit_check(context, &options));
 }
 
@@ -449,7 +452,7 @@ static void test_constant_target(void **state)
     mercer_fit_options options = options_for(&train);
     mercer_dataset *data = dataset(&of, X, N, D, constant);
     mercer_matrix x = matrix_of(X, N, D), F = matrix_of(f, N, 1);
-    options.learn_features = MERCER_ON, options.tune = MERCER_AUTO, options.effort = 1;
+    options.search.learn_features = MERCER_ON, options.search.tune = MERCER_AUTO, options.search.effort = 1;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     assert_succeeds(context, mercer_model_predict(model, &F, &x));
     for (int i = 0; i < N; i++) assert_true(f[i] == 5);

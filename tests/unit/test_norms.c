@@ -85,8 +85,9 @@ static mercer_status fit_with(const mercer_matrix *x, const mercer_matrix *y, co
     mercer_model *model = NULL;
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
-    options.kernel = kernel, options.center_method = method, options.centers = 40, options.preprocess = "none";
-    options.tune = MERCER_OFF; /* a search would choose another bandwidth */
+    options.kernel.spec = kernel, options.centers.method = method, options.centers.count = 40,
+    options.data.preprocess = "none";
+    options.search.tune = MERCER_OFF; /* a search would choose another bandwidth */
     mercer_status status = mercer_fit(&model, context, data, &options, report);
     mercer_model_free(model);
     mercer_dataset_free(data);

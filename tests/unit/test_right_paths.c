@@ -68,7 +68,7 @@ static mercer_fit_options options_for(mercer_train_options *train)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
-    options.train = train, options.memory = INT64_C(1) << 30, options.effort = 1;
+    options.train = train, options.run.memory = INT64_C(1) << 30, options.search.effort = 1;
     return options;
 }
 
@@ -165,7 +165,7 @@ static void test_groups_and_times(void **state)
         arrays of;
         mercer_train_options train;
         mercer_fitting *fitting = NULL;
-        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
         for (int i = 0; i < N; i++) keys[i] = times ? (double)((i * 7) % N) : (double)(i % 40);
         describe(&of, X, Y, N);
         if (times)
@@ -174,14 +174,14 @@ static void test_groups_and_times(void **state)
             of.of.groups = keys;
         mercer_dataset *data = open_arrays(&of);
         mercer_fit_options options = options_for(&train);
-        options.tune = MERCER_OFF;
+        options.search.tune = MERCER_OFF;
         if (intervals)
-            options.intervals = MERCER_ON;
+            options.validation.intervals = MERCER_ON;
         else
-            options.validation_fraction = 0.2;
+            options.validation.fraction = 0.2;
         assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
-        assert_succeeds(context, mercer_fitting_query(fitting, &report));
-        const mercer_dataset *held = report.validation, *rest = report.train;
+        assert_succeeds(context, mercer_fitting_parts(fitting, &parts));
+        const mercer_dataset *held = parts.validation, *rest = parts.train;
         assert_non_null(held);
         assert_that(held->rows >= N / 10 && held->rows <= N / 4, "%lld rows", (long long)held->rows);
         assert_int_equal(held->rows + rest->rows, N);
@@ -202,7 +202,7 @@ static void test_repeats_in_time(void **state)
     arrays of;
     mercer_train_options train;
     mercer_fitting *fitting = NULL;
-    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
     for (int i = 0; i < TIMES * ROWS; i++) {
         memcpy(x[i], X[i % ROWS], sizeof x[i]), y[i] = Y[i % ROWS];
         times[i] = i < ROWS ? 2 * i : 2 * (i * 7 % (TIMES * ROWS)) + 1;
@@ -211,10 +211,10 @@ static void test_repeats_in_time(void **state)
     of.of.times = times;
     mercer_dataset *data = open_arrays(&of);
     mercer_fit_options options = options_for(&train);
-    options.tune = MERCER_OFF, options.intervals = MERCER_ON;
+    options.search.tune = MERCER_OFF, options.validation.intervals = MERCER_ON;
     assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
-    assert_succeeds(context, mercer_fitting_query(fitting, &report));
-    const mercer_dataset *held = report.validation, *rest = report.train;
+    assert_succeeds(context, mercer_fitting_parts(fitting, &parts));
+    const mercer_dataset *held = parts.validation, *rest = parts.train;
     assert_true(held && held->rows > 0);
     for (int64_t i = 0; i < held->rows; i++)
         for (int64_t k = 0; k < rest->rows; k++)
@@ -239,7 +239,7 @@ static void test_one_group(void **state)
             of.of.groups = keys;
         mercer_dataset *data = open_arrays(&of);
         mercer_fit_options options = options_for(&train);
-        options.validation_fraction = 0.2;
+        options.validation.fraction = 0.2;
         assert_fails(context, mercer_fitting_open(&fitting, context, data, &options), MERCER_ERROR_DATA,
                      times ? "time" : "group");
         mercer_dataset_free(data);
@@ -258,17 +258,22 @@ static void test_ridge(void **state)
         mercer_switch tune;
         int64_t rows;
         const char *warns;
-    } paths[] = {{NULL, 0, MERCER_AUTO, N, NULL},        {"gaussian", 0, MERCER_AUTO, N, "kernel"},
-                 {NULL, 2, MERCER_AUTO, N, "bandwidth"}, {"gaussian:bandwidth=2", 0, MERCER_AUTO, N, "kernel"},
-                 {NULL, 0, MERCER_OFF, N, "tune"},       {"gaussian", 0, MERCER_OFF, N, "tune"},
-                 {NULL, 0, MERCER_AUTO, 200, NULL},      {"gaussian", 0, MERCER_AUTO, 200, "kernel"}};
+    } paths[] = {{NULL, 0, MERCER_AUTO, N, NULL},
+                 {"gaussian", 0, MERCER_AUTO, N, "kernel.spec"},
+                 {NULL, 2, MERCER_AUTO, N, "kernel.bandwidth"},
+                 {"gaussian:bandwidth=2", 0, MERCER_AUTO, N, "kernel.spec"},
+                 {NULL, 0, MERCER_OFF, N, "search.tune"},
+                 {"gaussian", 0, MERCER_OFF, N, "search.tune"},
+                 {NULL, 0, MERCER_AUTO, 200, NULL},
+                 {"gaussian", 0, MERCER_AUTO, 200, "kernel.spec"}};
     for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
         arrays of;
         mercer_train_options train;
         const char *field = "";
         mercer_dataset *data = make_dataset(&of, X, Y, paths[k].rows);
         mercer_fit_options options = options_for(&train);
-        options.kernel = paths[k].kernel, options.bandwidth = paths[k].bandwidth, options.tune = paths[k].tune;
+        options.kernel.spec = paths[k].kernel, options.kernel.bandwidth = paths[k].bandwidth,
+        options.search.tune = paths[k].tune;
         mercer_clear_warnings(context);
         double error = fit_error(data, &options);
         assert_that(error < 0.12, "path %zu: %g", k, error); /* an interpolating model has an error of at least 0.2 */
@@ -315,7 +320,7 @@ static void test_trained_further(void **state)
     mercer_fit_options options = options_for(&train);
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     double before = error_on(model, Xt, Yt, TEST);
-    options.model = model;
+    options.run.model = model;
     assert_succeeds(context, mercer_fit(&again, context, data, &options, NULL));
     assert_true(before == error_on(again, Xt, Yt, TEST));
     mercer_model_free(model);
@@ -341,7 +346,7 @@ static void test_loss_of_krr(void **state)
         mercer_fit_report report = MERCER_INIT(mercer_fit_report);
         mercer_dataset *data = make_dataset(&of, x, y, ROWS);
         mercer_fit_options options = options_for(&train);
-        report.training = &training, options.tune = MERCER_OFF;
+        report.training = &training, options.search.tune = MERCER_OFF;
         if (k == 1) train.solver = "krr", train.lambda = 1e-6;
         assert_succeeds(context, mercer_fit(&model, context, data, &options, &report));
         double share = error_on(model, x, y, ROWS), variance = 133.33;
@@ -368,7 +373,7 @@ static void test_transform_in_search(void **state)
     mercer_model *model = NULL;
     mercer_dataset *data = make_dataset(&of, x, heavy, N), *plain;
     mercer_fit_options options = options_for(&train);
-    options.target_transform = "log";
+    options.data.target_transform = "log";
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     static double f[TEST];
     mercer_matrix F = mercer_matrix_view(f, TEST, 1, MERCER_F64), rows = mercer_matrix_view(Xt, TEST, D, MERCER_F32);
@@ -381,7 +386,7 @@ static void test_transform_in_search(void **state)
     mercer_model_free(model);
     mercer_dataset_free(data);
     plain = make_dataset(&of, x, Y, N);
-    options.target_transform = NULL;
+    options.data.target_transform = NULL;
     double by_hand = fit_error(plain, &options);
     assert_that(error / spread < 1.02 * by_hand + 0.005, "%g, by hand %g", error / spread, by_hand);
     mercer_dataset_free(plain);
@@ -416,13 +421,13 @@ static void test_class_weights(void **state)
     of.of.Y = NULL, of.of.labels = classes, of.of.classes = 2;
     mercer_dataset *data = open_arrays(&of);
     mercer_fit_options options = options_for(&train);
-    options.calibrate = MERCER_ON, options.class_weight = "1=20";
+    options.validation.calibrate = MERCER_ON, options.data.class_weight = "1=20";
     double population = mean_probability(data, &options);
     assert_that(fabs(population - share) < 0.1, "%g, the data have %g", population, share);
-    options.calibrate_to = "weighted";
+    options.validation.calibrate_to = "weighted";
     double weighted = mean_probability(data, &options);
     assert_that(weighted > share + 0.15, "%g, the data have %g", weighted, share);
-    options.calibrate_to = "everybody";
+    options.validation.calibrate_to = "everybody";
     mercer_model *model = NULL;
     assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_ARGUMENT, "calibrate_to");
     mercer_dataset_free(data);

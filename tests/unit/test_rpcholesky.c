@@ -173,11 +173,12 @@ static void test_threads(void **state)
     free(X.data), free(first.data), free(other.data);
 }
 
-static int stop_midway(void *user, int64_t done, int64_t total, double error)
+static int stop_midway(void *user, const mercer_progress *progress)
 {
-    assert_true(done >= *(int64_t *)user && done < total && error >= 0 && error <= 1);
-    *(int64_t *)user = done;
-    return done > 20;
+    assert_true(progress->done >= *(int64_t *)user && progress->done < progress->total);
+    assert_true(progress->error >= 0 && progress->error <= 1);
+    *(int64_t *)user = progress->done;
+    return progress->done > 20;
 }
 
 /* If F does not fit in memory, a random subset of the rows is used; then the cases that are refused. */

@@ -132,6 +132,41 @@ static void test_gradient(void **state)
     for_each_backend(compare_gradients);
 }
 
+/* Kernel values of floats are rounded, so a smooth kernel with a large bandwidth has eigenvalues below zero. The equations
+   are solved nevertheless; otherwise a descent would reject every step. */
+static void solve_rounded(mrc_backend *backend)
+{
+    enum { ALL = 300, TRAIN = 200, Z = 150 };
+    static float x[ALL][2];
+    static double y[ALL];
+    for (int i = 0; i < ALL; i++) {
+        for (int k = 0; k < 2; k++) x[i][k] = (float)normal(4, 2 * i + k);
+        y[i] = sin((double)x[i][0]) + 0.3 * normal(5, i);
+    }
+    mercer_matrix points_of = mrc_view(x, ALL, 2, MERCER_F32), targets_of = mrc_view(y, ALL, 1, MERCER_F64);
+    for (int scale = 1; scale <= 64; scale *= 4) {
+        double scales[2];
+        mercer_kernel kernel;
+        mrc_error_gradient found = {.scales = scales};
+        mrc_gradient_buffer buffer;
+        mrc_draw draw = {.weights = NULL};
+        MRC_SCOPE(scope, backend->context);
+        assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
+        kernel.bandwidth = scale;
+        assert_succeeds(backend->context, upload(backend, &scope, &draw.x, &points_of));
+        assert_succeeds(backend->context, upload(backend, &scope, &draw.y, &targets_of));
+        assert_succeeds(backend->context, mrc_gradient_open(&buffer, &scope, backend, &draw, TRAIN, Z));
+        assert_succeeds(backend->context, mrc_error_gradient_find(&buffer, &kernel, 1e-2, false, &draw, &found));
+        assert_that(found.solved && isfinite(found.error) && isfinite(found.ridge), "bandwidth %d", scale);
+    }
+}
+
+static void test_rounded_kernel(void **state)
+{
+    (void)state;
+    for_each_backend(solve_rounded);
+}
+
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
 enum { ROWS = 2100, FEATURES = 5, FEW = 900, GROUPS = 60 };
@@ -259,12 +294,12 @@ typedef struct search {
     int64_t stop, steps, last; /* step to stop after, or 0; number of steps; last step */
 } search;
 
-static int count_steps(void *user, const char *phase, int64_t done, int64_t total, double error)
+static int count_steps(void *user, const mercer_progress *progress)
 {
     search *self = user;
-    assert_string_equal(phase, "search");
-    assert_true(done > self->last && done <= total && !(error < 0));
-    self->last = done;
+    assert_string_equal(progress->stage, "search");
+    assert_true(progress->done > self->last && progress->done <= progress->total && !(progress->error < 0));
+    self->last = progress->done;
     return ++self->steps == self->stop;
 }
 
@@ -794,7 +829,7 @@ int main(void)
         cmocka_unit_test(test_given_metric), cmocka_unit_test(test_given_bandwidth),
         cmocka_unit_test(test_weights),      cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
-        cmocka_unit_test(test_more_centers),
+        cmocka_unit_test(test_more_centers), cmocka_unit_test(test_rounded_kernel),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -103,8 +103,8 @@ static void test_fit(void **state)
     mercer_fit_options fit = MERCER_INIT(mercer_fit_options);
     mercer_model *models[2];
     options.target = "y";
-    fit.centers = 50;
-    fit.validation_fraction = 0.2;
+    fit.centers.count = 50;
+    fit.validation.fraction = 0.2;
     for (int i = 0; i < 2; i++) {
         options.spill = i;
         mercer_dataset *data = open_with(&options);

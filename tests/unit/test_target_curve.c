@@ -53,8 +53,9 @@ static mercer_status fit(mercer_model **out, mercer_dataset *data, const char *t
     mercer_train_options train = MERCER_INIT(mercer_train_options);
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     train.solver = "direct", train.lambda = 1e-3;
-    options.train = &train, options.memory = 1 << 28, options.centers = 80, options.kernel = "gaussian:bandwidth=2";
-    options.target_transform = transform, options.class_weight = class_weight;
+    options.train = &train, options.run.memory = 1 << 28, options.centers.count = 80,
+    options.kernel.spec = "gaussian:bandwidth=2";
+    options.data.target_transform = transform, options.data.class_weight = class_weight;
     return mercer_fit(out, context, data, &options, NULL);
 }
 
