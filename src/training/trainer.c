@@ -128,9 +128,9 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
     MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
                                target->origin, target->weights->dtype));
     job->ready = true;
-    job->centers.half = job->plan.half;
     job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
-    mercer_status status = job->plan.solver->ops->create(job, first);
+    mercer_status status = job->plan.half ? mrc_centers_allow_half(&job->centers) : MERCER_OK;
+    if (status == MERCER_OK) status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
     return status;
 }
