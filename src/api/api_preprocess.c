@@ -73,8 +73,9 @@ mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const 
     if (preprocess->folded)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "preprocess: its factor is in a kernel's bandwidth; set the metric before it is folded");
-    MRC_OWNED(mrc_metric_free) mrc_metric made = {0};
-    MRC_TRY(mrc_metric_given(&made, context->backend, features, metric));
+    mrc_metric made;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_metric_given(&made, &scope, context->backend, features, metric));
     return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 

@@ -48,46 +48,6 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
                     entry ? entry->form.name : "of a callback");
 }
 
-/* ---- Reference implementation ------------------------------------------------------------------------------------ */
-
-/* Adds the contribution of pair (x, z) to the gradients of c outputs. alpha (c): weights of z. */
-static void add_pair(const mercer_kernel *slope, double norm, int64_t d, const double *x, const double *z, int64_t c,
-                     const double *alpha, double *gradients)
-{
-    double s = 0;
-    for (int64_t k = 0; k < d; k++) s += mrc_difference_power(norm, x[k] - z[k]);
-    if (s == 0) return;
-    double psi = mrc_kernel_of_distance(slope, s);
-    for (int64_t l = 0; l < c; l++)
-        for (int64_t k = 0; k < d; k++) {
-            double difference = x[k] - z[k], sign = (double)((difference > 0) - (difference < 0));
-            gradients[l * d + k] -= alpha[l] * psi * (norm == 1 ? sign : difference);
-        }
-}
-
-mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *x,
-                                     const mercer_matrix *z, const mercer_matrix *alpha, const mercer_matrix *gradients)
-{
-    mercer_kernel slope;
-    double *x_row;
-    int64_t d = x->cols, c = alpha->cols;
-    MRC_TRY(mrc_gradient_slope(context, kernel, &slope));
-    MRC_SCOPE(scope, context);
-    MRC_TRY(mrc_scope_alloc(&scope, &x_row, 2 * d + c, sizeof *x_row, "three rows"));
-    double *z_row = x_row + d, *weights = z_row + d;
-    for (int64_t i = 0; i < x->rows; i++) {
-        double *out = mrc_row(gradients, i);
-        mrc_load_row_f64(x, i, x_row);
-        memset(out, 0, (size_t)(c * d) * sizeof *out);
-        for (int64_t j = 0; j < z->rows; j++) {
-            mrc_load_row_f64(z, j, z_row);
-            mrc_load_row_f64(alpha, j, weights);
-            add_pair(&slope, mrc_kernel_norm(kernel), d, x_row, z_row, c, weights, out);
-        }
-    }
-    return MERCER_OK;
-}
-
 /* ---- Shards ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the shards of the centers and those of this rank. The centers of one process are one shard. */
@@ -147,11 +107,14 @@ static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
 typedef struct gradient_job {
     const mrc_expansion *sum;
     const mercer_kernel *slope;
+    bool norm_1;
     const mercer_matrix *alpha, *x, *gradients;
-    mercer_matrix weights; /* (centers, outputs (d + 1)) alpha_j [z_j - o | 1] */
-    mercer_matrix sums;    /* (m, outputs (d + 1)), followed by the sums of the other local shards */
+    int64_t weight_columns, sum_columns; /* per output: d + 1 and d + 1; in norm 1: 1 and d */
+    mercer_matrix weights; /* (centers, outputs weight_columns) alpha_j [z_j - o | 1]; in norm 1 alpha_j */
+    mercer_matrix sums;    /* (m, outputs sum_columns), followed by the sums of the other local shards */
     double *rows;          /* (threads, d + 1) scratch space for a center */
     int64_t most;          /* maximum number of centers at a time */
+    int64_t at_once;       /* maximum number of outputs at a time */
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
@@ -172,13 +135,13 @@ static void fill_weights(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
     const mercer_matrix *z = job->sum->z, *w = &job->weights;
-    int64_t columns = z->cols + 1;
+    int64_t columns = job->weight_columns;
     int64_t first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, w->rows);
-    double *row = job->rows + worker * columns;
+    double *row = job->rows + worker * (z->cols + 1);
     for (int64_t j = first; j < end; j++) {
         double *to = mrc_row(w, j);
-        load_centred(job, z, job->first_center + j, row);
-        row[z->cols] = 1;
+        if (!job->norm_1) load_centred(job, z, job->first_center + j, row);
+        row[columns - 1] = 1;
         for (int64_t l = 0; l < job->outputs; l++) {
             double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
             for (int64_t k = 0; k < columns; k++) to[l * columns + k] = a * row[k];
@@ -200,6 +163,8 @@ static void take_gradients(void *argument, int64_t part, int worker)
     for (int64_t i = first; i < end; i++) {
         const double *sums = mrc_row(&job->sums, i);
         double *to = (double *)mrc_row(job->gradients, i) + job->first_output * d;
+        for (int64_t k = 0; k < job->outputs * d && job->norm_1; k++) to[k] = -sums[k];
+        if (job->norm_1) continue;
         load_centred(job, job->x, i, x);
         for (int64_t l = 0; l < job->outputs; l++) take_gradient(d, sums + l * (d + 1), x, to + l * d);
     }
@@ -210,9 +175,9 @@ static int64_t parts_of(int64_t rows)
     return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-/* Adds the products over the centers, part by part. */
-static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
-                                const mercer_matrix *part)
+/* Adds the products over the centers, part by part. kernel_signs cannot add, so norm 1 has a single part. */
+static mercer_status add_centers(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
+                                 const mercer_matrix *part)
 {
     gradient_job *job = argument;
     mercer_matrix weights = job->weights;
@@ -223,115 +188,59 @@ static mercer_status add_slopes(mrc_backend *backend, void *argument, int64_t fi
         job->weights = mrc_rows(&weights, 0, some);
         mercer_matrix centers = mrc_rows(job->sum->z, first + done, some);
         mrc_parallel_for(backend->context->threads, parts_of(some), fill_weights, job);
-        mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers, .origin = job->sum->origin};
-        status = backend->ops->kernel_matmul(backend, &pair, &job->weights, part, done > 0);
+        mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers};
+        pair.origin = job->norm_1 ? NULL : job->sum->origin;
+        status = job->norm_1 ? backend->ops->kernel_signs(backend, &pair, &job->weights, part)
+                             : backend->ops->kernel_matmul(backend, &pair, &job->weights, part, done > 0);
     }
     job->weights = weights;
     return status;
 }
 
 /* Computes the gradients of all outputs, some at a time, at the rows of job->x. */
-static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, int64_t at_once, double *weights,
-                                 double *sums)
+static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, double *weights, double *sums)
 {
-    int64_t c = job->alpha->cols, columns = job->x->cols + 1, here = shards_of(job->sum).local;
+    int64_t c = job->alpha->cols, here = shards_of(job->sum).local;
     int64_t centers = mrc_min(job->most, job->sum->z->rows);
-    for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
-        job->outputs = mrc_min(at_once, c - job->first_output);
-        job->weights = mrc_view(weights, centers, job->outputs * columns, MERCER_F64);
-        job->sums = mrc_view(sums, here * job->x->rows, job->outputs * columns, MERCER_F64);
-        MRC_TRY(sum_shards(backend, job->sum, &job->sums, add_slopes, job));
+    for (job->first_output = 0; job->first_output < c; job->first_output += job->at_once) {
+        job->outputs = mrc_min(job->at_once, c - job->first_output);
+        job->weights = mrc_view(weights, centers, job->outputs * job->weight_columns, MERCER_F64);
+        job->sums = mrc_view(sums, here * job->x->rows, job->outputs * job->sum_columns, MERCER_F64);
+        MRC_TRY(sum_shards(backend, job->sum, &job->sums, add_centers, job));
         mrc_parallel_for(backend->context->threads, parts_of(job->x->rows), take_gradients, job);
     }
     return MERCER_OK;
 }
 
-static mercer_status slope_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
-                                   const mercer_matrix *x, const mercer_matrix *alpha, const mercer_matrix *gradients)
+static mercer_status find_gradients(mrc_backend *backend, gradient_job *job, const mercer_matrix *x,
+                                    const mercer_matrix *gradients)
 {
+    const mrc_expansion *sum = job->sum;
     mrc_shards shards = shards_of(sum);
-    int64_t p = sum->comm ? sum->total : sum->z->rows, c = alpha->cols;
-    int64_t row = (x->cols + 1) * (int64_t)sizeof(double);
-    int64_t most = WEIGHT_BYTES / row; /* maximum number of rows for one output */
+    int64_t p = sum->comm ? sum->total : sum->z->rows, here = mrc_max(1, sum->z->rows), size = sizeof(double);
+    int64_t row = mrc_max(1, job->sum_columns * size);
     int64_t rows = rows_at_once(sum, x->rows, row);
-    int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(rows * shards.all, mrc_min(p, BLOCK_ROWS)))));
+    int64_t in_sums = rows * shards.all * job->sum_columns,
+            in_weights = (job->norm_1 ? p : mrc_min(p, BLOCK_ROWS)) * job->weight_columns;
     double *weights, *sums;
-    gradient_job job = {.sum = sum, .slope = slope, .alpha = alpha, .most = mrc_max(1, most / at_once)};
     if (x->rows == 0) return MERCER_OK;
+    job->at_once =
+        mrc_max(1, mrc_min(job->alpha->cols, WEIGHT_BYTES / size / mrc_max(1, mrc_max(in_sums, in_weights))));
+    job->most = job->norm_1 ? here : mrc_max(1, WEIGHT_BYTES / row / job->at_once);
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &weights, mrc_min(job.most, mrc_max(1, sum->z->rows)) * at_once, row,
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, mrc_min(job->most, here) * job->at_once, job->weight_columns * size,
                             "weights for gradients"));
-    MRC_TRY(mrc_scope_alloc(&scope, &sums, shards.local * rows * at_once, row, "sums for gradients"));
-    MRC_TRY(mrc_scope_alloc(&scope, &job.rows, mrc_max(1, backend->context->threads) * (x->cols + 1), sizeof(double),
+    MRC_TRY(mrc_scope_alloc(&scope, &sums, shards.local * rows * job->at_once, row, "sums for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job->rows, mrc_max(1, backend->context->threads) * (x->cols + 1), size,
                             "rows for gradients"));
     for (int64_t first = 0; first < x->rows; first += rows) {
         int64_t some = mrc_min(rows, x->rows - first);
         mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
-        job.x = &part, job.gradients = &to;
-        MRC_TRY(all_outputs(backend, &job, at_once, weights, sums));
+        job->x = &part, job->gradients = &to;
+        MRC_TRY(all_outputs(backend, job, weights, sums));
     }
     return MERCER_OK;
 }
-
-/* ---- Norm 1 ------------------------------------------------------------------------------------------------------ */
-
-typedef struct sign_job {
-    const mrc_expansion *sum;
-    const mercer_kernel *slope;
-    const mercer_matrix *alpha, *x, *gradients;
-    mercer_matrix weights; /* (p, outputs) scratch space for the weights of a shard */
-    int64_t first_output;
-} sign_job;
-
-static mercer_status add_signs(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
-                               const mercer_matrix *part)
-{
-    const sign_job *job = argument;
-    mercer_matrix weights = mrc_rows(&job->weights, 0, rows), centers = mrc_rows(job->sum->z, first, rows);
-    mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers};
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t l = 0; l < weights.cols; l++)
-            mrc_store(&weights, j, l, mrc_load(job->alpha, first + j, job->first_output + l));
-    return rows > 0 ? backend->ops->kernel_signs(backend, &pair, &weights, part) : MERCER_OK;
-}
-
-static mercer_status all_signs(mrc_backend *backend, sign_job *job, int64_t at_once, double *weights, double *sums)
-{
-    int64_t m = job->x->rows, d = job->x->cols, c = job->alpha->cols, here = shards_of(job->sum).local;
-    for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
-        int64_t outputs = mrc_min(at_once, c - job->first_output);
-        mercer_matrix y = mrc_view(sums, here * m, outputs * d, MERCER_F64);
-        job->weights = mrc_view(weights, job->sum->z->rows, outputs, MERCER_F64);
-        MRC_TRY(sum_shards(backend, job->sum, &y, add_signs, job));
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t k = 0; k < y.cols; k++)
-                mrc_store(job->gradients, i, job->first_output * d + k, -mrc_load(&y, i, k));
-    }
-    return MERCER_OK;
-}
-
-static mercer_status sign_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_kernel *slope,
-                                  const mercer_matrix *x, const mercer_matrix *alpha, const mercer_matrix *gradients)
-{
-    mrc_shards shards = shards_of(sum);
-    int64_t p = sum->comm ? sum->total : sum->z->rows, d = x->cols, c = alpha->cols, size = sizeof(double);
-    int64_t rows = rows_at_once(sum, x->rows, mrc_max(1, d * size));
-    int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(rows * shards.all * d, p) * size)));
-    double *weights, *sums;
-    sign_job job = {.sum = sum, .slope = slope, .alpha = alpha};
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &weights, sum->z->rows * at_once, size, "weights for gradients"));
-    MRC_TRY(mrc_scope_alloc(&scope, &sums, shards.local * rows * at_once, d * size, "sums for gradients"));
-    for (int64_t first = 0; first < x->rows; first += rows) {
-        int64_t some = mrc_min(rows, x->rows - first);
-        mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
-        job.x = &part, job.gradients = &to;
-        MRC_TRY(all_signs(backend, &job, at_once, weights, sums));
-    }
-    return MERCER_OK;
-}
-
-/* ---- Both norms -------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, const mercer_matrix *gradients)
@@ -339,10 +248,12 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
     mercer_kernel slope;
     mrc_backend *processor = NULL;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
-    if (mrc_kernel_norm(&slope) != 1) return slope_product(backend, sum, &slope, x, alpha, gradients);
-    if (mrc_backend_memory(backend) != MRC_HOST) /* the device has no kernel_signs, so the CPU computes it */
+    gradient_job job = {.sum = sum, .slope = &slope, .alpha = alpha, .norm_1 = mrc_kernel_norm(&slope) == 1};
+    job.weight_columns = job.norm_1 ? 1 : x->cols + 1;
+    job.sum_columns = job.norm_1 ? x->cols : x->cols + 1;
+    if (job.norm_1 && mrc_backend_memory(backend) != MRC_HOST) /* the device has no kernel_signs */
         MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
-    mercer_status status = sign_product(processor ? processor : backend, sum, &slope, x, alpha, gradients);
+    mercer_status status = find_gradients(processor ? processor : backend, &job, x, gradients);
     if (processor) mrc_backend_free(processor);
     return status;
 }

@@ -92,21 +92,19 @@ typedef struct block {
 
 static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *model, const mercer_dataset *data)
 {
+    static const char what[] = "rows of a table";
     int64_t d = data->features, c = mrc_max(1, model->weights.cols);
     mercer_dtype real =
         mrc_units_given(&model->units) && data->task == MERCER_TASK_REGRESSION ? MERCER_F64 : model->weights.dtype;
-    int64_t sample = mrc_round_up(d * mrc_dtype_size(data->dtype), 8), row = 2 * sample + 16 * c + 16;
+    int64_t row = 2 * mrc_round_up(d * mrc_dtype_size(data->dtype), 8) + 16 * c + 16;
     int64_t most = mrc_min(data->rows, mrc_max(64, mrc_min(MOST_ROWS, BLOCK_BYTES / row)));
     *out = (block){.model = model, .data = data, .most = most};
-    char *at;
-    MRC_TRY(mrc_scope_alloc(scope, &at, most, row, "rows of a table"));
-    out->y = mrc_view(at, most, c, MERCER_F64), at += most * c * 8;
-    out->f = mrc_view(at, most, c, real), at += most * c * 8;
-    out->partners = (int64_t *)at, at += most * 8;
-    out->x = mrc_view(at, most, d, data->dtype), at += most * sample;
-    out->other = mrc_view(at, most, d, data->dtype), at += most * sample;
-    out->labels = (int32_t *)at;
-    return MERCER_OK;
+    MRC_TRY(mrc_scope_view(scope, &out->x, most, d, data->dtype, what));
+    MRC_TRY(mrc_scope_view(scope, &out->other, most, d, data->dtype, what));
+    MRC_TRY(mrc_scope_view(scope, &out->f, most, c, real, what));
+    MRC_TRY(mrc_scope_view(scope, &out->y, most, c, MERCER_F64, what));
+    MRC_TRY(mrc_scope_alloc(scope, &out->labels, most, sizeof *out->labels, what));
+    return mrc_scope_alloc(scope, &out->partners, most, sizeof *out->partners, what);
 }
 
 /* Replaces the features of a column by those of other rows. */

@@ -9,68 +9,27 @@
 #include "features/metric.h"
 
 #include "core/matrix.h"
-#include "core/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LEAST_EIGENVALUE 1e-10 /* relative to the largest; smaller eigenvalues are rounding errors */
 #define TOLERANCE        1e-6  /* relative tolerance for symmetry and for negative eigenvalues */
-
-void mrc_metric_free(mrc_metric *metric)
-{
-    if (!metric->context) return;
-    mrc_free(metric->context, metric->map);
-    mrc_free(metric->context, metric->spectrum);
-    *metric = (mrc_metric){0};
-}
-
-static mercer_status make_room(mrc_metric *out, mercer_context *context, int64_t features, int64_t width, bool diagonal)
-{
-    *out = (mrc_metric){.context = context, .features = features, .width = width, .diagonal = diagonal};
-    MRC_TRY(mrc_alloc(context, &out->map, features, (diagonal ? 1 : width) * (int64_t)sizeof(double), "the metric"));
-    return mrc_alloc(context, &out->spectrum, width, sizeof *out->spectrum, "the metric");
-}
-
-/* ---- From a matrix ----------------------------------------------------------------------------------------------- */
-
-/* Factorizes M (d, d) f64, which is overwritten, into a map. *lowest: smallest eigenvalue over the largest. *zero:
-   no eigenvalue is above 0. */
-static mercer_status decompose(mrc_metric *out, mrc_backend *backend, const mercer_matrix *m, double *lowest,
-                               bool *zero)
-{
-    int64_t d = m->rows, kept = 0;
-    mercer_matrix vectors;
-    double *e, trace = 0;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &e, d, sizeof *e, "eigenvalues"));
-    MRC_TRY(mrc_scope_view(&scope, &vectors, d, d, MERCER_F64, "eigenvectors"));
-    MRC_TRY(backend->ops->eigen_top(backend, m, d, e, &vectors));
-    *lowest = e[d - 1] / fmax(e[0], 1e-300);
-    for (int64_t k = 0; k < d; k++) trace += e[k] = fmax(e[k], 0);
-    while (kept < d && e[kept] > 0 && e[kept] >= LEAST_EIGENVALUE * e[0]) kept++;
-    *zero = kept == 0 || !isfinite(trace);
-    if (*zero) return MERCER_OK;
-    MRC_TRY(make_room(out, backend->context, d, kept, false));
-    for (int64_t j = 0; j < kept; j++) {
-        out->spectrum[j] = e[j];
-        for (int64_t k = 0; k < d; k++) out->map[k * kept + j] = mrc_load(&vectors, k, j) * sqrt(out->spectrum[j]);
-    }
-    return MERCER_OK;
-}
-
-/* ---- Given metrics ----------------------------------------------------------------------------------------------- */
 
 static int64_t weights_in(const mercer_matrix *given)
 {
     return given->rows == 1 ? given->cols : given->cols == 1 ? given->rows : 0;
 }
 
+static double weight_at(const mercer_matrix *given, int64_t k)
+{
+    return given->rows == 1 ? mrc_load(given, 0, k) : mrc_load(given, k, 0);
+}
+
 static mercer_status check_weights(mercer_context *context, const mercer_matrix *given)
 {
     double sum = 0;
     for (int64_t k = 0; k < weights_in(given); k++) {
-        double w = mrc_load(given, given->rows == 1 ? 0 : k, given->rows == 1 ? k : 0);
+        double w = weight_at(given, k);
         if (w < 0)
             return mrc_fail(context, MERCER_ERROR_DATA, "metric: weight %lld (from 0) is %g, it must be at least 0",
                             (long long)k, w);
@@ -110,34 +69,42 @@ mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *giv
     return weights_in(given) > 0 ? check_weights(context, given) : check_symmetric(context, given, largest);
 }
 
-static mercer_status given_full(mrc_metric *out, mrc_backend *backend, const mercer_matrix *given)
+/* Factorizes M (d, d) f64, which is overwritten, into the map V_q diag(sqrt(e_q)). */
+static mercer_status decompose(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, const mercer_matrix *m)
 {
-    mercer_context *context = backend->context;
-    mercer_matrix m;
-    double lowest = 0;
-    bool zero = false;
-    MRC_SCOPE(scope, context);
-    MRC_TRY(mrc_scope_view(&scope, &m, given->rows, given->rows, MERCER_F64, "the metric"));
-    for (int64_t i = 0; i < m.rows; i++)
-        for (int64_t j = 0; j < m.rows; j++) mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
-    MRC_TRY(decompose(out, backend, &m, &lowest, &zero));
-    if (zero) return mrc_fail(context, MERCER_ERROR_DATA, "metric: it has no eigenvalue above 0: no direction counts");
-    if (lowest >= -TOLERANCE) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_DATA,
-                    "metric: its eigenvalues go down to %g, the largest is %g: none may be below 0",
-                    lowest * out->spectrum[0], out->spectrum[0]);
+    int64_t d = m->rows;
+    mercer_matrix vectors;
+    double *e;
+    MRC_TRY(mrc_scope_alloc(scope, &e, d, sizeof *e, "eigenvalues"));
+    MRC_TRY(mrc_scope_view(scope, &vectors, d, d, MERCER_F64, "eigenvectors"));
+    MRC_TRY(backend->ops->eigen_top(backend, m, d, e, &vectors));
+    if (!(e[0] > 0) || !isfinite(e[0]))
+        return mrc_fail(backend->context, MERCER_ERROR_DATA,
+                        "metric: it has no eigenvalue above 0: no direction counts");
+    if (e[d - 1] < -TOLERANCE * e[0])
+        return mrc_fail(backend->context, MERCER_ERROR_DATA,
+                        "metric: its eigenvalues go down to %g, the largest is %g: none may be below 0", e[d - 1],
+                        e[0]);
+    for (out->width = 0; out->width < d && e[out->width] >= LEAST_EIGENVALUE * e[0];) out->width++;
+    MRC_TRY(mrc_scope_alloc(scope, &out->map, d, out->width * (int64_t)sizeof *out->map, "the metric"));
+    for (int64_t k = 0; k < d; k++)
+        for (int64_t j = 0; j < out->width; j++) out->map[k * out->width + j] = mrc_load(&vectors, k, j) * sqrt(e[j]);
+    return MERCER_OK;
 }
 
-mercer_status mrc_metric_given(mrc_metric *out, mrc_backend *backend, int64_t d, const mercer_matrix *given)
+mercer_status mrc_metric_given(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, int64_t d,
+                               const mercer_matrix *given)
 {
-    *out = (mrc_metric){0};
+    mercer_matrix m;
     MRC_TRY(mrc_metric_check(backend->context, given, d));
-    if (weights_in(given) == 0) return given_full(out, backend, given);
-    MRC_TRY(make_room(out, backend->context, d, d, true));
-    for (int64_t k = 0; k < d; k++) {
-        double w = mrc_load(given, given->rows == 1 ? 0 : k, given->rows == 1 ? k : 0);
-        out->map[k] = sqrt(w);
-        out->spectrum[k] = w;
+    *out = (mrc_metric){.width = d, .diagonal = weights_in(given) > 0};
+    if (out->diagonal) {
+        MRC_TRY(mrc_scope_alloc(scope, &out->map, d, sizeof *out->map, "the metric"));
+        for (int64_t k = 0; k < d; k++) out->map[k] = sqrt(weight_at(given, k));
+        return MERCER_OK;
     }
-    return MERCER_OK;
+    MRC_TRY(mrc_scope_view(scope, &m, d, d, MERCER_F64, "the metric"));
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t j = 0; j < d; j++) mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
+    return decompose(out, scope, backend, &m);
 }

@@ -12,24 +12,20 @@
 #include "backends/backend.h"
 
 typedef struct mrc_metric {
-    mercer_context *context;
-    int64_t features, width; /* d, d': columns before and after the map */
+    int64_t width; /* d': number of columns after the map */
     bool diagonal;
-    double *map;      /* (d, d'), or the diagonal (d); owned */
-    double *spectrum; /* (d') eigenvalues of M, descending; for a diagonal M the weights of the features; owned */
+    double *map; /* (d, d'), or the diagonal (d) */
 } mrc_metric;
-
-/* Releases a metric, also one whose creation failed. */
-void mrc_metric_free(mrc_metric *metric);
 
 /*
  * Creates the metric from the caller's matrix for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32
  * or f64. Errors, which quote the offending number: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6
  * of its largest entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). The metric is not rescaled; only
  * directions whose eigenvalue is below 1e-10 of the largest, which is rounding error, are dropped. Errors: SHAPE,
- * DTYPE, DATA.
+ * DTYPE, DATA. The map lives as long as the scope.
  */
-mercer_status mrc_metric_given(mrc_metric *out, mrc_backend *backend, int64_t d, const mercer_matrix *given);
+mercer_status mrc_metric_given(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, int64_t d,
+                               const mercer_matrix *given);
 
 /* Checks the shape of such a matrix before the samples are known. d: number of features, or 0 if unknown. */
 mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *given, int64_t d);

@@ -41,7 +41,7 @@ typedef struct ridge_search {
     mrc_scope *scope;
     mrc_split split;
     mrc_small_rows rows;
-    mercer_matrix z;       /* (p, d) centers */
+    int64_t centers;       /* number of centers of the small fits */
     double scale;          /* mean of K(z, z) */
     double ridges[RIDGES]; /* relative_ridges times scale */
 } ridge_search;
@@ -51,7 +51,7 @@ static mercer_status read_rows(ridge_search *self)
 {
     const mercer_fitting *fitting = self->fitting;
     const mercer_dataset *data = fitting->data;
-    int64_t n = self->split.count, d = mrc_fit_width(fitting);
+    int64_t n = mrc_folds_rows(&self->split.folds), d = mrc_fit_width(fitting);
     mercer_dtype dtype = data->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     double *weights;
     MRC_TRY(mrc_scope_view(self->scope, &self->rows.x, n, d, dtype, "rows of small fits"));
@@ -66,29 +66,31 @@ static mercer_status read_rows(ridge_search *self)
     return MERCER_OK;
 }
 
-static mercer_status take_centers(ridge_search *self)
+/* Copies the first rows of the training folds, taken from the folds in turn, into z. */
+static void gather_rows(const mrc_small_rows *rows, const mercer_matrix *z)
 {
-    const mrc_small_rows *rows = &self->rows;
-    int folds = rows->count - (rows->held_out ? 1 : 0);
-    int64_t from = 0, most = mrc_min(MOST_CENTERS, mrc_max(1, mrc_fit_center_count(self->fitting)));
-    for (int f = 0; f < folds; f++) from += rows->folds[f].count;
-    MRC_TRY(mrc_scope_view(self->scope, &self->z, mrc_min(from, most), rows->x.cols, rows->x.dtype,
-                           "centers of small fits"));
-    mrc_small_gather_centers(rows, &self->z);
-    return MERCER_OK;
+    const mrc_folds *folds = &rows->folds;
+    int count = folds->held_out ? 1 : folds->count;
+    size_t bytes = (size_t)(z->cols * mrc_dtype_size(z->dtype));
+    for (int64_t i = 0, done = 0; done < z->rows; i++)
+        for (int f = 0; f < count && done < z->rows; f++)
+            if (folds->start[f] + i < folds->start[f + 1])
+                memcpy(mrc_row(z, done++), mrc_row(&rows->x, folds->start[f] + i), bytes);
 }
 
 static mercer_status find_scale(ridge_search *self)
 {
     mrc_backend *backend = self->fitting->context->backend;
-    mercer_matrix device, own;
-    int64_t p = self->z.rows;
+    const mercer_matrix *x = &self->rows.x;
+    mercer_matrix z, device, own, points;
+    int64_t p = self->centers;
     self->scale = 0;
+    MRC_TRY(mrc_scope_view(self->scope, &z, p, x->cols, x->dtype, "centers of small fits"));
+    gather_rows(&self->rows, &z);
     MRC_TRY(mrc_scope_view(self->scope, &own, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
     MRC_TRY(mrc_scope_matrix(self->scope, backend, &device, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
-    mercer_matrix points;
-    MRC_TRY(mrc_scope_matrix(self->scope, backend, &points, p, self->z.cols, self->z.dtype, "centers of small fits"));
-    MRC_TRY(backend->ops->copy(backend, &points, &self->z));
+    MRC_TRY(mrc_scope_matrix(self->scope, backend, &points, p, x->cols, x->dtype, "centers of small fits"));
+    MRC_TRY(backend->ops->copy(backend, &points, &z));
     MRC_TRY(backend->ops->kernel_diagonal(backend, &self->fitting->kernel, &points, &device));
     MRC_TRY(backend->ops->copy(backend, &own, &device));
     for (int64_t i = 0; i < p; i++) self->scale += mrc_load(&own, i, 0) / (double)p;
@@ -103,8 +105,7 @@ static mercer_status compare(ridge_search *self, double *out)
     const mercer_kernel *kernel = &self->fitting->kernel;
     double errors[RIDGES], least = (double)INFINITY;
     for (int r = 0; r < RIDGES; r++) self->ridges[r] = relative_ridges[r] * self->scale;
-    MRC_TRY(self->rows.held_out ? mrc_small_fits(context, &self->rows, kernel, &self->z, self->ridges, RIDGES, errors)
-                                : mrc_cross_validate(context, &self->rows, kernel, self->ridges, RIDGES, errors));
+    MRC_TRY(mrc_small_fits(context, &self->rows, kernel, self->centers, self->ridges, RIDGES, errors));
     for (int r = 0; r < RIDGES; r++) least = fmin(least, errors[r]);
     for (int r = 0; r < RIDGES && isfinite(least); r++)
         if (errors[r] <= (1 + SLACK) * least) *out = relative_ridges[r];
@@ -118,10 +119,10 @@ static mercer_status search(ridge_search *self, double *ridge)
     mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.run.seed);
     if (status == MERCER_ERROR_DATA) return MERCER_OK; /* a single unit, or a class without training rows */
     MRC_TRY(status);
-    self->rows = (mrc_small_rows){.count = self->split.fold_count, .held_out = self->split.held_out};
-    memcpy(self->rows.folds, self->split.folds, sizeof self->rows.folds);
+    self->rows = (mrc_small_rows){.folds = self->split.folds};
+    int64_t most = mrc_min(MOST_CENTERS, mrc_max(1, mrc_fit_center_count(self->fitting)));
+    self->centers = mrc_min(mrc_folds_training(&self->split.folds), most);
     MRC_TRY(read_rows(self));
-    MRC_TRY(take_centers(self));
     MRC_TRY(find_scale(self));
     return compare(self, ridge);
 }

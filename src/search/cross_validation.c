@@ -23,26 +23,23 @@ typedef struct validation {
     mercer_matrix y, t;        /* (n, c) */
     mercer_matrix part, block; /* (n, most), (most, most): F_v, F_v' F_v of the largest fold */
     mercer_matrix residual;    /* (most, c) */
-    mercer_matrix ones;        /* (n, 1) */
-    double *numbers;           /* (max(n, c)) scratch space */
+    double *numbers;           /* (max(2 n, c)) scratch space */
 } validation;
 
 static mercer_status open_matrices(validation *self, mrc_scope *scope)
 {
     static const char what[] = "cross-validation";
+    const mrc_folds *folds = &self->rows->folds;
     int64_t n = self->rows->x.rows, c = self->rows->y.cols, most = 1;
-    for (int f = 0; f < self->rows->count; f++) most = mrc_max(most, self->rows->folds[f].count);
+    for (int f = 0; f < folds->count; f++) most = mrc_max(most, folds->start[f + 1] - folds->start[f]);
     const struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
-    } all[] = {{&self->k, n, n},       {&self->factor, n, n},      {&self->y, n, c},           {&self->t, n, c},
-               {&self->part, n, most}, {&self->block, most, most}, {&self->residual, most, c}, {&self->ones, n, 1}};
+    } all[] = {{&self->k, n, n},       {&self->factor, n, n},      {&self->y, n, c},          {&self->t, n, c},
+               {&self->part, n, most}, {&self->block, most, most}, {&self->residual, most, c}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         MRC_TRY(mrc_scope_reserve(scope, self->backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
-    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(n, c), sizeof *self->numbers, what));
-    for (int64_t i = 0; i < n; i++) self->numbers[i] = 1;
-    mercer_matrix ones = mrc_view(self->numbers, n, 1, MERCER_F64);
-    return self->backend->ops->copy(self->backend, &self->ones, &ones);
+    return mrc_scope_alloc(scope, &self->numbers, mrc_max(2 * n, c), sizeof *self->numbers, what);
 }
 
 /* Computes K and Y; *mass: total weight. */
@@ -69,28 +66,19 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
 static mercer_status fit(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;
-    int64_t n = self->k.rows, bad;
-    double trace = 0;
-    mercer_matrix from = mrc_columns(&self->k, 0, 1), to = mrc_columns(&self->factor, 0, 1),
-                  seen = mrc_view(self->numbers, n, 1, MERCER_F64);
-    from.ld = to.ld = n + 1; /* views of the diagonals */
-    MRC_TRY(backend->ops->copy(backend, &seen, &from));
-    for (int64_t i = 0; i < n; i++) trace += self->numbers[i];
     MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
-    MRC_TRY(backend->ops->axpby(backend, penalty + MRC_SMALL_JITTER * trace / (double)n, &self->ones, 1, &to));
-    MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
-    *solved = bad < 0;
+    MRC_TRY(mrc_small_factorize(backend, &self->factor, &self->k, penalty, MRC_SMALL_JITTER, self->numbers, solved));
     if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &self->t, &self->y));
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
-/* Adds the squared residuals of a fold to *sum. */
-static mercer_status add_fold(const validation *self, mrc_span fold, double *sum, bool *solved)
+/* Adds the squared residuals of the fold of k rows from row a on to *sum. */
+static mercer_status add_fold(const validation *self, int64_t a, int64_t k, double *sum, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    int64_t a = fold.first, k = fold.count, rest = self->k.rows - a, c = self->y.cols, bad;
+    int64_t rest = self->k.rows - a, c = self->y.cols, bad;
     mercer_matrix part = mrc_block(&self->part, 0, 0, rest, k), square = mrc_rows(&part, 0, k),
                   block = mrc_block(&self->block, 0, 0, k, k), residual = mrc_rows(&self->residual, 0, k),
                   t = mrc_rows(&self->t, a, rest), factor = mrc_block(&self->factor, a, a, rest, rest);
@@ -112,10 +100,13 @@ static mercer_status add_fold(const validation *self, mrc_span fold, double *sum
 
 static mercer_status score(const validation *self, double penalty, double *sum, bool *solved)
 {
+    const mrc_folds *folds = &self->rows->folds;
     *sum = 0;
     MRC_TRY(fit(self, penalty, solved));
-    for (int f = 0; f < self->rows->count && *solved; f++)
-        if (self->rows->folds[f].count > 0) MRC_TRY(add_fold(self, self->rows->folds[f], sum, solved));
+    for (int f = 0; f < folds->count && *solved; f++) {
+        int64_t first = folds->start[f], count = folds->start[f + 1] - first;
+        if (count > 0) MRC_TRY(add_fold(self, first, count, sum, solved));
+    }
     return MERCER_OK;
 }
 
@@ -123,7 +114,7 @@ mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *
                                  const double *ridges, int count, double *errors)
 {
     validation self = {.backend = context->backend, .rows = rows};
-    double mass, share = 1 - 1 / (double)rows->count;
+    double mass, share = 1 - 1 / (double)rows->folds.count;
     MRC_SCOPE(scope, context);
     MRC_TRY(open_matrices(&self, &scope));
     MRC_TRY(evaluate(&self, kernel, &mass));

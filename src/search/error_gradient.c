@@ -55,6 +55,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
     int64_t mapped = k > 0 ? m : 0;
     mercer_dtype points = like->x.dtype;
     *self = (mrc_gradient_buffer){.backend = backend, .m = m, .n = fitted, .p = p, .d = like->x.cols, .c = c};
+    self->on_host = mrc_backend_memory(backend) == MRC_HOST;
     const struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
@@ -67,7 +68,6 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
                {&self->other, m, p, points},
                {&self->zz, p, p, MERCER_F64},
                {&self->factor, p, p, MERCER_F64},
-               {&self->ones, p, 1, MERCER_F64},
                {&self->residual, m, c, MERCER_F64},
                {&self->left, m, 2 * c, MERCER_F64},
                {&self->right, p, 2 * c, MERCER_F64},
@@ -81,13 +81,9 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
         MRC_TRY(
             mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, mrc_max(1, all[i].cols), all[i].dtype, what));
     MRC_TRY(mrc_scope_alloc(scope, &self->roots, m, sizeof *self->roots, what));
-    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(m, mrc_max(p, c)), sizeof *self->numbers, what));
-    bool elsewhere = mrc_backend_memory(backend) != MRC_HOST;
-    if (k > 0 && elsewhere) MRC_TRY(mrc_scope_alloc(scope, &self->host, 3 * m * p, sizeof *self->host, what));
-    MRC_TRY(mrc_scope_alloc(scope, &self->parts, k > 0 ? PARTS * p : 1, sizeof *self->parts, what));
-    for (int64_t j = 0; j < p; j++) self->numbers[j] = 1;
-    mercer_matrix ones = mrc_view(self->numbers, p, 1, MERCER_F64);
-    return backend->ops->copy(backend, &self->ones, &ones);
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, mrc_max(m, mrc_max(2 * p, c)), sizeof *self->numbers, what));
+    if (k > 0 && !self->on_host) MRC_TRY(mrc_scope_alloc(scope, &self->host, 3 * m * p, sizeof *self->host, what));
+    return mrc_scope_alloc(scope, &self->parts, k > 0 ? PARTS * p : 1, sizeof *self->parts, what);
 }
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
@@ -103,11 +99,16 @@ static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitt
     }
 }
 
-/* Returns whether distances are computed once and saved. Their squares must fit in floats. */
-static bool keeps_sums(const mrc_gradient_buffer *self, const mercer_kernel *kernel)
+/* Evaluates a function of the draw's distances into `out`, in the type of the points. Host backends take the saved
+   distances. */
+static mercer_status evaluate_function(const mrc_gradient_buffer *self, const mercer_kernel *kernel,
+                                       const mrc_draw *draw, const mercer_matrix *out)
 {
-    bool squares = kernel->bandwidth >= 1e-12 && kernel->bandwidth <= 1e12;
-    return squares && mrc_backend_memory(self->backend) == MRC_HOST;
+    const mrc_backend_ops *ops = self->backend->ops;
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
+    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
+    if (self->on_host) return ops->kernel_of_sums(self->backend, kernel, &self->sums, out);
+    return ops->kernel_eval(self->backend, &pair, out);
 }
 
 /* Computes K and Y, multiplied by the square roots of the weights, and K_ZZ. */
@@ -115,16 +116,11 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
-    mrc_pair rows = {.kernel = kernel, .x = &draw->x, .z = &z};
-    if (keeps_sums(self, kernel)) {
-        MRC_TRY(ops->kernel_sums(backend, &rows, &self->sums));
-        MRC_TRY(ops->kernel_of_sums(backend, kernel, &self->sums, &self->k));
-    } else {
-        MRC_TRY(ops->kernel_eval(backend, &rows, &self->sums));
-        MRC_TRY(ops->copy(backend, &self->k, &self->sums));
-    }
-    mercer_matrix own = mrc_rows(&self->k, 0, self->p);
+    mercer_matrix z = mrc_rows(&draw->x, 0, self->p), own = mrc_rows(&self->k, 0, self->p);
+    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
+    if (self->on_host) MRC_TRY(ops->kernel_sums(backend, &pair, &self->sums));
+    MRC_TRY(evaluate_function(self, kernel, draw, &self->other));
+    MRC_TRY(ops->copy(backend, &self->k, &self->other));
     MRC_TRY(ops->copy(backend, &self->zz, &own)); /* the centers are the first rows */
     MRC_TRY(ops->copy(backend, &self->y, &draw->y));
     if (!draw->weights) return MERCER_OK;
@@ -132,24 +128,15 @@ static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kern
     return ops->scale_rows(backend, &self->y, self->roots);
 }
 
-/* Forms M with a jitter relative to the mean of its diagonal, and factorizes it. *solved: whether it is definite. */
+/* Forms M with a jitter relative to the mean of its diagonal, and factorizes it. */
 static mercer_status factorize_with(const mrc_gradient_buffer *self, double penalty, double jitter, bool *solved)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
-    mercer_matrix fitted = mrc_rows(&self->k, 0, self->n), diagonal = mrc_columns(&self->factor, 0, 1),
-                  seen = mrc_view(self->numbers, self->p, 1, MERCER_F64);
-    double trace = 0;
-    int64_t bad;
-    diagonal.ld = self->p + 1;
+    mercer_matrix fitted = mrc_rows(&self->k, 0, self->n);
     MRC_TRY(ops->copy(backend, &self->factor, &self->zz));
     MRC_TRY(ops->gram(backend, 1, &fitted, penalty, &self->factor));
-    MRC_TRY(ops->copy(backend, &seen, &diagonal));
-    for (int64_t j = 0; j < self->p; j++) trace += self->numbers[j];
-    MRC_TRY(ops->axpby(backend, jitter * trace / (double)self->p, &self->ones, 1, &diagonal));
-    MRC_TRY(ops->cholesky(backend, &self->factor, &bad));
-    *solved = bad < 0;
-    return MERCER_OK;
+    return mrc_small_factorize(backend, &self->factor, &self->factor, 0, jitter, self->numbers, solved);
 }
 
 /* Kernel values of points in float are rounded, so K_ZZ of a smooth kernel with a large bandwidth can have eigenvalues
@@ -185,7 +172,7 @@ static mercer_status fit(const mrc_gradient_buffer *self, double weight, double 
                   u = mrc_columns(&self->right, self->c, self->c);
     MRC_TRY(solve(self, &fitted, &y, &alpha));
     MRC_TRY(ops->copy(backend, &self->residual, &self->y));
-    mrc_gemm residuals = {false, false, 1, -1, &self->k, &alpha, &self->residual};
+    mrc_gemm residuals = {.alpha = 1, .beta = -1, .a = &self->k, .b = &alpha, .c = &self->residual};
     MRC_TRY(ops->gemm(backend, &residuals));
     MRC_TRY(ops->column_dots(backend, &off, &off, self->numbers));
     *error = 0;
@@ -227,23 +214,11 @@ static mercer_status form_weights(const mrc_gradient_buffer *self)
     return ops->gemm(self->backend, &job);
 }
 
-/* Evaluates a function of the draw's distances into `out`, in the type of the points. */
-static mercer_status evaluate_again(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
-                                    const mrc_draw *draw, const mercer_matrix *out)
-{
-    mrc_backend *backend = self->backend;
-    const mrc_backend_ops *ops = backend->ops;
-    mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
-    mrc_pair pair = {.kernel = kernel, .x = &draw->x, .z = &z};
-    if (keeps) return ops->kernel_of_sums(backend, kernel, &self->sums, out);
-    return ops->kernel_eval(backend, &pair, out);
-}
-
 /* Computes *out = sum_ij W_ij K_ij for another kernel. */
-static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, bool keeps,
-                                  const mrc_draw *draw, double *out)
+static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
+                                  double *out)
 {
-    MRC_TRY(evaluate_again(self, kernel, keeps, draw, &self->other));
+    MRC_TRY(evaluate_function(self, kernel, draw, &self->other));
     MRC_TRY(self->backend->ops->column_dots(self->backend, &self->w, &self->other, self->numbers));
     *out = 0;
     for (int64_t j = 0; j < self->p; j++) *out += self->numbers[j];
@@ -253,15 +228,13 @@ static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_
 static mercer_status find_exponent(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
                                    double *out)
 {
-    double sums[2];
-    *out = 0;
-    if (kernel->id != MRC_KERNEL_EXPPOWER && kernel->id != MRC_KERNEL_EXPPOWER_L1) return MERCER_OK;
-    for (int side = 0; side < 2; side++) {
-        mercer_kernel moved = *kernel;
-        moved.gamma += side == 0 ? EXPONENT_STEP : -EXPONENT_STEP;
-        MRC_TRY(sum_products(self, &moved, keeps_sums(self, kernel), draw, &sums[side]));
-    }
-    *out = (sums[0] - sums[1]) / (2 * EXPONENT_STEP);
+    double above, below;
+    mercer_kernel moved = *kernel;
+    moved.gamma = kernel->gamma + EXPONENT_STEP;
+    MRC_TRY(sum_products(self, &moved, draw, &above));
+    moved.gamma = kernel->gamma - EXPONENT_STEP;
+    MRC_TRY(sum_products(self, &moved, draw, &below));
+    *out = (above - below) / (2 * EXPONENT_STEP);
     return MERCER_OK;
 }
 
@@ -383,6 +356,6 @@ mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_ke
     out->exponent = 0;
     if (by_exponent) MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
     mrc_kernel_slope(kernel, &slope);
-    MRC_TRY(evaluate_again(self, &slope, keeps_sums(self, kernel), draw, &self->slopes));
+    MRC_TRY(evaluate_function(self, &slope, draw, &self->slopes));
     return draw->plain.data ? find_moment(self, draw, out->moment) : find_scales(self, kernel, draw, out->scales);
 }

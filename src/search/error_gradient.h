@@ -19,22 +19,22 @@ typedef struct mrc_draw {
 /* Scratch matrices of the backend, reused by all steps. */
 typedef struct mrc_gradient_buffer {
     mrc_backend *backend;
-    int64_t m, n, p, d, c;          /* rows, training rows, centers, features, outputs */
-    mercer_matrix sums;             /* (m, p) type of the points: arguments of the kernel function, or kernel values */
-    mercer_matrix slopes;           /* (m, p) type of the points: -dK/ds */
-    mercer_matrix k, y;             /* (m, p), (m, c): kernel matrix and targets, scaled by the square roots of the
-                                       weights */
-    mercer_matrix w, other;         /* (m, p) type of the points: weights of pairs; kernel values at another exponent */
-    mercer_matrix zz, factor, ones; /* (p, p), (p, p), (p, 1) */
-    mercer_matrix residual;         /* (m, c) K alpha - Y */
-    mercer_matrix left, right;      /* (m, 2 c), (p, 2 c): [q t], [alpha u] */
-    mercer_matrix left_p, right_p;  /* left and right in the type of the points */
-    mercer_matrix pairs, products;  /* (m, p), (m, k) f64: weights of pairs, times the centers */
-    mercer_matrix plain;            /* (m, k) f64: plain points */
-    mercer_matrix moment;           /* (k, k) f64 */
-    double *parts;                  /* (16, p) partial sums; host memory */
-    double *roots, *numbers;        /* (m) square roots of the weights; (max(m, p, c)) scratch space; host memory */
-    double *host;                   /* (3 m p) host memory, for backends with their own memory; NULL: not needed */
+    int64_t m, n, p, d, c;         /* rows, training rows, centers, features, outputs */
+    mercer_matrix sums;            /* (m, p) type of the points: host backends: arguments of the kernel function */
+    mercer_matrix slopes;          /* (m, p) type of the points: -dK/ds */
+    mercer_matrix k, y;            /* (m, p), (m, c): K and Y, scaled by the square roots of the weights */
+    mercer_matrix w, other;        /* (m, p) type of the points: weights of pairs; other kernel values */
+    mercer_matrix zz, factor;      /* (p, p) */
+    mercer_matrix residual;        /* (m, c) K alpha - Y */
+    mercer_matrix left, right;     /* (m, 2 c), (p, 2 c): [q t], [alpha u] */
+    mercer_matrix left_p, right_p; /* left and right in the type of the points */
+    mercer_matrix pairs, products; /* (m, p), (m, k) f64: weights of pairs, times the centers */
+    mercer_matrix plain;           /* (m, k) f64: plain points */
+    mercer_matrix moment;          /* (k, k) f64 */
+    double *parts;                 /* (16, p) partial sums; host memory */
+    double *roots, *numbers;       /* (m) square roots of the weights; (max(m, 2 p, c)) scratch space; host memory */
+    bool on_host;                  /* the backend computes in host memory; distances are then computed once */
+    double *host;                  /* (3 m p) host memory, for backends with their own memory; NULL: not needed */
 } mrc_gradient_buffer;
 
 /* Allocates buffers for draws of the shape of `like`. The scope owns the memory. */

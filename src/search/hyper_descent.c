@@ -77,6 +77,11 @@ int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features)
     return (kind == MRC_LEARN_SCALE ? 1 : k) + (kind == MRC_LEARN_MAP ? features * features : 0) + 2;
 }
 
+static int64_t count_factors(const mrc_descent *task)
+{
+    return task->kind == MRC_LEARN_SCALE ? 1 : task->x.cols;
+}
+
 static void find_range(const mercer_kernel *kernel, double *least, double *most)
 {
     bool first = mrc_kernel_norm(kernel) == 1;
@@ -215,8 +220,8 @@ static void find_map_slope(const workspace *self, const double *values)
     }
 }
 
-/* Computes the gradient at the state's parameters. *usable: all of it is finite. */
-static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *usable)
+/* Computes the gradient at the state's parameters. *solved: the draw has an error. */
+static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *solved)
 {
     const mrc_descent *task = self->task;
     mercer_kernel kernel = task->kernel;
@@ -227,17 +232,16 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     mrc_error_gradient *g = &self->gradient;
     bool by_exponent = task->learns_exponent && step % EXPONENT_PERIOD == 1;
     MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), by_exponent, &self->draw, g));
-    *usable = g->solved && isfinite(g->error);
-    if (!*usable) return MERCER_OK;
+    *solved = g->solved && isfinite(g->error);
+    if (!*solved) return MERCER_OK;
     if (task->kind == MRC_LEARN_MAP) find_map_slope(self, values);
     if (task->kind == MRC_LEARN_SCALES) memcpy(self->slope, g->scales, (size_t)k * sizeof(double));
     if (task->kind == MRC_LEARN_SCALE) {
         self->slope[0] = 0;
         for (int64_t j = 0; j < k; j++) self->slope[0] += g->scales[j];
     }
-    self->slope[own] = task->learns_exponent ? g->exponent * exponent_slope(&kernel, values[own]) : 0;
+    self->slope[own] = by_exponent ? g->exponent * exponent_slope(&kernel, values[own]) : 0;
     self->slope[own + 1] = task->learns_ridge ? g->ridge : 0;
-    for (int64_t i = 0; i < state->count; i++) *usable = *usable && isfinite(self->slope[i]);
     return MERCER_OK;
 }
 
@@ -245,19 +249,19 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
 static double find_map_rate(const mrc_descent *task, const mrc_descent_state *state)
 {
     int64_t d = task->features;
-    const double *map = state->values + task->rows->x.cols;
+    const double *map = state->values + task->x.cols;
     double sum = 0;
     if (task->kind != MRC_LEARN_MAP) return 0;
     for (int64_t j = 0; j < d; j++) sum += map[j * d + j] * map[j * d + j];
     return RATE_MAP * sqrt(sum / (double)d);
 }
 
-/* Adds the slope of the prior, E grad P / n. */
-static void add_prior(const mrc_descent *task, const mrc_descent_state *state, double *slope)
+/* Adds the slope of the prior, E grad P / n, for a draw of that error E. */
+static void add_prior(const mrc_descent *task, const double *values, double error, double *slope)
 {
-    int64_t k = task->rows->x.cols, d = task->features;
-    const double *values = state->values, *map = values + k;
-    double share = state->error / (double)task->rows->different, mean = 0, diagonal = 0;
+    int64_t k = task->x.cols, d = task->features;
+    const double *map = values + k;
+    double share = error / (double)task->rows->different, mean = 0, diagonal = 0;
     if (task->kind == MRC_LEARN_SCALE) return;
     for (int64_t j = 0; j < k; j++) mean += values[j] / (double)k;
     for (int64_t j = 0; j < k; j++) slope[j] += PRIOR_SCALE * share * (values[j] - mean);
@@ -269,25 +273,36 @@ static void add_prior(const mrc_descent *task, const mrc_descent_state *state, d
                 PRIOR_MAP * share * (map[i * d + j] - (i == j ? diagonal : 0)) / (diagonal * diagonal);
 }
 
-/* Without a slope: rescales the parameters to the given bandwidth. With a slope: removes its component along the
-   direction of that rescaling. */
-static void hold_bandwidth(const mrc_descent *task, double *values, double *slope)
+/* With a given bandwidth: rescales the factors and the map so that they have it. */
+static void hold_bandwidth(const mrc_descent *task, double *values)
 {
-    bool mapped = task->kind == MRC_LEARN_MAP, one = task->kind == MRC_LEARN_SCALE;
-    int64_t k = one ? 1 : task->rows->x.cols, d = one ? 1 : task->features, entries = mapped ? d * d : 0;
-    double *map = values + k, h = task->bandwidth, sum = 0, along = 0, square = 0, along_map = 0;
+    bool mapped = task->kind == MRC_LEARN_MAP;
+    int64_t k = count_factors(task), d = task->kind == MRC_LEARN_SCALE ? 1 : task->features;
+    int64_t entries = mapped ? d * d : 0;
+    double *map = values + k, h = task->bandwidth, sum = 0, square = 0;
     if (!(h > 0)) return;
-    for (int64_t j = 0; j < k; j++) sum += exp(values[j]), along += slope ? slope[j] : 0;
-    for (int64_t i = 0; i < entries; i++) square += map[i] * map[i], along_map += slope ? map[i] * slope[k + i] : 0;
-    for (int64_t j = 0; j < k && slope; j++) slope[j] -= along * exp(values[j]) / sum;
-    for (int64_t i = 0; i < entries && slope; i++) slope[k + i] -= along_map * map[i] / square;
-    for (int64_t j = 0; j < k && !slope; j++) values[j] += log((double)d / sum) - (mapped ? 0 : log(h));
-    for (int64_t i = 0; i < entries && !slope; i++) map[i] *= sqrt((double)d / square) / h;
+    for (int64_t j = 0; j < k; j++) sum += exp(values[j]);
+    for (int64_t i = 0; i < entries; i++) square += map[i] * map[i];
+    for (int64_t j = 0; j < k; j++) values[j] += log((double)d / sum) - (mapped ? 0 : log(h));
+    for (int64_t i = 0; i < entries; i++) map[i] *= sqrt((double)d / square) / h;
+}
+
+/* With a given bandwidth: removes from the slope its component along the direction of that rescaling. */
+static void project_slope(const mrc_descent *task, const double *values, double *slope)
+{
+    int64_t k = count_factors(task), entries = task->kind == MRC_LEARN_MAP ? task->features * task->features : 0;
+    const double *map = values + k;
+    double *by_map = slope + k, sum = 0, along = 0, square = 0, along_map = 0;
+    if (!(task->bandwidth > 0)) return;
+    for (int64_t j = 0; j < k; j++) sum += exp(values[j]), along += slope[j];
+    for (int64_t i = 0; i < entries; i++) square += map[i] * map[i], along_map += map[i] * by_map[i];
+    for (int64_t j = 0; j < k; j++) slope[j] -= along * exp(values[j]) / sum;
+    for (int64_t i = 0; i < entries; i++) by_map[i] -= along_map * map[i] / square;
 }
 
 static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
 {
-    int64_t own = state->count - 2, factors = task->kind == MRC_LEARN_SCALE ? 1 : task->rows->x.cols;
+    int64_t own = state->count - 2, factors = count_factors(task);
     double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
     double map_rate = find_map_rate(task, state);
     for (int64_t i = 0; i < state->count; i++) {
@@ -304,26 +319,32 @@ static void step_down(const mrc_descent *task, mrc_descent_state *state, const d
         if (square > 0) state->values[i] -= decay * rate * mean / sqrt(square);
         if (i < factors) state->values[i] = fmax(-LARGEST_LOG, fmin(LARGEST_LOG, state->values[i]));
     }
-    state->values[own + 1] = fmax(log(RIDGE_LEAST), fmin(log(RIDGE_MOST), state->values[own + 1]));
+    if (task->learns_ridge)
+        state->values[own + 1] = fmax(log(RIDGE_LEAST), fmin(log(RIDGE_MOST), state->values[own + 1]));
 }
 
 static mercer_status take_step(workspace *self, mrc_descent_state *state, int step)
 {
+    const mrc_descent *task = self->task;
     size_t bytes = (size_t)state->count * sizeof(double);
     bool usable;
     MRC_TRY(find_gradient(self, state, step, &usable));
+    double error = self->gradient.error;
+    if (isfinite(state->error)) error = SMOOTHING * state->error + (1 - SMOOTHING) * error;
+    if (usable) {
+        add_prior(task, state->values, error, self->slope);
+        project_slope(task, state->values, self->slope);
+    }
+    for (int64_t i = 0; i < state->count; i++) usable = usable && isfinite(self->slope[i]);
     if (!usable) {
         memcpy(state->values, state->before, bytes);
         state->rate /= 2;
         return MERCER_OK;
     }
     memcpy(state->before, state->values, bytes);
-    double error = self->gradient.error;
-    state->error = isfinite(state->error) ? SMOOTHING * state->error + (1 - SMOOTHING) * error : error;
-    add_prior(self->task, state, self->slope);
-    hold_bandwidth(self->task, state->values, self->slope);
-    step_down(self->task, state, self->slope, step);
-    hold_bandwidth(self->task, state->values, NULL);
+    state->error = error;
+    step_down(task, state, self->slope, step);
+    hold_bandwidth(task, state->values);
     return MERCER_OK;
 }
 
@@ -343,13 +364,13 @@ static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t c
     static const char what[] = "rows of the search";
     const mrc_descent *task = self->task;
     const mrc_descent_rows *rows = task->rows;
-    int64_t n = rows->x.rows, k = rows->x.cols, c = rows->y.cols;
+    int64_t n = task->x.rows, k = task->x.cols, c = rows->y.cols;
     bool mapped = task->kind == MRC_LEARN_MAP;
     int64_t d = mapped ? task->features : k;
-    self->fitted = mrc_max(1, mrc_min(task->fitted, n * 3 / 5)),
-    self->held = mrc_max(1, mrc_min(task->held, n * 2 / 5));
+    self->fitted = mrc_max(1, mrc_min(task->fitted, n * 3 / 5));
+    self->held = mrc_max(1, mrc_min(task->fitted, n * 2 / 5));
     int64_t m = self->fitted + self->held, p = mrc_max(1, mrc_min(task->centers, self->fitted));
-    MRC_TRY(open_rows(self, scope, &rows->x, &self->x));
+    MRC_TRY(open_rows(self, scope, &task->x, &self->x));
     MRC_TRY(open_rows(self, scope, &rows->y, &self->y));
     MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.x, m, d, MERCER_F32, what));
     MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.y, m, c, MERCER_F64, what));
@@ -374,26 +395,12 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
     *stopped = false;
     if (state->step >= task->until) return MERCER_OK;
     MRC_TRY(open_workspace(&self, &scope, state->count));
-    if (state->step == 0) hold_bandwidth(task, state->values, NULL);
+    if (state->step == 0) hold_bandwidth(task, state->values);
     if (state->step == 0) memcpy(state->before, state->values, (size_t)state->count * sizeof(double));
     while (state->step < task->until && !*stopped) {
         MRC_TRY(take_step(&self, state, (int)state->step + 1));
         state->step++;
         *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;
     }
-    return MERCER_OK;
-}
-
-mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
-                                double *slope)
-{
-    workspace self = {.task = task, .backend = task->context->backend};
-    bool usable;
-    MRC_SCOPE(scope, task->context);
-    MRC_TRY(open_workspace(&self, &scope, state->count));
-    MRC_TRY(find_gradient(&self, state, step, &usable));
-    if (!usable) return mrc_fail(task->context, MERCER_ERROR_NUMERIC, "the step has no finite slope");
-    *error = self.gradient.error;
-    memcpy(slope, self.slope, (size_t)state->count * sizeof *slope);
     return MERCER_OK;
 }

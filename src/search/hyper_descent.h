@@ -15,7 +15,6 @@ typedef enum mrc_descent_kind {
 
 /* Rows to draw from, sorted by unit (data/equal_rows.h): all rows of a unit go to the same side of a draw. */
 typedef struct mrc_descent_rows {
-    mercer_matrix x;       /* (n, k) f32, host memory */
     mercer_matrix y;       /* (n, c) f64, host memory */
     const double *weights; /* (n); NULL: all 1 */
     const int64_t *order;  /* rows, those of unit u at start[u] .. start[u + 1] - 1 */
@@ -31,6 +30,7 @@ typedef struct mrc_descent_rows {
 typedef struct mrc_descent {
     mercer_context *context;
     const mrc_descent_rows *rows;
+    mercer_matrix x; /* (n, k) f32, host memory */
     mrc_descent_kind kind;
     const int64_t *feature; /* MAP: (k) feature of each coordinate */
     int64_t features;       /* number of features; without a map the number of preprocessed columns */
@@ -38,9 +38,10 @@ typedef struct mrc_descent {
     double bandwidth;       /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_exponent;
     bool learns_ridge;
-    int steps;                     /* steps of the whole descent, over which the rates decay */
-    int until;                     /* last step of this run */
-    int64_t fitted, held, centers; /* largest number of training rows, held-out rows and centers of a draw */
+    int steps;      /* steps of the whole descent, over which the rates decay */
+    int until;      /* last step of this run */
+    int64_t fitted; /* largest number of training rows of a draw, and of its held-out rows */
+    int64_t centers;
     uint64_t seed, sequence;
     /* Called after every step with the smoothed held-out error; a nonzero return value stops the descent. May be
        NULL. */
@@ -63,11 +64,6 @@ typedef struct mrc_descent_state {
 int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
 /* Runs from the state's step to `until`. Sets *stopped if the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
-
-/* Computes the error of a step's draw and its gradient (count) with respect to the parameters of the state; for
-   tests. The gradient of the exponent is computed in odd steps only. */
-mercer_status mrc_descent_slope(const mrc_descent *task, const mrc_descent_state *state, int step, double *error,
-                                double *slope);
 
 /* Convert between the exponent of an exppower kernel and its descent parameter. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);

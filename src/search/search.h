@@ -80,16 +80,17 @@ mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
 double mrc_search_error_with(const mrc_search_result *found, int64_t centers);
 double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more);
 
-/* split.c: rows in the order in which they are read, grouped by fold; with held_out the last fold is held out. */
+/* split.c: rows in the order in which they are read, by fold. */
 typedef struct mrc_split {
-    int64_t *rows; /* (count), owned by the caller */
-    int64_t count;
-    mrc_span folds[MRC_FOLDS];
-    int fold_count;
-    bool held_out;
+    int64_t *rows; /* owned by the caller */
+    mrc_folds folds;
 } mrc_split;
 /* Draws up to `most` training rows and half as many held-out rows. */
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
+/* Sets the units and cuts of `out`, which draws keep apart, for rows (n) of the data; with different times every row is
+   a unit, in the order of time. The scope owns the memory. */
+mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
+                              mrc_descent_rows *out);
 
 /* search_effort.c */
 typedef struct mrc_effort {

@@ -10,11 +10,21 @@ typedef struct mrc_search_points {
     mrc_scope *scope;
     mercer_preprocess *preprocess; /* fitted on all rows; owned */
     bool blended;                  /* several columns are copies of one feature */
-    int64_t features, width;       /* features of the samples; columns of x */
+    int64_t features, width;       /* columns of a model's points before a map; columns of x */
     int64_t *feature;   /* (width) feature of each column; blended: column k < features is its standardized copy */
     mercer_matrix x, y; /* (n, width) f32; (n, c) f64 with variance 1 */
     double *weights;    /* (n) row weights, or NULL */
 } mrc_search_points;
+
+/* What the descents in one norm learn, and from what. */
+typedef struct mrc_search_space {
+    int norm; /* 1 or 2 */
+    mrc_descent_kind kind;
+    mercer_kernel kernel; /* to start from, with bandwidth 1 */
+    bool learns_exponent;
+    mercer_matrix x; /* all rows: columns of the points, or their blend */
+    int64_t width;   /* number of coordinates of the scaled or mapped points */
+} mrc_search_space;
 
 typedef struct mrc_searcher {
     const mrc_search_task *task;
@@ -23,40 +33,31 @@ typedef struct mrc_searcher {
     mrc_effort effort;
     mrc_split split;
     mrc_search_points points;
-    mrc_descent_rows rows;   /* rows of norm 1: columns of points */
-    mrc_descent_rows joined; /* rows of norm 2: one column per feature; no data: columns of points */
-    mercer_matrix joined_x;  /* (n, features) f32: all rows */
-    double *weights;         /* (width) column weights found by stage 1, relative to the largest one of the same
-                                feature */
-    double *shares;          /* (features) weight of each feature */
-    int64_t pool;            /* number of rows, from the first, that descents draw from */
-    int total, stage;        /* total number of steps, and the current stage, for progress reports */
-    mercer_kernel kernel;    /* kernel of the current stage */
-    bool learns_exponent;    /* the exponent of that kernel is searched */
+    mrc_descent_rows rows;
+    int64_t pool;               /* number of rows, from the first, that descents draw from */
+    mrc_search_space spaces[2]; /* of norm 1 and norm 2 */
+    mercer_matrix blend;        /* (n, features) f32: the copies blended with the weights that stage 1 found */
+    double *weights;            /* (width) these weights, relative to their sum for the same feature; or NULL */
+    double *shares;             /* (features) these sums; or NULL */
+    int total, stage;           /* total number of steps, and the current stage, for progress reports */
     bool stopped;
 } mrc_searcher;
 
-/* A kernel that a descent found. Its bandwidth is 1 after the scaling or map that the state describes. */
+/* A kernel that a descent found. Its bandwidth is 1 after the scaling or map that the values describe. */
 typedef struct mrc_candidate {
-    bool norm_1;
+    const mrc_search_space *space;
+    const double *values; /* parameters of the descent */
     mercer_kernel kernel;
     double ridge, error;
-    const mrc_descent_state *state;
 } mrc_candidate;
-
-/* run_search.c: return the number of features, and what a descent learns in a norm. */
-int64_t mrc_searcher_features(const mrc_searcher *self);
-mrc_descent_kind mrc_searcher_kind(const mrc_searcher *self, bool norm_1);
 
 /* search_points.c */
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
 /* Sets `out` (n, features) to the sum, per feature, of its columns times their weights (width). */
-void mrc_search_points_join(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
-/* Returns the number of coordinates of a candidate's points. */
-int64_t mrc_search_points_width(const mrc_searcher *self, const mrc_candidate *candidate);
+void mrc_search_points_blend(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
 /* Writes a candidate's scaled or mapped points to `to`, for the rows from `first` on. */
-void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
-                           const mercer_matrix *to);
+mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
+                                    const mercer_matrix *to);
 /* Sets kernel and preprocessing of the result to those of a candidate. */
 mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best);
 

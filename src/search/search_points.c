@@ -17,11 +17,11 @@
 
 enum { BLOCK = 1024 };
 
-static mercer_status number_columns(mrc_search_points *self)
+static mercer_status number_columns(mrc_search_points *self, int64_t features)
 {
-    int64_t d = mrc_preprocess_width(self->preprocess, self->features);
+    int64_t d = mrc_preprocess_width(self->preprocess, features);
     MRC_TRY(mrc_scope_alloc(self->scope, &self->feature, 2 * d, sizeof *self->feature, "columns of the search"));
-    self->width = 0;
+    self->features = d, self->width = 0;
     for (int64_t k = 0; k < d; k++) self->feature[self->width++] = k;
     for (int64_t k = 0; k < d && self->blended; k++)
         if (!mrc_preprocess_is_flag(self->preprocess, k)) self->feature[self->width++] = k;
@@ -74,12 +74,11 @@ static void scale_targets(mrc_search_points *self)
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split)
 {
     mercer_dataset *data = task->data;
-    int64_t n = split->count;
-    self->features = data->features;
+    int64_t n = mrc_folds_rows(&split->folds);
     self->blended = task->preprocess == NULL;
     MRC_TRY(task->preprocess ? mrc_preprocess_copy(&self->preprocess, task->context, task->preprocess)
                              : mercer_preprocess_fit(&self->preprocess, task->context, "blend", data));
-    MRC_TRY(number_columns(self));
+    MRC_TRY(number_columns(self, data->features));
     MRC_TRY(mrc_scope_view(self->scope, &self->x, n, self->width, MERCER_F32, "rows of the search"));
     MRC_TRY(mrc_scope_view(self->scope, &self->y, n, data->outputs, MERCER_F64, "targets of the search"));
     MRC_TRY(self->blended ? read_copies(self, data, split->rows)
@@ -94,7 +93,7 @@ mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_t
     return MERCER_OK;
 }
 
-void mrc_search_points_join(const mrc_search_points *self, const double *weights, const mercer_matrix *out)
+void mrc_search_points_blend(const mrc_search_points *self, const double *weights, const mercer_matrix *out)
 {
     for (int64_t i = 0; i < out->rows; i++) {
         const float *from = mrc_row(&self->x, i);
@@ -104,38 +103,35 @@ void mrc_search_points_join(const mrc_search_points *self, const double *weights
     }
 }
 
-/* Multiplies row `from` (width) by the factors and the map of a candidate, and writes the result to out (d). */
-static void map_row(const mrc_search_points *points, const double *values, int64_t d, const float *from, float *out)
+/* Multiplies row `from` (width) by the factors (width) and a map (features, d), and writes the result to out (d). */
+static void map_row(const mrc_search_points *points, const double *factors, const double *map, int64_t d,
+                    const float *from, float *out)
 {
-    const double *map = values + points->width;
     for (int64_t l = 0; l < d; l++) {
         double sum = 0;
         for (int64_t j = 0; j < points->width; j++)
-            sum += (double)from[j] * exp(values[j]) * map[points->feature[j] * d + l];
+            sum += (double)from[j] * factors[j] * map[points->feature[j] * d + l];
         out[l] = (float)sum;
     }
 }
 
-int64_t mrc_search_points_width(const mrc_searcher *self, const mrc_candidate *candidate)
+mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
+                                    const mercer_matrix *to)
 {
-    bool columns = candidate->norm_1 || !self->points.blended;
-    return columns ? self->points.width : self->points.features;
-}
-
-void mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
-                           const mercer_matrix *to)
-{
-    mrc_descent_kind kind = mrc_searcher_kind(self, candidate->norm_1);
-    bool joined = !candidate->norm_1 && kind != MRC_LEARN_MAP && self->joined_x.data;
-    const mercer_matrix *all = joined ? &self->joined_x : &self->points.x;
-    const double *values = candidate->state->values;
+    const mrc_search_space *space = candidate->space;
+    const double *values = candidate->values;
+    int64_t k = space->x.cols;
+    double *factors;
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &factors, k, sizeof *factors, "scales"));
+    for (int64_t j = 0; j < k; j++) factors[j] = exp(values[space->kind == MRC_LEARN_SCALE ? 0 : j]);
     for (int64_t i = 0; i < to->rows; i++) {
-        const float *from = mrc_row(all, first + i);
+        const float *from = mrc_row(&space->x, first + i);
         float *out = mrc_row(to, i);
-        if (kind == MRC_LEARN_MAP) map_row(&self->points, values, to->cols, from, out);
-        for (int64_t j = 0; j < to->cols && kind != MRC_LEARN_MAP; j++)
-            out[j] = (float)((double)from[j] * exp(values[kind == MRC_LEARN_SCALE ? 0 : j]));
+        if (space->kind == MRC_LEARN_MAP) map_row(&self->points, factors, values + k, to->cols, from, out);
+        for (int64_t j = 0; j < k && space->kind != MRC_LEARN_MAP; j++) out[j] = (float)((double)from[j] * factors[j]);
     }
+    return MERCER_OK;
 }
 
 /* ---- The model's preprocessing ----------------------------------------------------------------------------------- */
@@ -150,56 +146,68 @@ static double choose_unit(mrc_searcher *self, double largest)
     return unit;
 }
 
-/* Norm 1: stores the weights of the copies in the blend, divided by the unit that becomes the bandwidth. */
-static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
+/* Stores the weights of the copies (width) as the blend of the preprocessing. */
+static mercer_status keep_blend(const mrc_search_points *points, const double *weights)
 {
-    mrc_search_points *points = &self->points;
-    const double *values = best->state->values;
-    int64_t d = points->features, width = points->width;
-    double *all, largest = 0;
-    MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &all, 2 * d + width, sizeof *all, "scales"));
-    for (int64_t j = 0; j < width; j++) largest = fmax(largest, all[2 * d + j] = exp(values[j]));
-    double unit = choose_unit(self, largest);
-    for (int64_t j = 0; j < width; j++) {
-        all[2 * d + j] = all[2 * d + j] >= DROPPED * largest ? all[2 * d + j] / unit : 0;
-        if (points->blended) all[(j < d ? 0 : d) + points->feature[j]] = all[2 * d + j];
-    }
-    if (points->blended) return mrc_preprocess_set_blend(points->preprocess, all, all + d);
-    return mrc_preprocess_set_map(points->preprocess, width, width, true, all + 2 * d);
+    int64_t d = points->features;
+    double *factors;
+    MRC_SCOPE(scope, points->preprocess->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &factors, 2 * d, sizeof *factors, "scales"));
+    for (int64_t j = 0; j < points->width; j++) factors[(j < d ? 0 : d) + points->feature[j]] = weights[j];
+    return mrc_preprocess_set_blend(points->preprocess, factors, factors + d);
 }
 
-/* Norm 2: stores the blend of the copies, then the map, divided by the unit that becomes the bandwidth. */
+/* Stores the scales, divided by the unit that becomes the bandwidth: in norm 1 as the weights of the copies in the
+   blend if there is one, otherwise as a diagonal map. */
+static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
+{
+    const mrc_search_points *points = &self->points;
+    int64_t k = best->space->x.cols;
+    bool norm_1 = best->space->norm == 1;
+    double *scales, largest = 0;
+    MRC_SCOPE(scope, self->task->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &scales, k, sizeof *scales, "scales"));
+    for (int64_t j = 0; j < k; j++) {
+        scales[j] = exp(best->values[j]);
+        largest = fmax(largest, scales[j]);
+    }
+    double unit = choose_unit(self, largest);
+    for (int64_t j = 0; j < k; j++) scales[j] = norm_1 && scales[j] < DROPPED * largest ? 0 : scales[j] / unit;
+    if (norm_1 && points->blended) return keep_blend(points, scales);
+    if (points->blended) MRC_TRY(keep_blend(points, self->weights));
+    return mrc_preprocess_set_map(points->preprocess, k, k, true, scales);
+}
+
+/* Stores the factors of the copies as a blend, then the map, divided by the unit that becomes the bandwidth. Without
+   copies the factors are part of the map. */
 static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
 {
-    mrc_search_points *points = &self->points;
-    const double *values = best->state->values;
-    bool diagonal = mrc_searcher_kind(self, false) == MRC_LEARN_SCALES;
-    int64_t d = mrc_searcher_features(self), count = diagonal ? d : d * d;
-    double *map, largest = 0;
+    const mrc_search_points *points = &self->points;
+    int64_t d = points->features, width = points->width;
+    double *factors, *map, largest = 0;
     MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &map, mrc_max(count, 2 * d), sizeof *map, "the metric"));
-    for (int64_t j = 0; j < points->width && points->blended; j++)
-        map[(j < d ? 0 : d) + points->feature[j]] = diagonal ? self->weights[j] : exp(values[j]);
-    if (points->blended) MRC_TRY(mrc_preprocess_set_blend(points->preprocess, map, map + d));
-    for (int64_t i = 0; i < count; i++) {
-        double factor = points->blended || diagonal ? 1 : exp(values[i / d]);
-        map[i] = diagonal ? exp(values[i]) : factor * values[points->width + i];
+    MRC_TRY(mrc_scope_alloc(&scope, &factors, width, sizeof *factors, "scales"));
+    MRC_TRY(mrc_scope_alloc(&scope, &map, d * d, sizeof *map, "the metric"));
+    for (int64_t j = 0; j < width; j++) factors[j] = exp(best->values[j]);
+    if (points->blended) MRC_TRY(keep_blend(points, factors));
+    for (int64_t i = 0; i < d * d; i++) {
+        map[i] = (points->blended ? 1 : factors[i / d]) * best->values[width + i];
         largest = fmax(largest, fabs(map[i]));
     }
     double unit = choose_unit(self, largest);
-    for (int64_t i = 0; i < count; i++) map[i] /= unit;
-    return mrc_preprocess_set_map(points->preprocess, d, d, diagonal, map);
+    for (int64_t i = 0; i < d * d; i++) map[i] /= unit;
+    return mrc_preprocess_set_map(points->preprocess, d, d, false, map);
 }
 
 mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_result *result = self->result;
     result->kernel = best->kernel;
-    if (mrc_searcher_kind(self, best->norm_1) == MRC_LEARN_SCALE)
-        choose_unit(self, exp(best->state->values[0]));
-    else
-        MRC_TRY(best->norm_1 ? keep_scales(self, best) : keep_map(self, best));
+    switch (best->space->kind) {
+        case MRC_LEARN_SCALE: choose_unit(self, exp(best->values[0])); break;
+        case MRC_LEARN_SCALES: MRC_TRY(keep_scales(self, best)); break;
+        case MRC_LEARN_MAP: MRC_TRY(keep_map(self, best)); break;
+    }
     result->preprocess = self->points.preprocess;
     self->points.preprocess = NULL;
     return MERCER_OK;

@@ -26,64 +26,41 @@ typedef struct scorer {
     int count;
 } scorer;
 
+/* Sets the rows to the candidate's points: up to score_rows training rows and half as many held-out rows, or
+   score_rows rows in all folds together. */
 static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, const mrc_candidate *candidate,
-                                 int64_t rows, scorer *out)
+                                 scorer *out)
 {
-    const mrc_split *split = &self->split;
-    int64_t k = mrc_search_points_width(self, candidate), at = 0;
-    bool held_out = split->held_out;
-    int64_t each = held_out ? rows : (rows + split->fold_count - 1) / split->fold_count;
-    int64_t n = 0;
-    for (int f = 0; f < split->fold_count; f++)
-        n += mrc_min(split->folds[f].count, held_out && f > 0 ? rows / 2 : each);
-    *out = (scorer){.rows = {.count = split->fold_count, .held_out = held_out}};
-    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, k, MERCER_F32, "rows of small fits"));
-    MRC_TRY(mrc_scope_view(scope, &out->rows.y, n, self->points.y.cols, MERCER_F64, "targets of small fits"));
+    const mrc_folds *from = &self->split.folds;
+    const mrc_search_points *points = &self->points;
+    int64_t most = self->effort.score_rows, each = from->held_out ? most : (most + from->count - 1) / from->count;
+    *out = (scorer){.rows.folds = *from};
+    int64_t *start = out->rows.folds.start;
+    for (int f = 0; f < from->count; f++)
+        start[f + 1] =
+            start[f] + mrc_min(from->start[f + 1] - from->start[f], from->held_out && f > 0 ? most / 2 : each);
+    int64_t n = start[from->count];
     double *weights = NULL;
-    if (self->points.weights) MRC_TRY(mrc_scope_alloc(scope, &weights, n, sizeof *weights, "weights of small fits"));
-    for (int f = 0; f < split->fold_count; f++) {
-        mrc_span from = split->folds[f];
-        int64_t count = mrc_min(from.count, held_out && f > 0 ? rows / 2 : each);
-        mercer_matrix to = mrc_rows(&out->rows.x, at, count);
-        mrc_search_points_map(self, candidate, from.first, &to);
-        for (int64_t i = 0; i < count; i++) {
-            memcpy(mrc_row(&out->rows.y, at + i), mrc_row(&self->points.y, from.first + i),
-                   (size_t)self->points.y.cols * sizeof(double));
-            if (weights) weights[at + i] = self->points.weights[from.first + i];
-        }
-        out->rows.folds[f] = (mrc_span){at, count};
-        at += count;
+    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, candidate->space->width, MERCER_F32, "rows of small fits"));
+    MRC_TRY(mrc_scope_view(scope, &out->rows.y, n, points->y.cols, MERCER_F64, "targets of small fits"));
+    if (points->weights) MRC_TRY(mrc_scope_alloc(scope, &weights, n, sizeof *weights, "weights of small fits"));
+    for (int f = 0; f < from->count; f++) {
+        int64_t first = from->start[f], count = start[f + 1] - start[f];
+        mercer_matrix to = mrc_rows(&out->rows.x, start[f], count);
+        MRC_TRY(mrc_search_points_map(self, candidate, first, &to));
+        memcpy(mrc_row(&out->rows.y, start[f]), mrc_row(&points->y, first),
+               (size_t)(count * points->y.cols) * sizeof(double));
+        if (weights) memcpy(weights + start[f], points->weights + first, (size_t)count * sizeof(double));
     }
     out->rows.weights = weights;
     return MERCER_OK;
 }
 
-/* Scores all ridges: with p centers on the held-out rows, or by cross-validation with all rows as centers. */
-static mercer_status score(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel, int64_t p,
-                           double *errors)
+/* Returns the number of centers of small fits: with folds all rows. */
+static int64_t size_for(const scorer *with, int64_t wanted)
 {
-    mercer_context *context = self->task->context;
-    mercer_matrix z;
-    MRC_SCOPE(scope, context);
-    if (!with->rows.held_out)
-        return mrc_cross_validate(context, &with->rows, kernel, with->ridges, with->count, errors);
-    MRC_TRY(mrc_scope_view(&scope, &z, p, with->rows.x.cols, MERCER_F32, "centers of small fits"));
-    mrc_small_gather_centers(&with->rows, &z);
-    return mrc_small_fits(context, &with->rows, kernel, &z, with->ridges, with->count, errors);
-}
-
-static int64_t training_rows(const mrc_small_rows *rows)
-{
-    int64_t n = 0;
-    for (int f = 0; f < rows->count - (rows->held_out ? 1 : 0); f++) n += rows->folds[f].count;
-    return n;
-}
-
-/* Returns the number of centers of small fits. */
-static int64_t size_for(const mrc_searcher *self, const scorer *with, int64_t wanted)
-{
-    int64_t n = training_rows(&with->rows);
-    return self->split.held_out ? mrc_min(wanted, n) : n;
+    int64_t n = mrc_folds_training(&with->rows.folds);
+    return with->rows.folds.held_out ? mrc_min(wanted, n) : n;
 }
 
 /* Returns the index of the largest ridge whose error is within the slack of the smallest error. Ridges are in
@@ -97,26 +74,14 @@ static int pick_ridge(const double *errors, int count, int64_t held)
     return 0;
 }
 
-/* Returns the number of rows that are scored. */
-static int64_t scored_rows(const mrc_small_rows *rows)
-{
-    return rows->held_out ? rows->folds[rows->count - 1].count : training_rows(rows);
-}
-
-/* Scores all ridges at MRC_SEARCH_SIZES numbers of centers, up to p, and chooses one for each; the last choice is
-   the result. With folds there is one size only. */
-static mercer_status score_sizes(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
-                                 mrc_search_result *out)
+/* Scores all ridges with p centers. Sets *ridge to the one that pick_ridge chooses, and *error to its error. */
+static mercer_status score(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel, int64_t p,
+                           double *ridge, double *error)
 {
     double errors[MRC_RIDGES];
-    for (int s = with->rows.held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
-        int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
-        if (size < 1) continue;
-        MRC_TRY(score(self, with, kernel, size, errors));
-        int r = pick_ridge(errors, with->count, scored_rows(&with->rows));
-        out->centers[s] = size;
-        out->ridge = with->ridges[r], out->error = out->errors[s] = errors[r];
-    }
+    MRC_TRY(mrc_small_fits(self->task->context, &with->rows, kernel, p, with->ridges, with->count, errors));
+    int r = pick_ridge(errors, with->count, mrc_folds_scored(&with->rows.folds));
+    *ridge = with->ridges[r], *error = errors[r];
     return MERCER_OK;
 }
 
@@ -125,48 +90,44 @@ mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidat
     scorer with;
     double errors[MRC_RIDGES];
     MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(open_scorer(self, &scope, candidate, self->effort.score_rows, &with));
-    with.count = self->task->ridge >= 0 || !self->split.held_out ? 1 : 3;
+    MRC_TRY(open_scorer(self, &scope, candidate, &with));
+    with.count = self->task->ridge >= 0 || !self->split.folds.held_out ? 1 : 3;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = candidate->ridge * (with.count == 1 ? 1 : pow(10, 1 - r) * 0.3);
-    int64_t p = size_for(self, &with, self->effort.score_size / 2);
-    MRC_TRY(score(self, &with, &candidate->kernel, p, errors));
+    int64_t p = size_for(&with, self->effort.score_size / 2);
+    MRC_TRY(mrc_small_fits(self->task->context, &with.rows, &candidate->kernel, p, with.ridges, with.count, errors));
     candidate->error = (double)INFINITY;
     for (int r = 0; r < with.count; r++) candidate->error = fmin(candidate->error, errors[r]);
     mrc_log(self->task->context, MERCER_LOG_INFO, "search: held-out error %.5g in norm %d", candidate->error,
-            candidate->norm_1 ? 1 : 2);
-    return MERCER_OK;
-}
-
-/* With a given ridge: scores a few other ridges at the largest size. */
-static mercer_status score_other_ridges(const mrc_searcher *self, scorer *with, const mercer_kernel *kernel, int64_t p,
-                                        mrc_search_result *out)
-{
-    static const double others[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
-    double errors[MRC_RIDGES];
-    with->count = sizeof others / sizeof *others;
-    memcpy(with->ridges, others, sizeof others);
-    MRC_TRY(score(self, with, kernel, p, errors));
-    int r = pick_ridge(errors, with->count, scored_rows(&with->rows));
-    out->better_ridge = others[r], out->better_error = errors[r];
+            candidate->space->norm);
     return MERCER_OK;
 }
 
 mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 {
+    static const double others[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
     mrc_search_result *result = self->result;
-    int64_t p;
+    bool given = self->task->ridge >= 0, held_out = self->split.folds.held_out;
     scorer with;
     MRC_SCOPE(scope, self->task->context);
-    MRC_TRY(open_scorer(self, &scope, best, self->effort.score_rows, &with));
-    with.count = self->task->ridge >= 0 ? 1 : self->split.held_out ? RIDGES : FOLD_RIDGES;
+    MRC_TRY(open_scorer(self, &scope, best, &with));
+    const mrc_folds *folds = &with.rows.folds;
+    with.count = given ? 1 : held_out ? RIDGES : FOLD_RIDGES;
     for (int r = 0; r < with.count; r++)
-        with.ridges[r] =
-            with.count == 1 ? best->ridge : fmin(1, best->ridge * pow(10, (self->split.held_out ? 1 : 0.5) - 0.5 * r));
-    result->rows = training_rows(&with.rows), result->held = scored_rows(&with.rows);
-    p = size_for(self, &with, self->effort.score_size);
-    MRC_TRY(score_sizes(self, &with, &best->kernel, p, result));
-    return with.count > 1 ? MERCER_OK : score_other_ridges(self, &with, &best->kernel, p, result);
+        with.ridges[r] = given ? best->ridge : fmin(1, best->ridge * pow(10, (held_out ? 1 : 0.5) - 0.5 * r));
+    result->rows = mrc_folds_training(folds), result->held = mrc_folds_scored(folds);
+    int64_t p = size_for(&with, self->effort.score_size);
+    /* The choice at the largest size is the result. With folds there is one size only. */
+    for (int s = held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
+        int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
+        if (size < 1) continue;
+        MRC_TRY(score(self, &with, &best->kernel, size, &result->ridge, &result->error));
+        result->centers[s] = size, result->errors[s] = result->error;
+    }
+    if (!given) return MERCER_OK;
+    with.count = sizeof others / sizeof *others;
+    memcpy(with.ridges, others, sizeof others);
+    return score(self, &with, &best->kernel, p, &result->better_ridge, &result->better_error);
 }
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */

@@ -20,34 +20,53 @@
 
 enum { MRC_FOLDS = 10, MRC_RIDGES = 8 }; /* upper limits */
 
-/* Rows first .. first + count - 1. */
-typedef struct mrc_span {
-    int64_t first, count;
-} mrc_span;
+/* Consecutive folds of rows: fold f has the rows start[f] .. start[f + 1] - 1, in random order. */
+typedef struct mrc_folds {
+    int64_t start[MRC_FOLDS + 1];
+    int count;     /* 2 or more */
+    bool held_out; /* true: there are two folds, and the second is held out; false: each is held out in turn */
+} mrc_folds;
+
+static inline int64_t mrc_folds_rows(const mrc_folds *folds)
+{
+    return folds->start[folds->count];
+}
+/* Returns the number of rows, from the first, that fits are trained on. */
+static inline int64_t mrc_folds_training(const mrc_folds *folds)
+{
+    return folds->start[folds->held_out ? 1 : folds->count];
+}
+/* Returns the number of rows that errors are measured on. */
+static inline int64_t mrc_folds_scored(const mrc_folds *folds)
+{
+    return mrc_folds_rows(folds) - (folds->held_out ? folds->start[1] : 0);
+}
 
 typedef struct mrc_small_rows {
     mercer_matrix x;       /* f32 or f64 (rows, d), host memory */
     mercer_matrix y;       /* f64 (rows, c), centered */
     const double *weights; /* (rows) row weights; NULL: all 1 */
-    mrc_span folds[MRC_FOLDS];
-    int count;     /* number of folds, 2 or more */
-    bool held_out; /* true: only the last fold is scored, by a fit to the others; false: every fold is scored */
+    mrc_folds folds;
 } mrc_small_rows;
 
-/* Copies the first rows of the training folds, taken from the folds in turn, into z. They are random rows because
-   the split is in random order. */
-void mrc_small_gather_centers(const mrc_small_rows *rows, const mercer_matrix *z);
-
-/* Jitter added before a Cholesky factorization, relative to the mean of the diagonal. */
-#define MRC_SMALL_JITTER 1e-10
-
-/* Sets errors (count): mean squared error of the last fold for each ridge; infinity if the equations could not be
-   solved. z (p, d): centers by mrc_small_gather_centers, of the type of the rows. */
+/*
+ * Sets errors (count) to the mean squared error for each ridge; infinity if the equations could not be solved. With a
+ * held-out fold: of its rows, by a fit to the other rows with the first p of them as centers. Otherwise: of all rows,
+ * each predicted by a fit to all rows of the other folds; p is ignored.
+ */
 mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
-                             const mercer_matrix *z, const double *ridges, int count, double *errors);
-/* Sets errors (count): mean squared error of all folds, each predicted by the fit to the rows of all other folds.
-   The folds must be contiguous and cover all rows in order. */
+                             int64_t p, const double *ridges, int count, double *errors);
+
+/* cross_validation.c: the errors of mrc_small_fits without a held-out fold. */
 mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                                  const double *ridges, int count, double *errors);
+
+/* Jitter of the small fits. */
+#define MRC_SMALL_JITTER 1e-10
+
+/* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base
+   (n, n) may be A. diagonal (2 n): scratch space. *solved: A is positive definite. */
+mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *base,
+                                  double penalty, double jitter, double *diagonal, bool *solved);
 
 #endif

@@ -40,23 +40,23 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
 
 /* Assigns groups in random order: to the held-out fold until it has a fifth of the rows, or each to the smallest
    fold. starts (groups + 1). */
-static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
+static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, const mrc_folds *folds,
                         uint64_t seed, signed char *fold)
 {
     int64_t counts[MRC_FOLDS] = {0}, n = starts[groups], held = mrc_max(1, n / HELD_SHARE);
     for (int64_t k = 0; k < groups; k++) {
         int64_t g = mrc_random_permutation((mrc_rng){seed, RANDOM_GROUPS}, groups, k);
         int to = 0;
-        if (held_out) to = counts[HELD] < held && k < groups - 1 ? HELD : 0;
-        for (int f = 1; f < folds && !held_out; f++)
+        if (folds->held_out) to = counts[HELD] < held && k < groups - 1 ? HELD : 0;
+        for (int f = 1; f < folds->count && !folds->held_out; f++)
             if (counts[f] < counts[to]) to = f;
         counts[to] += starts[g + 1] - starts[g];
         for (int64_t i = starts[g]; i < starts[g + 1]; i++) fold[sorted[i].row] = (signed char)to;
     }
 }
 
-static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *sorted, int *folds, bool held_out,
-                                  uint64_t seed, signed char *fold)
+static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *sorted, mrc_folds *folds, uint64_t seed,
+                                  signed char *fold)
 {
     int64_t n = data->rows, groups = 0, *starts;
     MRC_SCOPE(scope, data->context);
@@ -67,13 +67,13 @@ static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *s
     if (groups < 2)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
                         "groups: all rows are in one group, so no group can be held out");
-    if (!held_out) *folds = (int)mrc_min(*folds, groups);
-    deal_groups(sorted, starts, groups, *folds, held_out, seed, fold);
+    folds->count = (int)mrc_min(folds->count, groups);
+    deal_groups(sorted, starts, groups, folds, seed, fold);
     return MERCER_OK;
 }
 
 /* Checks that every class is among the training rows of every fit. */
-static mercer_status check_classes(const mercer_dataset *data, const signed char *fold, int folds, bool held_out)
+static mercer_status check_classes(const mercer_dataset *data, const signed char *fold, const mrc_folds *folds)
 {
     int64_t *counts;
     MRC_SCOPE(scope, data->context);
@@ -82,8 +82,8 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
     for (int64_t i = 0; i < data->rows; i++) counts[data->labels[i] * MRC_FOLDS + fold[i]]++;
     for (int64_t l = 0; l < data->outputs; l++) {
         int64_t all = 0;
-        for (int f = 0; f < folds; f++) all += counts[l * MRC_FOLDS + f];
-        for (int f = held_out ? HELD : 0; f < folds; f++) {
+        for (int f = 0; f < folds->count; f++) all += counts[l * MRC_FOLDS + f];
+        for (int f = folds->held_out ? HELD : 0; f < folds->count; f++) {
             if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
             char number[MRC_CLASS_CHARS];
             return mrc_fail(data->context, MERCER_ERROR_DATA,
@@ -97,33 +97,60 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
 }
 
 /* Splits by groups or times. Sets fold (rows) to the fold of every row. */
-static mercer_status split_by_keys(const mercer_dataset *data, bool held_out, int *folds, uint64_t seed,
-                                   signed char *fold)
+static mercer_status split_by_keys(const mercer_dataset *data, mrc_folds *folds, uint64_t seed, signed char *fold)
 {
     mrc_keyed *sorted;
+    double *first;
     bool times = data->key_kind == MRC_KEYS_TIMES;
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &sorted, data->rows, sizeof *sorted, "keys of rows"));
-    double *first;
     MRC_TRY(mrc_scope_alloc(&scope, &first, data->rows, sizeof *first, "times of rows"));
     if (times) MRC_TRY(mrc_first_times(data, first));
     for (int64_t i = 0; i < data->rows; i++) sorted[i] = (mrc_keyed){times ? first[i] : data->keys[i], i};
     mrc_keyed_sort(sorted, data->rows);
-    MRC_TRY(times ? split_times(data, sorted, fold) : split_groups(data, sorted, folds, held_out, seed, fold));
-    return check_classes(data, fold, *folds, held_out);
+    MRC_TRY(times ? split_times(data, sorted, fold) : split_groups(data, sorted, folds, seed, fold));
+    return check_classes(data, fold, folds);
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
+/* Splits m random rows by units (data/equal_rows.h): the held-out fold gets `held` rows first, or the folds take
+   turns. Sets the fold of these rows, and *units to the number of units. */
+static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, int64_t m, int64_t held, mrc_rng rng,
+                                signed char *fold, int64_t *units)
+{
+    int64_t *drawn, *unit, dealt = 0, counts[MRC_FOLDS] = {0};
+    signed char *of_unit;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &drawn, 2 * m, sizeof *drawn, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &of_unit, m, sizeof *of_unit, "folds of rows"));
+    unit = drawn + m;
+    for (int64_t i = 0; i < m; i++) drawn[i] = mrc_random_permutation(rng, data->rows, i);
+    MRC_TRY(mrc_row_units(data, drawn, m, unit, units));
+    if (*units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so none can be held out");
+    folds->count = (int)mrc_min(folds->count, *units);
+    for (int64_t i = 0; i < m; i++) {
+        if (unit[i] == dealt) { /* units are numbered in order of their first rows */
+            bool to_held = counts[HELD] < held && (dealt < *units - 1 || counts[0] > 0);
+            of_unit[dealt] = (signed char)(folds->held_out ? (to_held ? HELD : 0) : dealt % folds->count);
+            dealt++;
+        }
+        fold[drawn[i]] = of_unit[unit[i]];
+        counts[fold[drawn[i]]]++;
+    }
+    return MERCER_OK;
+}
+
 /* Swaps held-out rows whose class has no training row with training rows of other classes. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 {
-    int64_t *counts, spare = split->folds[0].count - 1;
+    int64_t *counts, fitted = mrc_folds_training(&split->folds), spare = fitted - 1;
     MRC_SCOPE(scope, data->context);
-    if (!data->labels || split->fold_count < 2) return MERCER_OK;
+    if (!data->labels) return MERCER_OK;
     MRC_TRY(mrc_scope_alloc_zero(&scope, &counts, data->outputs, sizeof *counts, "counts of classes"));
-    for (int64_t i = 0; i < split->folds[0].count; i++) counts[data->labels[split->rows[i]]]++;
-    for (int64_t i = split->folds[HELD].first; i < split->count; i++) {
+    for (int64_t i = 0; i < fitted; i++) counts[data->labels[split->rows[i]]]++;
+    for (int64_t i = fitted; i < mrc_folds_rows(&split->folds); i++) {
         int32_t own = data->labels[split->rows[i]];
         while (counts[own] == 0 && spare >= 0 && counts[data->labels[split->rows[spare]]] < 2) spare--;
         if (counts[own] > 0 || spare < 0) continue;
@@ -134,75 +161,106 @@ static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
     return MERCER_OK;
 }
 
-/* Adds rows in random order to their folds, up to room[f] rows per fold. fold: fold of every row. */
-static void gather(mrc_split *out, int64_t n, int folds, const int64_t *room, const signed char *fold, mrc_rng rng)
+/* Adds the first m of n rows in random order to their folds, up to most[f] rows per fold. fold (n): fold of every
+   row. */
+static void gather(mrc_split *out, int64_t n, int64_t m, const int64_t *most, const signed char *fold, mrc_rng rng)
 {
     int64_t at = 0;
-    for (int f = 0; f < folds; f++) {
-        int64_t first = at;
-        for (int64_t i = 0; i < n && at - first < room[f]; i++) {
+    for (int f = 0; f < out->folds.count; f++) {
+        int64_t first = out->folds.start[f] = at;
+        for (int64_t i = 0; i < m && at - first < most[f]; i++) {
             int64_t row = mrc_random_permutation(rng, n, i);
             if (fold[row] == f) out->rows[at++] = row;
         }
-        out->folds[f] = (mrc_span){first, at - first};
     }
-    out->fold_count = folds;
-    out->count = at;
-}
-
-/* Assigns m random rows to folds by units (data/equal_rows.h): the held-out fold is filled first, or the folds take
-   turns. */
-static mercer_status deal_rows(mrc_split *out, const mercer_dataset *data, int64_t m, int folds, bool held_out,
-                               int64_t held, mrc_rng rng)
-{
-    int64_t *drawn, *unit, units, dealt = 0, at = 0, counts[MRC_FOLDS] = {0};
-    signed char *fold;
-    MRC_SCOPE(scope, data->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &drawn, 2 * m, sizeof *drawn, "row numbers"));
-    MRC_TRY(mrc_scope_alloc(&scope, &fold, m, sizeof *fold, "folds of rows"));
-    unit = drawn + m;
-    for (int64_t i = 0; i < m; i++) drawn[i] = mrc_random_permutation(rng, data->rows, i);
-    MRC_TRY(mrc_row_units(data, drawn, m, unit, &units));
-    if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so none can be held out");
-    folds = (int)mrc_min(folds, units);
-    for (int64_t i = 0; i < m; i++) {
-        bool is_new = unit[i] == dealt; /* units are numbered in order of their first rows */
-        if (is_new && held_out) fold[dealt] = counts[HELD] < held && (dealt < units - 1 || counts[0] > 0) ? HELD : 0;
-        if (is_new && !held_out) fold[dealt] = (signed char)(dealt % folds);
-        dealt += is_new;
-        counts[fold[unit[i]]]++;
-    }
-    for (int f = 0; f < folds; f++) {
-        out->folds[f] = (mrc_span){at, counts[f]};
-        for (int64_t i = 0; i < m; i++)
-            if (fold[unit[i]] == f) out->rows[at++] = drawn[i];
-    }
-    out->fold_count = folds;
-    out->count = at;
-    return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
+    out->folds.start[out->folds.count] = at;
 }
 
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed)
 {
-    int64_t n = data->rows, room[MRC_FOLDS] = {0};
+    int64_t n = data->rows, room[MRC_FOLDS] = {0}, units = 0;
     bool held_out = n >= FOLD_ROWS || data->key_kind == MRC_KEYS_TIMES;
-    int folds = held_out ? 2 : (int)mrc_min(n < FEW_ROWS ? 2 * FOLDS : FOLDS, n);
-    signed char *fold = NULL;
+    signed char *fold;
+    mrc_rng rng = {seed, RANDOM_SPLIT};
     MRC_SCOPE(scope, data->context);
-    *out = (mrc_split){.held_out = held_out};
+    *out = (mrc_split){.folds.held_out = held_out};
     if (n < 2)
         return mrc_fail(data->context, MERCER_ERROR_DATA, "%lld rows are too few to hold some out", (long long)n);
-    if (data->keys) {
-        MRC_TRY(mrc_scope_alloc(&scope, &fold, n, sizeof *fold, "folds of rows"));
-        MRC_TRY(split_by_keys(data, held_out, &folds, seed, fold));
-    }
-    int64_t held = held_out ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0, fitted = mrc_min(n - held, most);
-    for (int f = 0; f < folds; f++) room[f] = (fitted + folds - 1 - f) / folds;
-    if (held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
+    out->folds.count = held_out ? 2 : (int)mrc_min(n < FEW_ROWS ? 2 * FOLDS : FOLDS, n);
+    int64_t held = held_out ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0, fitted = mrc_min(n - held, most),
+            m = data->keys ? n : mrc_min(n, fitted + held);
+    MRC_TRY(mrc_scope_alloc(&scope, &fold, n, sizeof *fold, "folds of rows"));
     MRC_TRY(mrc_alloc(data->context, &out->rows, mrc_min(n, fitted + held + 1), sizeof *out->rows, "row numbers"));
-    mrc_rng rng = {seed, RANDOM_SPLIT};
-    if (!fold) return deal_rows(out, data, mrc_min(n, fitted + held), folds, held_out, room[HELD], rng);
-    gather(out, n, folds, room, fold, rng);
+    MRC_TRY(data->keys ? split_by_keys(data, &out->folds, seed, fold)
+                       : split_rows(data, &out->folds, m, mrc_max(1, held), rng, fold, &units));
+    int folds = out->folds.count;
+    for (int f = 0; f < folds; f++) room[f] = data->keys ? (fitted + folds - 1 - f) / folds : m;
+    if (data->keys && held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
+    gather(out, n, m, room, fold, rng);
+    return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
+}
+
+/* ---- Units of a draw --------------------------------------------------------------------------------------------- */
+
+/* Sets the cuts: positions between half and three quarters of the rows where the time changes, or else the nearest
+   such position. Returns their number. The rows have at least two different times. */
+static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
+{
+    int64_t count = 0, last = n * 3 / 4, before = last, after = last;
+    for (int64_t i = mrc_max(1, n / 2); i <= last; i++)
+        if (sorted[i - 1].key != sorted[i].key) cuts[count++] = i;
+    if (count > 0) return count;
+    while (before > 0 && sorted[before - 1].key == sorted[last].key) before--;
+    while (after < n && sorted[after].key == sorted[last].key) after++;
+    cuts[0] = before > 0 ? before : after;
+    return 1;
+}
+
+/* Sets keys (n) to the times of rows. *times: they have times, and not all of them are equal. */
+static mercer_status find_times(const mercer_dataset *data, const int64_t *rows, int64_t n, double *keys, bool *times)
+{
+    double *first;
+    MRC_SCOPE(scope, data->context);
+    *times = false;
+    if (data->key_kind != MRC_KEYS_TIMES) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(&scope, &first, data->rows, sizeof *first, "times of rows"));
+    MRC_TRY(mrc_first_times(data, first));
+    for (int64_t i = 0; i < n; i++) {
+        keys[i] = first[rows[i]];
+        *times = *times || keys[i] != keys[0];
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
+                              mrc_descent_rows *out)
+{
+    int64_t *unit, *order, *start, *cuts, units = 0, different;
+    mrc_keyed *sorted;
+    double *keys;
+    bool times;
+    MRC_TRY(mrc_scope_alloc(scope, &unit, 4 * n + 2, sizeof *unit, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(scope, &keys, n, sizeof *keys, "keys of rows"));
+    MRC_TRY(mrc_scope_alloc(scope, &sorted, n, sizeof *sorted, "keys of rows"));
+    order = unit + n, start = order + n, cuts = start + n + 1;
+    MRC_TRY(mrc_row_units(data, rows, n, unit, &different));
+    MRC_TRY(find_times(data, rows, n, keys, &times));
+    for (int64_t i = 0; i < n; i++) sorted[i] = (mrc_keyed){times ? keys[i] : (double)unit[i], i};
+    mrc_keyed_sort(sorted, n);
+    for (int64_t i = 0; i < n; i++) {
+        order[i] = sorted[i].row;
+        if (i == 0 || times || sorted[i].key != sorted[i - 1].key) start[units++] = i;
+    }
+    start[units] = n;
+    if (units < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        data->key_kind == MRC_KEYS_GROUPS
+                            ? "search: all its training rows are in one group, so no group can be held out; turn the "
+                              "search off or drop the groups"
+                            : "search: all its training rows have equal features, so none can be held out; turn the "
+                              "search off");
+    out->order = order, out->start = start, out->cuts = cuts;
+    out->units = units, out->different = different;
+    out->cut_count = times ? find_cuts(sorted, n, cuts) : 0;
     return MERCER_OK;
 }

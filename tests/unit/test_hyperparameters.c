@@ -165,7 +165,7 @@ static void test_decisions(void **state)
                  {ROWS, "polynomial:degree=2", "no metric", "kernel.spec", 0, MERCER_AUTO},
                  {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel.spec", 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_AUTO},
-                 {49, NULL, "fewer than 50", NULL, 0, MERCER_ON},
+                 {49, NULL, "fewer than 50", "search.tune", 0, MERCER_ON},
                  {50, NULL, NULL, NULL, 0, MERCER_AUTO}};
     plant();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small fits of the search: their errors against regressions solved one at a time, and their centers. */
+/* Small fits of the search: their errors against regressions solved one at a time. */
 #include "support/datasets.h"
 #include "support/dense.h"
 
@@ -12,6 +12,8 @@
 enum { N = 40, D = 3, C = 2, P = 12 };
 
 static double X[N][D], Y[N][C], W[N];
+static const mrc_folds HELD_OUT = {.start = {0, 30, 40}, .count = 2, .held_out = true},
+                       FOUR = {.start = {0, 10, 20, 30, 40}, .count = 4};
 
 static double normal(uint64_t sequence, int index)
 {
@@ -104,11 +106,9 @@ static void test_errors(void **state)
     for (int held_out = 0; held_out < 2; held_out++) {
         mercer_matrix z = matrix_of(X, held_out ? P : N, D);
         dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
-        mrc_small_rows rows = {.x = x, .y = y, .weights = W, .count = 4, .held_out = held_out};
+        mrc_small_rows rows = {.x = x, .y = y, .weights = W, .folds = held_out ? HELD_OUT : FOUR};
         double errors[3];
-        for (int f = 0; f < 4; f++) rows.folds[f] = (mrc_span){10 * f, 10};
-        assert_succeeds(context, held_out ? mrc_small_fits(context, &rows, &kernel, &z, ridges, 3, errors)
-                                          : mrc_cross_validate(context, &rows, &kernel, ridges, 3, errors));
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, P, ridges, 3, errors));
         for (int r = 0; r < 3; r++) {
             double wanted = score(k, zz, ridges[r], held_out ? 3 : 0, !held_out);
             assert_that(fabs(errors[r] - wanted) < 1e-6 * wanted, "held out %d, ridge %g: %.12g, one by one %.12g",
@@ -133,10 +133,10 @@ static void test_folds(void **state)
         mrc_small_rows rows = {.x = matrix_of(points, all ? N : KEPT, D),
                                .y = matrix_of(targets, all ? N : KEPT, C),
                                .weights = weights,
-                               .count = 4};
+                               .folds.count = 4};
         int64_t n = 0, from = 0;
         for (int f = 0; f < 4; f++) {
-            rows.folds[f] = (mrc_span){n, counts[all][f]};
+            rows.folds.start[f + 1] = rows.folds.start[f] + counts[all][f];
             for (int64_t i = 0; i < counts[all][f]; i++, n++) {
                 bool kept = i < counts[0][f];
                 memcpy(points[n], X[kept ? from : N - 1 - n % 7], sizeof points[n]);
@@ -145,7 +145,7 @@ static void test_folds(void **state)
                 from += kept;
             }
         }
-        assert_succeeds(context, mrc_cross_validate(context, &rows, &kernel, ridges, 1, &errors[all]));
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, 0, ridges, 1, &errors[all]));
     }
     assert_that(fabs(errors[0] - errors[1]) < 1e-6 * errors[0], "%.12g, with rows of weight 0 %.12g", errors[0],
                 errors[1]);
@@ -162,25 +162,10 @@ static void test_float(void **state)
     for (int i = 0; i < N * D; i++) single[i / D][i % D] = (float)X[i / D][i % D];
     for (int wide = 0; wide < 2; wide++) {
         mercer_matrix x = mercer_matrix_view(wide ? (void *)X : (void *)single, N, D, wide ? MERCER_F64 : MERCER_F32);
-        mercer_matrix z = x;
-        mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .weights = W, .count = 2, .held_out = true};
-        z.rows = P, rows.folds[0] = (mrc_span){0, 30}, rows.folds[1] = (mrc_span){30, 10};
-        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, &z, ridges, 1, &errors[wide]));
+        mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .weights = W, .folds = HELD_OUT};
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, P, ridges, 1, &errors[wide]));
     }
     assert_that(fabs(errors[0] - errors[1]) < 1e-3 * errors[1], "in float %g, in double %g", errors[0], errors[1]);
-}
-
-/* Centers are picked from the training folds in turn. */
-static void test_centers(void **state)
-{
-    (void)state;
-    static const int wanted[] = {2, 15, 3, 16, 4, 5, 6};
-    double centers[7][D];
-    mercer_matrix x = matrix_of(X, N, D), z = matrix_of(centers, 7, D);
-    mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .count = 3, .held_out = true};
-    rows.folds[0] = (mrc_span){2, 11}, rows.folds[1] = (mrc_span){15, 2}, rows.folds[2] = (mrc_span){30, 10};
-    mrc_small_gather_centers(&rows, &z);
-    for (int i = 0; i < 7; i++) assert_memory_equal(centers[i], X[wanted[i]], sizeof centers[i]);
 }
 
 /* If the centers are all training rows, K cancels in the equations: the errors equal those of the full equations,
@@ -191,17 +176,14 @@ static void test_whole(void **state)
     (void)state;
     enum { FITTED = 30 };
     static const double ridges[] = {1e-3, 1e-2, 0.3};
-    static double centers[FITTED][D], ones[N];
+    static double ones[N];
     double errors[2][3];
     mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=2");
-    mercer_matrix x = matrix_of(X, N, D), z = matrix_of(centers, FITTED, D);
+    mercer_matrix x = matrix_of(X, N, D);
     for (int i = 0; i < N; i++) ones[i] = 1;
     for (int whole = 0; whole < 2; whole++) {
-        mrc_small_rows rows = {
-            .x = x, .y = matrix_of(Y, N, C), .weights = whole ? NULL : ones, .count = 3, .held_out = true};
-        rows.folds[0] = (mrc_span){0, 16}, rows.folds[1] = (mrc_span){20, 14}, rows.folds[2] = (mrc_span){34, 6};
-        mrc_small_gather_centers(&rows, &z);
-        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, &z, ridges, 3, errors[whole]));
+        mrc_small_rows rows = {.x = x, .y = matrix_of(Y, N, C), .weights = whole ? NULL : ones, .folds = HELD_OUT};
+        assert_succeeds(context, mrc_small_fits(context, &rows, &kernel, FITTED, ridges, 3, errors[whole]));
     }
     for (int r = 0; r < 3; r++)
         assert_that(fabs(errors[0][r] - errors[1][r]) < 1e-6 * errors[0][r], "ridge %g: %.12g, %.12g", ridges[r],
@@ -211,7 +193,6 @@ static void test_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_folds),
-                                       cmocka_unit_test(test_float), cmocka_unit_test(test_centers),
-                                       cmocka_unit_test(test_whole)};
+                                       cmocka_unit_test(test_float), cmocka_unit_test(test_whole)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
