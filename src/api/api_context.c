@@ -93,9 +93,9 @@ static bool start_backend(mercer_context *context, const char *name)
     self->own.log = NULL;
     self->own.bytes_now = self->own.bytes_peak = self->own.bytes_high = 0;
     self->name = memcpy(self + 1, name, length);
-    if (mrc_background_start(&self->thread, context, make_backend, self) != MERCER_OK) {
+    mercer_status status = mrc_background_start(&self->thread, context, make_backend, self);
+    if (mrc_take_error(context, status).status != MERCER_OK) {
         mrc_free(context, self);
-        context->error[0] = 0;
         return false;
     }
     context->starting = self;

@@ -179,37 +179,34 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
     mrc_target target = target_of(model);
-    mrc_checkpoint *checkpoint;
-    MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
-    mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
-    if (status == MERCER_OK)
-        mrc_checkpoint_attach(checkpoint, *out);
-    else
-        mrc_checkpoint_free(checkpoint);
-    return status;
+    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
+    MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
+    MRC_TRY(mrc_checkpoint_create(&trainer->checkpoint, model, &chosen));
+    *out = trainer, trainer = NULL;
+    return MERCER_OK;
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
-    mrc_checkpoint *checkpoint = trainer->keeper.user;
     mrc_trainer_drop_samples(trainer);
     mrc_trainer_free(trainer);
-    mrc_checkpoint_free(checkpoint);
 }
 
 mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!path) return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
+    MRC_TRY(mrc_checkpoint_open(trainer->checkpoint, path));
+    trainer->job.resuming = true;
+    return MERCER_OK;
 }
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
     /* Do not set the context's error message: the context belongs to the training thread. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (!trainer->keeper.save)
+    if (!mrc_checkpoint_saves(trainer->checkpoint))
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
     atomic_store(&trainer->keep_asked, true);
     return MERCER_OK;

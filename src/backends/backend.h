@@ -170,9 +170,9 @@ struct mrc_backend_ops {
     /* Return true if half precision makes products with this kernel much faster. May stay NULL: it never does. */
     bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel);
     int64_t (*free_memory)(mrc_backend *backend); /* bytes available in the memory of its matrices */
-    /* pack_create allocates a packed copy with the shape and type of `like`; pack_free releases it. *out stays NULL if
-       packing has no benefit; products then use the unpacked rows. pack_rows packs points into rows first, first + 1,
-       ... of such a copy. */
+    /* pack_create allocates a packed copy with the shape and type of `like` for products in half precision; pack_free
+       releases it. *out stays NULL if packing has no benefit; products then use the unpacked rows. pack_rows packs
+       points into rows first, first + 1, ... of such a copy. */
     mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
@@ -270,8 +270,8 @@ struct mrc_backend_ops {
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-    /* gemm with reduced accuracy: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36 of the largest
-       of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
+    /* gemm for callers that allow half precision: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36
+       of the largest of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
     mercer_status (*split_gemm)(mrc_backend *backend, const mrc_gemm *job);
     /* Y_ij += X_ij factors[j]. */
     mercer_status (*add_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors,

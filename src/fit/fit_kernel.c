@@ -146,8 +146,10 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;
     MRC_TRY(is_one_point(self->data, &point));
-    if (!point)
+    if (!point) {
+        self->spread = 1;
         return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
+    }
     mrc_warn(self->context, "data",
              "all %lld rows have the same features, so predictions are the mean of the "
              "targets",
@@ -163,6 +165,7 @@ static mercer_status inherit(mercer_fitting *self)
     if (outer->applied) MRC_TRY(mrc_preprocess_copy(&self->preprocess, self->context, outer->applied));
     self->applied = self->preprocess;
     self->kernel = outer->kernel;
+    self->spread = outer->spread;
     self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
