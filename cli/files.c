@@ -2,8 +2,8 @@
 /*
  * Checks that no output is also an input or another output, because it would be overwritten, and that no new output
  * matches the pattern of an input, because the next command with that pattern would read it as data. The table of
- * options distinguishes inputs from outputs; files are compared by device and inode, so that links and different spellings do
- * not matter. Pipes and devices are ignored.
+ * options distinguishes inputs from outputs; files are compared by device and inode, so that links and different
+ * spellings do not matter. Pipes and devices are ignored.
  */
 #include "options/options.h"
 

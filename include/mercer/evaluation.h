@@ -213,9 +213,9 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
 /*
  * Computes the partial dependence of the outputs on column number `column`, numbered as in mercer_importance_info. Row
  * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, spread evenly, after the
- * column is set to values[k] in all of them. values (room) and the first *count rows of F are written, *count <= `room`.
- * Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these rows; those of
- * a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
+ * column is set to values[k] in all of them. values (room) and the first *count rows of F are written; *count is at
+ * most `room`. Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these
+ * rows; those of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);

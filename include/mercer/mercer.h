@@ -770,8 +770,9 @@ typedef struct mercer_fit_report {
 } mercer_fit_report;
 
 /* Fits a model to a dataset with targets. options and report may be NULL. The dataset may be released after the call.
-   Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message has the number of centers that fit), NUMERIC, CALLBACK, UNSUPPORTED,
-   IO, MISMATCH (checkpoint, model, validation data or given centers have other columns or classes), COMM. */
+   Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message has the number of centers that fit), NUMERIC, CALLBACK,
+   UNSUPPORTED, IO, MISMATCH (checkpoint, model, validation data or given centers have other columns or classes),
+   COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 
