@@ -159,6 +159,8 @@ static mrc_target target_of(mercer_model *model)
                         model->origin,  &model->units,   model->plan};
 }
 
+MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
+
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
 {
