@@ -88,9 +88,9 @@ typedef struct mrc_gemm {
 } mrc_gemm;
 
 /*
- * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. room is scratch
+ * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. `room` is scratch
  * space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied in place are
- * gathered there. again: the previous product with this room had the same rows, so room may still contain them. add:
+ * gathered there. again: the previous product with this `room` had the same rows, so `room` may still contain them. add:
  * kernel_rows adds to Y instead of overwriting it.
  */
 typedef struct mrc_stored {
@@ -279,7 +279,7 @@ struct mrc_backend_ops {
     /* Round each element of X, f32 and in place, to 11 bits, ties to even, so that a power of two times it is exactly
        representable in half precision. */
     mercer_status (*round_half)(mrc_backend *backend, const mercer_matrix *x);
-    mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
+    mercer_status (*symmetrize)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
     /* Compute the loss of every row of F and Y (m, c), f32 or f64, in double and in the order of the columns. With f
        and y multiplied by scale (c): error = sum (f - y)^2 and size = sum y^2. right: 1 if, after adding offset (c),

@@ -208,7 +208,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     mercer_source_free(&source);
     if (failed || done < p)
         return mrc_fail(self->context, stopped ? MERCER_ERROR_CALLBACK : MERCER_ERROR_DATA,
-                        stopped ? "stopped while centers were drawn" : "the samples for centers cannot be read");
+                        stopped ? "stopped during the selection of centers" : "the samples for centers cannot be read");
     return MERCER_OK;
 }
 
@@ -232,8 +232,7 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
         mrc_warn(self->context, "centers.count",
-                 "centers is %lld, but only %lld different rows are trained on: all of them "
-                 "are centers",
+                 "centers is %lld, but there are only %lld different training rows; all of them are centers",
                  (long long)options->centers.count, (long long)p);
     if (mrc_fit_is_augmented(options) && !all) return draw_augmented(self, p, shared);
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
@@ -284,7 +283,8 @@ void mrc_fit_record_size(mercer_fitting *self)
     mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
     if (report->members > 1)
         mrc_fit_explain(self, "size", "members",
-                        "mean of %lld models with different seeds; solver, sizes and search are the first's",
+                        "mean of %lld models with different seeds; solver, sizes and search are those of the first "
+                        "model",
                         (long long)report->members);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
 }

@@ -167,8 +167,8 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
     if (status != MERCER_ERROR_DATA) return status;
     return mrc_fail(
         model->context, MERCER_ERROR_NUMERIC,
-        "the model's predictions are not finite: its weights or kernel values are too large for %s at these "
-        "samples",
+        "the predictions are not finite: weights or kernel values overflow %s at these samples; scale the samples "
+        "or use f64",
         mrc_dtype_name(f->dtype));
 }
 

@@ -30,7 +30,7 @@ enum {
 };
 
 static const mrc_solver table[] = {
-    {"krr", "kernel ridge regression: the centers are the samples, one factorisation", &mrc_krr_ops,
+    {"krr", "kernel ridge regression: the centers are the samples, one factorization", &mrc_krr_ops,
      MRC_FOR_AUTO | MRC_CONVERGES | MRC_NEEDS_SAMPLES, 0.5, .preset = {0}},
     {"direct", "dense normal equations in the RKHS metric, double precision", &mrc_direct_ops,
      MRC_FOR_AUTO | MRC_CONVERGES, 0.5, .preset = {0}},

@@ -28,8 +28,9 @@ typedef struct mrc_state_matrix {
     const char *name;
     mercer_matrix value; /* view of the live matrix; no rows if the solver has none */
     int64_t total;       /* > 0: value has this rank's share of that number of rows; 0: all ranks have the same rows */
-    const struct mrc_temporary_centers *temporary; /* set for temporary centers: rows with gaps between the shards */
-    int64_t first;                                 /* global index of the first of these rows */
+    const struct mrc_temporary_centers
+        *temporary; /* set for temporary centers: rows with unused rows between the shards */
+    int64_t first;  /* global index of the first of these rows */
 } mrc_state_matrix;
 
 /* The sizes and choices of a plan that must be the same when training is resumed. */

@@ -92,13 +92,12 @@ mercer_status mrc_checkpoint_load_numbers(mrc_checkpoint *self, mrc_state *state
     double numbers[MRC_STATE_NUMBERS];
     if (!mrc_tensor_file_find(self->file, "state.numbers", &found) || found.dtype != MERCER_F64 || found.rows != 1 ||
         found.cols != state->number_count)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "the checkpoint's numbers are not those of this solver in this version");
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint is from another solver or version");
     for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
     mrc_state_write_numbers(state, numbers, &wrong);
     if (!wrong) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which no training writes",
-                    wrong->name, numbers[wrong - state->numbers]);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is not valid", wrong->name,
+                    numbers[wrong - state->numbers]);
 }
 
 mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *state)
@@ -109,7 +108,9 @@ mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *stat
         int64_t rows = entry->total > 0 ? entry->total : entry->value.rows;
         if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
-            return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or of another shape",
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                            "the checkpoint's %s is missing or has another "
+                            "shape",
                             entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
@@ -131,7 +132,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
     const char *theirs = mrc_tensor_file_metadata(file, "kernel");
     MRC_TRY(mercer_kernel_print(self->context, kernel, sizeof kernel, NULL, &self->model->kernel));
     if (!theirs || strcmp(theirs, kernel) != 0)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, the model's %s", path,
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, but the model has %s", path,
                         theirs ? theirs : "missing", kernel);
     bool same = mrc_tensor_file_find(file, "centers", &found) && found.rows == self->model->total &&
                 found.cols == z->cols && found.dtype == z->dtype;
@@ -140,7 +141,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
         same = memcmp(mrc_row(&found, row), mrc_row(z, row), (size_t)(z->cols * mrc_dtype_size(z->dtype))) == 0;
     if (same) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: its centers are not those of the model; load the model from the checkpoint", path);
+                    "%s: its centers differ from those of the model; load the model from the checkpoint", path);
 }
 
 /* ---- Creation and release ---------------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ mercer_status mrc_checkpoint_open(mrc_checkpoint *self, const char *path)
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: is a model, not a checkpoint: it has no state of a training", path);
+                        "%s: is a model without a training state; give a checkpoint", path);
     mrc_tensor_file_close(self->file);
     self->file = file, file = NULL;
     return MERCER_OK;

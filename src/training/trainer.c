@@ -78,9 +78,9 @@ static mercer_status publish(mrc_job *job)
     MRC_TRY(mrc_comm_any(job->comm, bad, &bad));
     if (bad)
         return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                        "training ended in weights that are not finite; the model keeps its old ones: scale features, "
-                        "labels or sample weights%s",
-                        alpha->dtype == MERCER_F64 ? "" : ", or compute in f64");
+                        "training ended with weights that are not finite, so the model is unchanged; scale "
+                        "features, labels or sample weights%s",
+                        alpha->dtype == MERCER_F64 ? "" : ", or use f64");
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }
 
@@ -195,7 +195,7 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
     if (!prepare_attempt(self, &attempt, failed)) return *failed;
     mrc_trainer_warn_of_plan(self);
     mrc_warn(job->context, "solver",
-             attempt.accurate ? "%s; training begins again in %s" : "%s; training goes on with %s", failed->text,
+             attempt.accurate ? "%s; training restarts with %s" : "%s; training continues with %s", failed->text,
              attempt.accurate ? "accurate arithmetic" : attempt.solver->name);
     reset(self);
     job->from_zero |= job->resuming; /* the model has the weights of the interrupted training */

@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/info.h"
 
+#include "core/memory.h"
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 #include "features/metric.h"
@@ -20,11 +21,11 @@ static inline mercer_status fit_to_matrix(mercer_preprocess **out, mercer_contex
 /* Set the metric of kernels of the L2 distance on samples of `features` features. */
 static inline void set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric, int64_t features)
 {
-    mrc_metric made = {0};
+    mrc_metric made;
     mercer_context *owner = preprocess->context;
-    assert_succeeds(owner, mrc_metric_given(&made, owner->backend, features, metric));
+    MRC_SCOPE(scope, owner);
+    assert_succeeds(owner, mrc_metric_given(&made, &scope, owner->backend, features, metric));
     assert_succeeds(owner, mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map));
-    mrc_metric_free(&made);
 }
 
 #endif

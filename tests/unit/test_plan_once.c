@@ -66,7 +66,7 @@ static void check_followed(const job *self, const char *what)
     bool told = strncmp(used->text + length, "refined:", 8) == 0;
     assert_int_equal(used->changes, told ? 1 : 0);
     assert_int_equal(planned->changes, 0);
-    assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, and nobody said so", what,
+    assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, without a line in the plan", what,
                 (long long)planned->batch, (long long)used->batch, (long long)planned->bytes, (long long)used->bytes);
     assert_that(self->report.peak_bytes <= used->bytes, "%s: held %lld bytes, planned %lld", what,
                 (long long)self->report.peak_bytes, (long long)used->bytes);
@@ -255,15 +255,15 @@ static void test_replaced(void **state)
         assert_string_equal(self.plan.solver, "cg");
         if (named) {
             assert_fails(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report),
-                         MERCER_ERROR_NUMERIC, "broke down");
+                         MERCER_ERROR_NUMERIC, "solver cg");
             job_close(&self);
             continue;
         }
         assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
         assert_string_equal(self.report.plan->solver, "ep4");
-        assert_non_null(strstr(self.report.plan->text, "replaced: solver cg: broke down"));
+        assert_non_null(strstr(self.report.plan->text, "replaced: solver cg: "));
         assert_true(self.report.plan->changes >= 1);
-        assert_non_null(strstr(self.warnings, "goes on with ep4"));
+        assert_non_null(strstr(self.warnings, "with ep4"));
         assert_true(isfinite(self.report.train_loss) && self.report.peak_bytes <= options.memory);
         mercer_report again = {.struct_size = sizeof again};
         assert_succeeds(self.context, mercer_trainer_resume(self.trainer, path));

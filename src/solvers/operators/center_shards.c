@@ -45,7 +45,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     mrc_share(out->all_shards, comm->ranks, comm->rank, &begin, &shards);
     if (shards == 0)
         return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
-                        "%d ranks are more than the %d shards of the centers; give at least as many shards",
+                        "%d ranks are more than the %d shards of the centers; use at least one shard per rank",
                         comm->ranks, out->all_shards);
     out->first_shard = (int)begin;
     out->shards = (int)shards;

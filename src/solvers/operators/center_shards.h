@@ -131,7 +131,7 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
    contiguous. Source and destination are one range for each rank, so nothing is packed (collect.c). */
 mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
                                 const mercer_matrix *out);
-/* Return how many of p centers are collected at a time: as many as one of the shards has, so that memory falls with the
+/* Return the number of the p centers that are collected at a time: the size of a shard, so that memory falls with the
    number of shards. */
 enum { MRC_COLLECT_BLOCK = 4096 }; /* upper limit of mrc_collect_rows */
 int64_t mrc_collect_rows(int64_t p, int shards);
