@@ -181,12 +181,11 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
     mrc_target target = target_of(model);
-    MRC_TRY(mrc_trainer_create(out, context->backend, comm, &target, &chosen));
-    mercer_status status = mrc_checkpoint_create(&(*out)->checkpoint, model, &chosen);
-    if (status == MERCER_OK) return MERCER_OK;
-    mrc_trainer_free(*out);
-    *out = NULL;
-    return status;
+    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
+    MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
+    MRC_TRY(mrc_checkpoint_create(&trainer->checkpoint, model, &chosen));
+    *out = trainer, trainer = NULL;
+    return MERCER_OK;
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
