@@ -232,9 +232,9 @@ struct mrc_backend_ops {
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
     /* Replace the symmetric positive definite A (n, n) f64 (or f32, if capabilities.float_factors, as for the solve) by
-       its lower Cholesky factor. The upper triangle is not read; it is set to 0. A matrix that is not positive definite
-       is no failure: *bad is then the first row whose pivot is not positive, and the contents of A are undefined; else
-       *bad is -1. */
+       its lower Cholesky factor. The upper triangle is not read; it is set to 0. *bad: -1. A matrix that
+       is not positive definite is not a failure of the call: *bad is then the first row whose pivot is not positive,
+       and the contents of A are undefined. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
        matrix). Upper triangles are not read. least (k): the smallest squared pivot of each Cholesky factor; if it is

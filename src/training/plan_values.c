@@ -56,7 +56,7 @@
 
 enum { PLAN_VALUES(AS_INDEX) VALUE_COUNT };
 static const char *const value_names[] = {PLAN_VALUES(AS_NAME)};
-_Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "room for all values");
+_Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "enough capacity for all values");
 
 void mrc_trainer_list_plan(const mrc_trainer *self, mrc_state_plan *out)
 {

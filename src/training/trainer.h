@@ -68,9 +68,6 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
 void mrc_trainer_free(mrc_trainer *trainer);
 /* Makes the plan of the next fit, which is used if that fit's source has the same number and type of samples. */
 mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source);
-/* Begin a plan for n samples of dtype `points`: set the request, measure the centers; and make it. */
-mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
-mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
 /* Updates job.report, including the counters of parts that are still running. */
@@ -90,9 +87,11 @@ mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
 
-/* trainer_plan.c: sets what is known when the trainer is created; refines the plan (mrc_job_host); logs the warnings of
-   the plan. */
+/* trainer_plan.c: sets what is known when the trainer is created; begins a plan for n samples of dtype `points` (sets
+   the request, measures the centers), and makes it; refines the plan (mrc_job_host); logs the warnings of the plan. */
 void mrc_trainer_open_request(mrc_trainer *trainer);
+mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
+mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
 void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 

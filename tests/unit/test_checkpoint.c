@@ -429,7 +429,8 @@ static void test_tampered(void **state)
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing, the model's");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
+                 "its kernel is missing, but the model has laplace:bandwidth=3");
     /* Numbers by their index in the state of the trainer and the solver. */
     static const struct {
         int at;

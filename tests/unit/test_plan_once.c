@@ -284,7 +284,7 @@ static int count_batch(void *user, int64_t rows, mercer_batch *batch)
     return next_of_source(user, rows, batch);
 }
 
-/* A trainer that is told that the centers are the samples, and the spread of the kernel, finds out neither: it plans
+/* A trainer that gets the spread of the kernel and that the centers are the samples measures neither: it plans
    without reading a sample. */
 static void test_known(void **state)
 {
