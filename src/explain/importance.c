@@ -144,8 +144,8 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
                                          .task = data->task,
                                          .outputs = data->outputs,
                                          .rows = data->rows,
-                                         .temperature = mercer_model_temperature(self->model, NULL),
-                                         .class_shift = mrc_model_class_shift(self->model),
+                                         .temperature = mrc_model_temperature(self->model),
+                                         .class_shift = self->model->calibration.shift,
                                          .memory = 1};
     MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));
     for (int64_t first = 0; first < data->rows; first += self->most) MRC_TRY(add_rows(self, sums, first, column, rng));

@@ -103,7 +103,7 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
-    int64_t p = self->model ? mercer_model_size(self->model) : size_by_gain(self);
+    int64_t p = self->model ? self->model->total : size_by_gain(self);
     if (open) set_size(self, p);
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
     if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */

@@ -103,7 +103,7 @@ static mercer_status find_variance(const mercer_fitting *self, double *out)
     if (units->curve.kind != MRC_CURVE_NONE)
         memcpy(deviation, units->scale, (size_t)c * sizeof *deviation);
     else
-        MRC_TRY(mercer_dataset_target_moments(self->data, mean, deviation));
+        MRC_TRY(mrc_dataset_moments(self->data, mean, deviation));
     *out = 0;
     for (int64_t j = 0; j < c; j++) *out += deviation[j] * deviation[j] / (double)c;
     return MERCER_OK;

@@ -328,7 +328,7 @@ static void take_labels(const prediction *self, const mercer_matrix *f, int64_t 
 
 static void take_probabilities(const prediction *self, const mercer_matrix *f, int64_t first)
 {
-    double temperature = mercer_model_temperature(self->model, NULL);
+    double temperature = mrc_model_temperature(self->model);
     for (int64_t i = 0; i < f->rows; i++) {
         mrc_load_row_f64(f, i, self->row);
         mrc_model_shift_scores(self->model, self->row);

@@ -153,7 +153,7 @@ static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *
         float *to = mrc_row(&some, i);
         for (int64_t j = 0; j < k; j++) to[j] = (float)((double)from[j] * (factors ? factors[j] : 1));
     }
-    return mercer_kernel_median_distance(self->task->context, out, kernel, &some, 0);
+    return mercer_median_distance(self->task->context, out, kernel, &some, 0);
 }
 
 /* Resets a state except for the parameters. */
