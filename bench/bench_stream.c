@@ -23,7 +23,7 @@ static const bench_case cases[] = {
     {"blocks", "stored", NULL, NULL, 334, MERCER_OFF},
     {"blocks, thread", "stored", NULL, NULL, 334, MERCER_ON},
     {"scale", "stored", "scale", NULL, 1, MERCER_OFF},
-    {"standardise", "stored", "standardise", NULL, 1, MERCER_OFF},
+    {"standardize", "stored", "standardize", NULL, 1, MERCER_OFF},
     {"unit", "stored", "unit", NULL, 1, MERCER_OFF},
     {"noise u8", "stored", NULL, "noise:sigma=20", 1, MERCER_OFF},
     {"shift", "stored", NULL, "shift:pixels=2", 1, MERCER_OFF},

@@ -181,14 +181,14 @@ int cli_log_close(cli_log *log);         /* NULL is allowed; prints errors, retu
 
 /* ---- Terminal (terminal.c) --------------------------------------------------------------------------------------- */
 
-int cli_is_terminal(FILE *file);                  /* 1 if it is a terminal that can move its cursor */
-int cli_width(FILE *file);                        /* width in columns */
-int cli_colours(const cli_values *v, FILE *file); /* 1 if output is colored; honors --color, NO_COLOR and TERM */
+int cli_is_terminal(FILE *file);                 /* 1 if it is a terminal that can move its cursor */
+int cli_width(FILE *file);                       /* width in columns */
+int cli_colors(const cli_values *v, FILE *file); /* 1 if output is colored; honors --color, NO_COLOR and TERM */
 
 /* A progress bar on the last line, redrawn at most 10 times per second; inactive if stderr is not a terminal. */
 typedef struct cli_bar {
     int on; /* true if stderr is a terminal and --quiet was not given */
-    int colours;
+    int colors;
     int drawn;   /* true if the bar is on the screen */
     double last; /* time of the last drawing (cli_now) */
 } cli_bar;

@@ -64,7 +64,7 @@ mercer_preprocess_info cli_preprocess_info(const mercer_preprocess *preprocess)
 static const char *task_name(mercer_task task)
 {
     return task == MERCER_TASK_CLASSIFICATION ? "classification"
-                                              : (task == MERCER_TASK_REGRESSION ? "regression" : "unlabelled");
+                                              : (task == MERCER_TASK_REGRESSION ? "regression" : "unlabeled");
 }
 
 json_t *cli_data_json(const mercer_dataset_info *info)
@@ -139,7 +139,7 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     char found[CLI_SHORT], what[64];
     int classes = info->task == MERCER_TASK_CLASSIFICATION;
     int open = cli_has(v, "task") && cli_is(v, "task", "auto");
-    if (info->task == MERCER_TASK_UNLABELLED || strcmp(info->format, "synthetic") == 0) return NULL;
+    if (info->task == MERCER_TASK_UNLABELED || strcmp(info->format, "synthetic") == 0) return NULL;
     if (info->distinct > 0)
         snprintf(what, sizeof what, "%s different whole numbers", cli_count_text(found, info->distinct));
     else
@@ -175,15 +175,21 @@ static int check_validation(const cli_values *v)
 {
     double fraction = cli_number(v, "validation-fraction");
     if (!(fraction < 1))
-        return cli_error(CLI_USAGE, "--validation-fraction: %g is not below 1: 0.1 holds back a tenth", fraction);
+        return cli_error(CLI_USAGE,
+                         "--validation-fraction: %g is not below 1; use, for example, 0.1 for a tenth of "
+                         "the rows",
+                         fraction);
     if (cli_text(v, "y-val") != NULL && cli_text(v, "x-val") == NULL)
-        return cli_error(CLI_USAGE, "--y-val needs --x-val: the samples that the targets belong to");
+        return cli_error(CLI_USAGE, "--y-val: no samples for these targets; add --x-val FILE");
     if (cli_text(v, "x-val") != NULL && fraction > 0)
-        return cli_error(CLI_USAGE, "--x-val and --validation-fraction are both given: one of them is enough");
+        return cli_error(CLI_USAGE, "--x-val and --validation-fraction: only one can be given; remove one of them");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && cli_text(v, "data") == NULL && fraction == 0)
-        return cli_error(CLI_USAGE, "--patience needs a validation set: --x-val FILE or --validation-fraction 0.1");
+        return cli_error(CLI_USAGE, "--patience: there is no validation set; add --x-val FILE or "
+                                    "--validation-fraction 0.1");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && fraction == 0)
-        cli_say(v, "note: --patience lets the test part of %s choose the epoch; --validation-fraction 0.1 would not",
+        cli_say(v,
+                "note: --patience selects the epoch on the test part of %s; add --validation-fraction 0.1 to "
+                "avoid this",
                 cli_text(v, "data"));
     return CLI_OK;
 }
@@ -193,15 +199,16 @@ int cli_check_data(const cli_values *v)
     const char *x = cli_text(v, "x"), *data = cli_text(v, "data"), *synth = cli_text(v, "synth");
     int sources = (x != NULL) + (data != NULL) + (synth != NULL);
     if (sources == 0)
-        return cli_error(CLI_USAGE, "%s: no data: give --x FILE, --data DIR or --synth SPEC", cli_command_name(v));
+        return cli_error(CLI_USAGE, "%s: no data; add --x FILE, --data DIR or --synth SPEC", cli_command_name(v));
     if (sources > 1)
-        return cli_error(CLI_USAGE, "%s: of --x, --data and --synth only one can be given", cli_command_name(v));
+        return cli_error(CLI_USAGE, "%s: only one of --x, --data and --synth can be given; remove the others",
+                         cli_command_name(v));
     if (optional_text(v, "y") != NULL && x == NULL)
-        return cli_error(CLI_USAGE, "--y needs --x: the samples that the targets belong to");
+        return cli_error(CLI_USAGE, "--y: no samples for these targets; add --x FILE");
     if (cli_is(v, "format", "raw") && cli_text(v, "raw") == NULL)
-        return cli_error(CLI_USAGE, "--format raw needs --raw SHAPE, as in --raw f32:1000x784");
+        return cli_error(CLI_USAGE, "--format raw: the shape is missing; add --raw SHAPE, such as --raw f32:1000x784");
     if (cli_has(v, "part") && cli_text(v, "part") != NULL && data == NULL)
-        return cli_error(CLI_USAGE, "--part needs --data");
+        return cli_error(CLI_USAGE, "--part: has no effect without --data; remove it or add --data DIR");
     return cli_has(v, "validation-fraction") ? check_validation(v) : CLI_OK;
 }
 
@@ -259,11 +266,10 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
         /* Find out whether only the target is missing: if so, the file can be opened without it. */
         CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
         mercer_dataset_options rest = *options;
-        rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELLED;
+        rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELED;
         CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
         if (mercer_dataset_open(&data, context, &rest) == MERCER_OK)
-            return cli_error(CLI_DATA,
-                             "%s: has no column '%s', the target of the model; give --target NAME or --y FILE",
+            return cli_error(CLI_DATA, "%s: has no column '%s', the target of the model; add --target NAME or --y FILE",
                              options->x, options->target);
         return cli_error(CLI_DATA, "%s", message);
     }
@@ -297,7 +303,7 @@ static int open_folder(const cli_values *v, mercer_context *context, const cli_r
                        mercer_dataset_options *options, mercer_dataset **out)
 {
     const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
-    if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: there is no such folder", folder);
+    if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: the folder does not exist", folder);
     CLI_OWNED(cli_drop) char *records = NULL;
     options->format = find_records(folder, training, &records);
     if (options->format != NULL) {
@@ -307,13 +313,13 @@ static int open_folder(const cli_values *v, mercer_context *context, const cli_r
     }
     CLI_OWNED(cli_drop) char *images = find_idx(folder, part, "images", 3);
     CLI_OWNED(cli_drop) char *labels = find_idx(folder, part, "labels", 1);
-    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED))
+    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELED))
         return cli_error(
             CLI_MISSING,
-            "%s: has no %s-%s-idx%d-ubyte (or .gz), and no files of CIFAR; other names are given with --x and --y",
+            "%s: has no %s-%s-idx%d-ubyte (or .gz) and no files of CIFAR; use --x and --y for files with other names",
             folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
     options->x = images;
-    options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
+    options->y = options->task == MERCER_TASK_UNLABELED ? NULL : labels;
     options->format = options->y_format = "idx";
     return open_options(v, context, request, options, out);
 }
@@ -328,7 +334,7 @@ static int open_synthetic(const cli_values *v, mercer_context *context, int64_t 
 static mercer_task requested_task(const cli_values *v, const cli_request *request)
 {
     const char *task = optional_text(v, "task");
-    if (request->unlabelled) return MERCER_TASK_UNLABELLED;
+    if (request->unlabeled) return MERCER_TASK_UNLABELED;
     if (request->labels != NULL) return MERCER_TASK_CLASSIFICATION;
     if (request->regression || (task != NULL && strcmp(task, "regression") == 0)) return MERCER_TASK_REGRESSION;
     if (task != NULL && strcmp(task, "classification") == 0) return MERCER_TASK_CLASSIFICATION;
@@ -357,7 +363,7 @@ static char *asked_target(const cli_values *v, const cli_request *request)
     const char *given = cli_text(v, "target");
     char *names = NULL;
     if (given != NULL) return cli_copy(given);
-    if (request->unlabelled || cli_text(v, "x") == NULL || optional_text(v, "y") != NULL) return NULL;
+    if (request->unlabeled || cli_text(v, "x") == NULL || optional_text(v, "y") != NULL) return NULL;
     for (int64_t i = 0; i < request->target_count; i++)
         names = cli_append(names, "%s%s", i > 0 ? "," : "", request->targets[i]);
     return names;
@@ -368,7 +374,7 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
 {
     *options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options->x = cli_text(v, "x");
-    options->y = request->unlabelled ? NULL : optional_text(v, "y");
+    options->y = request->unlabeled ? NULL : optional_text(v, "y");
     options->format = cli_text(v, "format");
     options->y_format = optional_text(v, "y-format");
     options->raw = cli_text(v, "raw");

@@ -11,7 +11,7 @@ enum { CLI_USED_ONCE_BYTES = 8 << 20 };
 /* What to open, and what is already known about it. */
 typedef struct cli_request {
     int training;   /* --data: the training part, otherwise t10k-* (--part overrides this where the command has it) */
-    int unlabelled; /* targets are not read */
+    int unlabeled;  /* targets are not read */
     int regression; /* targets are numbers, regardless of --task */
     const char *const *labels; /* class names that may occur; NULL: taken from the data */
     int64_t label_count;

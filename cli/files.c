@@ -2,7 +2,7 @@
 /*
  * Checks that no output is also an input or another output, because it would be overwritten, and that no new output
  * matches the pattern of an input, because the next command with that pattern would read it as data. The table of
- * options tells inputs from outputs; files are compared by device and inode, so that links and different spellings do
+ * options distinguishes inputs from outputs; files are compared by device and inode, so that links and different spellings do
  * not matter. Pipes and devices are ignored.
  */
 #include "options/options.h"
@@ -174,8 +174,8 @@ static int compare_patterns(const list *all)
         for (int64_t j = 0; j < all->pattern_count && all->items[i].written; j++)
             if (matches(&all->items[i], &all->patterns[j]))
                 return cli_error(CLI_USAGE,
-                                 "%s: %s matches %s %s and would be read as data the next time; choose another name or "
-                                 "folder",
+                                 "%s: %s matches %s %s and would be read as data by the next command; choose "
+                                 "another name or folder",
                                  all->items[i].option, all->items[i].path, all->patterns[j].option,
                                  all->patterns[j].text);
     return CLI_OK;
@@ -187,8 +187,8 @@ static int compare(const list *all)
         for (int64_t j = 0; j < all->count && all->items[i].written; j++) {
             const used *out = &all->items[i], *other = &all->items[j];
             if (i == j || (other->written && j > i) || !same_place(&out->at, &other->at)) continue;
-            return cli_error(CLI_USAGE, "%s: %s is %s as %s: it would be lost; choose another name", out->option,
-                             out->path, other->written ? "written" : "read", other->option);
+            return cli_error(CLI_USAGE, "%s: %s is also %s as %s and would be overwritten; choose another name",
+                             out->option, out->path, other->written ? "written" : "read", other->option);
         }
     }
     return CLI_OK;

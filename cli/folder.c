@@ -85,8 +85,7 @@ static int refuse_busy(const cli_folder *folder, int lock)
 {
     char holder[160] = "";
     ssize_t length = pread(lock, holder, sizeof holder - 1, 0);
-    return cli_error(CLI_USAGE,
-                     "%s: another mercer train or resume is at work in this folder%s%s%s: wait for it, or stop it",
+    return cli_error(CLI_USAGE, "%s: another mercer train or resume is using this folder%s%s%s; wait for it or stop it",
                      folder->path, length > 0 ? " (" : "", holder, length > 0 ? ")" : "");
 }
 
@@ -123,7 +122,7 @@ int cli_folder_create(cli_folder *folder, int force)
     if (mkdir(folder->path, 0777) == 0)
         cli_sync_name(folder->path); /* without this, files synced in the folder could be lost with its name */
     else if (errno != EEXIST)
-        return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
+        return cli_error(CLI_IO, "%s: cannot create the folder: %s", folder->path, strerror(errno));
     CLI_TRY(cli_folder_take(folder));
     int held = access(folder->config, F_OK) == 0;
     if (held && !force) {
@@ -132,7 +131,8 @@ int cli_folder_create(cli_folder *folder, int force)
         held = !old->finished;
         if (held)
             return cli_error(CLI_USAGE,
-                             "%s: holds a run that is not finished: mercer resume %s continues it, --force discards it",
+                             "%s: contains an unfinished run; continue it with mercer resume %s or discard it with "
+                             "--force",
                              folder->path, folder->path);
     }
     folder->replaces = held;
@@ -200,7 +200,7 @@ static int take_fingerprint(const json_t *prints, const char *name, uint64_t *ou
 
 int cli_folder_read(cli_folder *folder)
 {
-    char *missing = cli_format("does not exist: %s is no folder of mercer train --checkpoint", folder->path), *text;
+    char *missing = cli_format("does not exist: %s is not a folder of mercer train --checkpoint", folder->path), *text;
     size_t length;
     int code = cli_read_file(folder->config, &text, &length, missing);
     free(missing);
@@ -209,16 +209,19 @@ int cli_folder_read(cli_folder *folder)
     json_auto_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (object == NULL)
-        return cli_error(CLI_DATA, "%s: line %d: %s: the run cannot be resumed", folder->config, error.line,
+        return cli_error(CLI_DATA, "%s: line %d: %s; the run cannot be resumed", folder->config, error.line,
                          error.text);
     const char *version = json_string_value(json_object_get(object, "version"));
     json_t *options = json_object_get(object, "options"), *prints = json_object_get(object, "fingerprints");
     if (version == NULL || !json_is_object(options) ||
         take_fingerprint(prints, "train", &folder->fingerprints[0]) != 0 ||
         take_fingerprint(prints, "validation", &folder->fingerprints[1]) != 0)
-        return cli_error(CLI_DATA, "%s: is not what mercer train wrote: the run cannot be resumed", folder->config);
+        return cli_error(CLI_DATA, "%s: is not a run configuration of mercer train; the run cannot be resumed",
+                         folder->config);
     if (strcmp(version, mercer_version()) != 0)
-        return cli_error(CLI_DATA, "%s: written by version %s, this is %s: resume with that one, or train anew",
+        return cli_error(CLI_DATA,
+                         "%s: was written by version %s, but this is %s; resume with that version or "
+                         "train again",
                          folder->config, version, mercer_version());
     folder->finished = json_is_true(json_object_get(object, "finished"));
     folder->options = json_incref(options);

@@ -58,7 +58,7 @@ static int dispatch(int count, char **arguments)
     const cli_command *command = cli_find_command(name);
     if (command != NULL) return run_command(command, count - 2, arguments + 2);
     if (name[0] == '-')
-        return cli_error(CLI_USAGE, "%s: options stand behind a command: mercer train %s ...", name, name);
+        return cli_error(CLI_USAGE, "%s: options follow a command, as in mercer train %s ...", name, name);
     const char *meant = cli_suggest_command(name);
     if (meant != NULL) return cli_error(CLI_USAGE, "no command '%s'; did you mean '%s'?", name, meant);
     return cli_error(CLI_USAGE, "no command '%s'; see mercer --help", name);
@@ -86,7 +86,7 @@ int main(int count, char **arguments)
     /* Failing to write stdout is an error, also for output buffered until now. */
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        code = cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));
+        code = cli_error(CLI_IO, "stdout: cannot write: %s", strerror(errno));
     code = cli_ranks_close(code);
     if (!cli_ends_at_once()) return code;
     fflush(NULL);

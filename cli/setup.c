@@ -45,11 +45,11 @@ static int refuse_option(const cli_values *v)
 /* Checks options of kernel, search and metric that need no data. */
 static int check_values(const cli_values *v)
 {
-    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
+    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: must be at least 1");
     if (!cli_is(v, "bandwidth", "auto") && !(cli_number(v, "bandwidth") > 0))
         return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
     if (metric_file(v) != NULL && metric_file(v)[0] == '\0')
-        return cli_error(CLI_USAGE, "--metric: '%s' is not file:PATH", cli_text(v, "metric"));
+        return cli_error(CLI_USAGE, "--metric: '%s' is not of the form file:PATH", cli_text(v, "metric"));
     if (metric_file(v) != NULL && cli_has(v, "learn-features") && cli_switch(v, "learn-features") == MERCER_ON)
         return cli_error(CLI_USAGE, "--learn-features has no effect with --metric; remove one of them");
     if (!cli_has(v, "tune")) return CLI_OK;
@@ -84,22 +84,23 @@ int cli_check_centers(const cli_values *v)
     int augmented = strcmp(method, "augmented") == 0;
     if (center_file(v) == NULL && !cli_has_word("random|kmeans|rpcholesky|balanced|augmented", method))
         return cli_error(CLI_USAGE,
-                         "--center-method: '%s' is none of random, kmeans, rpcholesky, balanced, augmented, file:PATH",
+                         "--center-method: '%s' is not one of random, kmeans, rpcholesky, balanced, augmented, "
+                         "file:PATH",
                          method);
     if (augmented && (!cli_has(v, "augment") || cli_text(v, "augment") == NULL))
         return cli_error(CLI_USAGE,
-                         "--center-method augmented takes samples of --augment, which mercer train has; none "
-                         "was given");
+                         "--center-method augmented: needs augmented samples; add --augment SPEC to mercer train");
     if (augmented && cli_dtype(cli_text(v, "center-type")) != (mercer_dtype)0)
-        return cli_error(CLI_USAGE, "--center-method augmented keeps the type of the samples: leave --center-type out");
+        return cli_error(CLI_USAGE, "--center-method augmented: centers have the type of the samples; remove "
+                                    "--center-type");
     if (center_file(v) != NULL && center_file(v)[0] == '\0')
-        return cli_error(CLI_USAGE, "--center-method: file: needs a path behind it");
+        return cli_error(CLI_USAGE, "--center-method: the path is missing; use file:PATH");
     if (cli_integer(v, "centers") < 0 && cli_given(v, "center-method"))
-        return cli_error(CLI_USAGE, "--centers all takes every row in order: --center-method has no say");
+        return cli_error(CLI_USAGE, "--center-method has no effect with --centers all; remove one of them");
     static const char *const of_kmeans[] = {"center-iterations", "center-batch"};
     for (int i = 0; i < 2; i++) {
         if (cli_integer(v, of_kmeans[i]) != 0 && (strcmp(method, "kmeans") != 0 || cli_integer(v, "centers") < 0))
-            return cli_error(CLI_USAGE, "--%s is for --center-method kmeans", of_kmeans[i]);
+            return cli_error(CLI_USAGE, "--%s has no effect without --center-method kmeans; remove it", of_kmeans[i]);
     }
     return CLI_OK;
 }
@@ -183,7 +184,7 @@ static int read_image(const char *text, mercer_fit_options *options)
     long long h = 0, w = 0, c = 1;
     int found = sscanf(text, "%lldx%lldx%lld%c", &h, &w, &c, &rest);
     if ((found != 3 && !(found == 2 && strchr(strchr(text, 'x') + 1, 'x') == NULL)) || h < 1 || w < 1 || c < 1)
-        return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", text);
+        return cli_error(CLI_USAGE, "--image: '%s' is not a shape such as 28x28 or 32x32x3", text);
     options->data.height = h;
     options->data.width = w;
     options->data.channels = c;
@@ -197,7 +198,7 @@ static int open_centers(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
     options.x = path;
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.memory = cli_memory(job->v);
     options.schema = job->info.schema;
     if (options.schema == NULL && job->info.feature_names != NULL) {
@@ -213,7 +214,7 @@ static int open_centers(cli_job *job, const char *path)
         return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the data have %" PRId64, path, info.features,
                          job->info.features);
     if (job->options.centers.count > 0 && job->options.centers.count != info.rows)
-        return cli_error(CLI_DATA, "%s: has %" PRId64 " rows, but --centers %" PRId64 " was given: leave it out", path,
+        return cli_error(CLI_DATA, "%s: has %" PRId64 " rows, but --centers is %" PRId64 "; remove --centers", path,
                          info.rows, job->options.centers.count);
     return CLI_OK;
 }
@@ -225,7 +226,7 @@ static int open_metric(cli_job *job, const char *path)
     CLI_OWNED(cli_drop_dataset) mercer_dataset *file = NULL;
     options.x = path;
     options.kinds = "numbers";
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.memory = cli_memory(job->v);
     CLI_TRY(cli_check(job->context, mercer_dataset_open(&file, job->context, &options)));
     mercer_dataset_info info = cli_data_info(file);
@@ -260,14 +261,14 @@ static int open_files(cli_job *job)
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
     /* Choosing centers needs targets only for balanced classes. */
-    cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
+    cli_request request = {.training = 1, .unlabeled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
     /* Keep chosen centers in the units of their file. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8)
         job->options.data.preprocess = "none";
-    if (training && job->info.task == MERCER_TASK_UNLABELLED)
-        return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
+    if (training && job->info.task == MERCER_TASK_UNLABELED)
+        return cli_error(CLI_USAGE, "%s: has no targets to learn; add --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation.data = job->validation;
     if (training) settle_calibration(job);
@@ -328,8 +329,8 @@ int cli_job_begin(cli_job *job)
     if (job->options.centers.given == NULL && job->options.centers.count > rows &&
         !cli_is(job->v, "center-method", "augmented"))
         return cli_error(CLI_DATA,
-                         "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 ": give --centers %" PRId64
-                         " or less, or --centers all",
+                         "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 "; use --centers %" PRId64 " or "
+                         "less, or --centers all",
                          cli_data_name(job->v), rows, job->options.centers.count, rows);
     return CLI_OK;
 }
@@ -353,10 +354,10 @@ int cli_job_fail(cli_job *job, mercer_status status)
     if (job->fitting != NULL) cli_job_look(job);
     int64_t most = job->fit.largest_centers;
     if (status == MERCER_ERROR_MEMORY && most > 0)
-        advice = cli_format("; give --centers %" PRId64 " or more %s", most,
+        advice = cli_format("; use --centers %" PRId64 " or more %s", most,
                             job->fit.device_memory > 0 ? "devices" : "--memory");
     else if (status == MERCER_ERROR_MEMORY && most < 0)
-        advice = cli_copy(": give more --memory");
+        advice = cli_copy("; increase --memory");
     return advice != NULL ? cli_error(cli_exit_code(status), "%s%s", message, advice)
                           : cli_fail_on(job->context, status, job->data, cli_data_name(job->v));
 }

@@ -7,7 +7,7 @@ set_property(TARGET mercer PROPERTY VERSION)
 set_property(TARGET mercer PROPERTY SOVERSION)
 install(TARGETS mercer COMPONENT python LIBRARY DESTINATION mercer/lib)
 # The licenses of the libraries that are linked in (see tools/make-wheel).
-set(MERCER_NOTICES "" CACHE FILEPATH "A file with the licences of bundled libraries, for the Python package")
+set(MERCER_NOTICES "" CACHE FILEPATH "A file with the licenses of bundled libraries, for the Python package")
 if(MERCER_NOTICES)
   install(FILES "${MERCER_NOTICES}" COMPONENT python DESTINATION mercer/lib)
 endif()

@@ -33,7 +33,7 @@ def tables(rows, rng):
     words = np.array(["never", "married", "Adm-clerical", "Own-child", "United-States", "Bachelors", "White", "Private"])
     mixed = {f"f{j}": words[rng.integers(0, 8, rows)] if j % 2 else short[f"f{j}"] for j in range(20)}
     gaps = {name: np.where(rng.random(rows) < 0.1, np.nan, column) for name, column in short.items()}
-    frames = {"short numbers": short, "long numbers": long, "whole numbers": whole, "numbers and words": mixed, "numbers with gaps": gaps}
+    frames = {"short numbers": short, "long numbers": long, "whole numbers": whole, "numbers and words": mixed, "numbers with missing values": gaps}
     for name, columns in frames.items():
         yield name, pandas.DataFrame({**columns, "target": rng.normal(0, 1, rows).round(4)})
 

@@ -17,7 +17,7 @@ images="--data ${MERCER_DATA:?the folder of images}/fashion-mnist --device cuda 
 model=$(mktemp) || exit 1
 trap 'rm -f "$model"' EXIT
 
-# epoch WORK OPTION...: set-up and one epoch of samples that lie in the host's memory.
+# epoch WORK OPTION...: set-up and one epoch of samples in host memory.
 epoch() {
     local work=$1
     shift

@@ -168,8 +168,8 @@ def samples_page(rows):
             ends = (found[0]["n"], found[-1]["n"]) if found and base else ()
             lines.append(pages.line(f"EigenPro 2 on its {p:,} centers", [(n, best(base[0])) for n in ends], dotted=True))
         events.append(pages.chart("More samples, same centers", data, "samples n", "test accuracy", lines, log_x=True,
-                                  text="The centers are the first p images; dotted lines are kernel machines trained on these images "
-                                       "alone, by EigenPro 2 (the paper's lines without markers)."))
+                                  text="The centers are the first p images; dotted lines are kernel machines trained only on these "
+                                       "images, by EigenPro 2 (the paper's lines without markers)."))
     body = [[row["data"], row["p"], row["n"], row["way"], pages.percent(best(row)), row["epochs"], pages.seconds(row["cpu_s"])] for row in rows]
     events.append(pages.table("Every cell", ["data", "p", "n", "solver", "test %", "epochs", "processor s"], body))
     return events
@@ -289,7 +289,7 @@ def augmentation_page(rows):
             ends = (min(line["x"][0] for line in lines), max(line["x"][-1] for line in lines))
             lines.append(pages.line("the images as they are", [(x, best(base[0])) for x in ends]))
         events.append(pages.chart("New samples from old images", data, "samples seen", "test accuracy", lines,
-                                  text="Every image is a center; the model is trained on changed copies of the images alone, each seen once. "
+                                  text="Every image is a center; the model is trained only on changed copies of the images, each seen once. "
                                        "The line without augmentation is kernel ridge regression on the images."))
         for row in found:
             gain = f"{100 * (best(row) - best(base[0])):+.2f}" if base and row is not base[0] else ""

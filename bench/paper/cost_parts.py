@@ -112,7 +112,7 @@ def cost_page(rows):
         pages.chart("By the number of centers", "flops of an epoch, or of a step of CG", "centers p", "flops", flops_lines, text, False, True, True),
         pages.chart("By the number of centers", "bytes held", "centers p", "bytes", bytes_lines, "", False, True, True),
         pages.table("Work", ["algorithm", "n", "p", "m", "s", "q", "epoch, GFLOP", "formula", "counted / formula", "growth", "formula",
-                             "set-up, GFLOP"], work, f"Growth: beside p = {BASE['p']:,} with the other sizes as they were first."),
+                             "set-up, GFLOP"], work, f"Growth compared with p = {BASE['p']:,} with the other sizes as they were first."),
         pages.table("Memory", ["algorithm", "n", "p", "m", "s", "q", "held, MB", "formula, MB", "growth", "formula"], memory,
                     "What is held includes batches, samples, fields and work space, which the table leaves out."),
         planned_table(rows),
@@ -183,11 +183,11 @@ def million_page(rows):
     lines = [pages.line(f"n = {n:,}", [(row["p"], 1 - row["accuracy"]) for row in pick(found, n=n)]) for n in sorted({row["n"] for row in found})]
     least = [row["least_error"] for row in pick(rows, way="least error")]
     if found and least:
-        lines.append(pages.line("no model errs less", [(found[0]["p"], least[0]), (found[-1]["p"], least[0])]))
+        lines.append(pages.line("lowest possible error", [(found[0]["p"], least[0]), (found[-1]["p"], least[0])]))
     events = [pages.chart("Clusters that overlap", "computed samples", "centers p", "error on new samples", lines, log_x=True,
-                          text="A thousand clusters of ten classes, a tenth of the labels drawn anew. Both more centers and more samples are needed.")]
+                          text="A thousand clusters of ten classes, a tenth of the labels random. Both more centers and more samples are needed.")]
     body = [[f"{row['n']:,}", f"{row['p']:,}", pages.percent(1 - row["accuracy"]), row["plan"]["solver"], pages.seconds(row["cpu_s"])]
-            for row in pick(rows, way="model")] + [["", "", pages.percent(error), "no model errs less", ""] for error in least]
+            for row in pick(rows, way="model")] + [["", "", pages.percent(error), "lowest possible error", ""] for error in least]
     events.append(pages.table("Every cell", ["n", "p", "error %", "solver", "processor s"], body))
     body = [[row["solver"], f"{row['n']:,}", f"{row['p']:,}", row["d"], row["setup_s"], row["epochs_s"], row["test_accuracy"], row["peak_gib"]]
             for row in recorded("gpu_h200.jsonl") if row.get("p", 0) >= printed.MILLION_CENTERS]

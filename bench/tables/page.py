@@ -114,7 +114,7 @@ def html(entries):
     shown = part(entries, False) or entries
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Tables</title>
 <style>body{{font:15px sans-serif;margin:2em;color:#222}}svg{{max-width:100%;height:auto}}pre{{font-size:12px;overflow-x:auto}}</style>
-<h1>Kernel models beside boosted trees, on tables</h1>
+<h1>Kernel models and boosted trees on tables</h1>
 <p>Test scores over seconds of fitting: full circles with defaults, empty ones after random search within its budget. Lines are standard
 errors over splits. What is far below the others is drawn at the bottom.</p>
 <main>{svg(shown)}</main><pre>{escape.escape(text(entries))}</pre></html>

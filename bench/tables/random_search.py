@@ -28,7 +28,7 @@ KERNELS = ["laplace", "laplace-l1", "exppower-l1:gamma=0.7", "gaussian"]
 
 def draw(rng):
     """Draw a random configuration; its bandwidth is a multiple of the median distance."""
-    return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardise", "rank"])), "learned": bool(rng.integers(0, 2)),
+    return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardize", "rank"])), "learned": bool(rng.integers(0, 2)),
             "multiple": float(0.25 * 128 ** rng.random()), "ridge": float(1e-8 * 1e5 ** rng.random())}
 
 

@@ -6,7 +6,7 @@ The data folder (MERCER_DATA) contains tables/NAME_train.csv.gz and tables/NAME_
 Split 0 is that of the files; split k draws the same number of test rows at random from both files, with seed k. On each split, every
 package is fitted with its defaults. The other packages are then fitted with the best of random configurations. These start within a time
 budget, by default the seconds of Mercer's fit. They are compared on a fifth of the training rows (R2, log loss, or without probabilities
-AUC or accuracy), and the best one is fitted again to all training rows. If the defaults alone use up the budget, their result is used. The
+AUC or accuracy), and the best one is fitted again to all training rows. If the defaults already use up the budget, their result is used. The
 test rows are scored once, after all choices.
 
 --lanes 1x4,6x2: at the same time, Mercer runs in one process on 4 processors, the others in 6 processes on 2 each. --stage "OPTIONS" may
@@ -216,7 +216,7 @@ def lines_of(jobs, options):
 def options_of():
     stage = argparse.ArgumentParser(add_help=False)
     stage.add_argument("--splits", default="1-10", help="0 is that of the files (default: %(default)s)")
-    stage.add_argument("--seeds", type=int, default=1, help="fits with so many seeds on split 0; split k has seed k")
+    stage.add_argument("--seeds", type=int, default=1, help="number of seeds on split 0; split k has seed k")
     stage.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
     stage.add_argument("--ways", default="default,search", help="of the others (default: %(default)s)")
     stage.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")

@@ -20,7 +20,7 @@ from table_docs import WORDS, prose, score, short, table  # noqa: E402
 from table_results import NAMES, mean  # noqa: E402
 
 FIRST, LAST = "<!-- summarize.py writes from here -->", "<!-- summarize.py writes to here -->"
-NEXT = "## Beside boosted trees\n"  # a new section is inserted before this heading
+NEXT = "## Comparison with boosted trees\n"  # a new section is inserted before this heading
 PARTS = {("tables", True): "Split of the files", ("tables", False): "Random splits", ("large", True): "Large tables",
          ("large", False): "Large tables, random splits"}
 HEAD = """## Error against time

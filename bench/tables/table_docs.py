@@ -92,7 +92,7 @@ def of_files(entries):
 
 def verdicts(entries):
     """Return a table of Mercer's score minus the best other one on common splits, and the tables where Mercer is better or worse."""
-    rows, said = [["set", "measure", "best of the others", "Mercer less that", "splits"]], {"ahead": [], "behind": [], "neither": []}
+    rows, said = [["set", "measure", "best of the others", "Mercer less that", "splits"]], {"ahead": [], "worse": [], "neither": []}
     ways = sorted({(entry["package"], entry["how"]) for entry in entries if entry["package"] != "mercer"})
     for case in cases_of(entries, "r2", "accuracy"):
         measure = next(entry["measure"] for entry in entries if entry["case"] == case)
@@ -104,12 +104,12 @@ def verdicts(entries):
         way = min(found, key=found.get)
         difference, error, count = found[way]
         rows.append([case, WORDS[measure], title(*way), f"{difference:+.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}"), str(count)])
-        said["neither" if math.isnan(error) or abs(difference) < 2 * error else "ahead" if difference > 0 else "behind"].append(case)
+        said["neither" if math.isnan(error) or abs(difference) < 2 * error else "ahead" if difference > 0 else "worse"].append(case)
     if len(rows) == 1:
         return ""
     names = {word: ", ".join(cases) or "none" for word, cases in said.items()}
-    said = (f"Beside the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by more than two "
-            f"standard errors on {names['ahead']}; behind on {names['behind']}; within two on {names['neither']}.")
+    said = (f"Compared with the best of all others on each table (chosen with the test scores in hand), Mercer with its defaults is ahead by more than two "
+            f"standard errors on {names['ahead']}; worse on {names['worse']}; within two on {names['neither']}.")
     return table(rows) + "\n" + prose(said)
 
 
@@ -174,7 +174,7 @@ def beside_random(entries):
         rows.append([entry["case"], f"{entry['rows']:,}", short(own["r2"]), f"{own['seconds']:.0f}", f"{own['processor']:.0f}", str(entry["tried"]),
                      short(other["r2"]), f"{other['seconds']:,.0f}", f"{other['processor']:,.0f}",
                      f"{entry['times']['seconds']:.0f} ({entry['times']['processor']:.0f})"])
-    yield prose("**Beside random configurations of the same model** (`bench/tables/random_search.py`): R2 on test rows of Mercer's search with its "
+    yield prose("**Compared with random configurations of the same model** (`bench/tables/random_search.py`): R2 on test rows of Mercer's search with its "
                 f"defaults and of the best of random kernels, preprocessings, rounds, bandwidths and ridges, each on {entries[0]['jobs']} "
                 "processors; seconds are added up as if one configuration had followed the other.")
     yield table(rows)

@@ -178,7 +178,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     options.classification = MERCER_ON, options.solver = solver;
     if (cli_flag(v, "phases"))
         options.progress = watch_phases, options.progress_user = line, options.progress_seconds = 1e9;
-    cli_timeline_next(line, "computing samples");
+    cli_timeline_next(line, "generating samples");
     CLI_TRY(cli_check(context, mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed)));
     cli_timeline_next(line, "choosing centers");
     CLI_TRY(cli_check(context, mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL)));
@@ -186,7 +186,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     CLI_TRY(cli_check(context, mercer_model_create(&model, context, NULL, &kernel, &Z, 10, (mercer_dtype)0)));
     CLI_TRY(cli_check(context, mercer_source_from_dataset(&source, dataset, &stream)));
     CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
-    cli_timeline_next(line, "set-up: the rest");
+    cli_timeline_next(line, "set-up: other");
     CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
     *plan = *report->plan, report->plan = plan; /* copied: the original is freed with the trainer */
     cli_timeline_report(line, report);
@@ -204,7 +204,7 @@ static void show_training(const bench *self, const mercer_report *r, int64_t row
         double seconds;
     } phases[] = {{"set-up", r->setup_seconds},          {"forward", r->forward_seconds},
                   {"gradient", r->gradient_seconds},     {"projection", r->projection_seconds},
-                  {"validation", r->validation_seconds}, {"samples and the rest", r->seconds - known}};
+                  {"validation", r->validation_seconds}, {"samples, other", r->seconds - known}};
     double rate = r->flops / r->seconds;
     json_t *object =
         json_pack("{ss ss ss sI sI sI so so so so}", "what", "training", "solver", r->plan->solver, "projector",
@@ -252,7 +252,7 @@ static int measure_phases(bench *self)
         json_t *last = json_array_get(self->results, json_array_size(self->results) - 1);
         json_object_set_new(last, "timeline", cli_timeline_json(&line));
         cli_table *table = cli_table_new(3, "lrr");
-        cli_table_cell(table, "%s, %s", solvers[i], i == 0 ? "the first training of the process" : "a further one");
+        cli_table_cell(table, "%s, %s", solvers[i], i == 0 ? "first training of the process" : "later training");
         cli_table_cell(table, " "), cli_table_cell(table, " ");
         cli_table_line(table);
         cli_timeline_table(&line, table);
@@ -301,10 +301,10 @@ int cli_bench(const cli_values *v)
 {
     const char *where = cli_positional(v, 0);
     if (where != NULL && strcmp(where, "gpu") != 0)
-        return cli_error(CLI_USAGE, "bench: '%s' is not understood; gpu is, or nothing", where);
+        return cli_error(CLI_USAGE, "bench: unexpected argument '%s'; use gpu or no argument", where);
     bench self = {.v = v, .gpu = where != NULL, .results = json_array()};
-    const char *const heads[] = {"product",    "size",  "best",        "median", self.gpu ? "TFLOP/s" : "GFLOP/s",
-                                 "X Z' alone", "share", "GB/s in, out"};
+    const char *const heads[] = {"product",   "size",  "best",        "median", self.gpu ? "TFLOP/s" : "GFLOP/s",
+                                 "X Z' only", "share", "GB/s in, out"};
     int columns = self.gpu ? 8 : 7;
     self.products = cli_table_new(columns, "llrrrrrr");
     self.phases = cli_table_new(3, "lrr");

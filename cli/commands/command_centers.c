@@ -18,7 +18,8 @@ static int write_centers(const cli_job *job, const mercer_matrix *centers)
     if (job->choice.iterations > 0)
         cli_say(job->v, "rounds %" PRId64 ", mean squared distance %.6g", job->choice.iterations, job->choice.error);
     if (strcmp(job->fit.preprocess, "none") != 0 && cli_job_decision(job, "kernel", "folded") == NULL)
-        cli_say(job->v, "they are preprocessed (%s): use them with data preprocessed alike", job->fit.preprocess);
+        cli_say(job->v, "the centers are preprocessed (%s); use them with data of the same preprocessing",
+                job->fit.preprocess);
     if (!cli_flag(job->v, "json")) return CLI_OK;
     return cli_print_answer(json_pack("{so sI sI ss ss sI so so}", "output", cli_json_text(path), "centers",
                                       (json_int_t)centers->rows, "features", (json_int_t)centers->cols, "dtype",
@@ -49,7 +50,8 @@ int cli_centers(const cli_values *v)
     CLI_TRY(cli_check_job(v));
     CLI_TRY(cli_check_centers(v));
     if (!cli_ends_with(cli_text(v, "output"), ".npy"))
-        return cli_error(CLI_USAGE, "--output: %s: the name must end in .npy", cli_text(v, "output"));
+        return cli_error(CLI_USAGE, "--output: %s: the format is not supported; use a name that ends in .npy",
+                         cli_text(v, "output"));
     CLI_TRY(cli_check_output(cli_text(v, "output")));
     CLI_TRY(cli_watch_job(&job, &bar, v));
     return run_centers(&job, &bar);

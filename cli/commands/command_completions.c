@@ -166,7 +166,7 @@ int cli_completions(const cli_values *v)
 {
     const char *shell = cli_positional(v, 0);
     if (!cli_has_word("bash|zsh|fish", shell))
-        return cli_error(CLI_USAGE, "completions: '%s' is none of bash, zsh, fish", shell);
+        return cli_error(CLI_USAGE, "completions: '%s' is not one of bash, zsh, fish", shell);
     const char *path = cli_text(v, "output");
     cli_output *output = NULL;
     CLI_TRY(cli_output_open(&output, path != NULL ? path : "-"));

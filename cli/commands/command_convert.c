@@ -12,14 +12,15 @@
 static int check_ending(const char *option, const char *path)
 {
     if (cli_ends_with(path, ".npy") || cli_ends_with(path, ".csv") || cli_ends_with(path, ".tsv")) return CLI_OK;
-    return cli_error(CLI_USAGE, "%s: %s: the name must end in .npy, .csv or .tsv", option, path);
+    return cli_error(CLI_USAGE, "%s: %s: the format is not supported; use a name that ends in .npy, .csv or .tsv",
+                     option, path);
 }
 
 static int check_outputs(const cli_values *v)
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
     if (strcmp(x, "-") == 0 || (y != NULL && strcmp(y, "-") == 0))
-        return cli_error(CLI_USAGE, "--output: data are not written to stdout: name a file");
+        return cli_error(CLI_USAGE, "--output: data cannot be written to stdout; name a file");
     int code = check_ending("--output", x);
     if (code == CLI_OK && y != NULL) code = check_ending("--y-output", y);
     if (code == CLI_OK) code = cli_check_output(x);
@@ -40,13 +41,13 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
     mercer_dataset_info info = cli_data_info(dataset);
-    if (y != NULL && info.task == MERCER_TASK_UNLABELLED)
-        return cli_error(CLI_USAGE, "--y-output: the data have no targets");
+    if (y != NULL && info.task == MERCER_TASK_UNLABELED)
+        return cli_error(CLI_USAGE, "--y-output: the data have no targets; remove the option");
     CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
     CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
     double least = least_error(dataset, info.rows);
     cli_say(v, "%s: %s", x, text);
-    if (!isnan(least)) cli_say(v, "least error that any model can have: %.4g", least);
+    if (!isnan(least)) cli_say(v, "smallest possible error of a model: %.4g", least);
     if (!cli_flag(v, "json")) return CLI_OK;
     json_t *object = cli_data_json(&info);
     json_object_set_new(object, "output", cli_json_text(x));
@@ -65,7 +66,7 @@ int cli_convert(const cli_values *v)
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
     /* Without --y-output no targets are read; csv files would otherwise lose the target column. */
-    cli_request request = {.unlabelled = cli_text(v, "y-output") == NULL};
+    cli_request request = {.unlabeled = cli_text(v, "y-output") == NULL};
     CLI_TRY(cli_check_data(v));
     CLI_TRY(check_outputs(v));
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
@@ -78,7 +79,7 @@ int cli_synth(const cli_values *v)
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
     CLI_TRY(check_outputs(v));
-    if (cli_integer(v, "rows") == 0) return cli_error(CLI_USAGE, "--rows: at least one sample");
+    if (cli_integer(v, "rows") == 0) return cli_error(CLI_USAGE, "--rows: must be at least 1");
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
     CLI_TRY(
         cli_check(context, mercer_dataset_synthesize(&dataset, context, cli_positional(v, 0), cli_integer(v, "first"),

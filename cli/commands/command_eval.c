@@ -26,7 +26,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     double start = cli_now();
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     *out = (cli_metrics){.all = MERCER_INIT(mercer_metrics)};
-    options.interval = cli_model_info(model).interval_task == MERCER_TASK_UNLABELLED ? 0 : interval;
+    options.interval = cli_model_info(model).interval_task == MERCER_TASK_UNLABELED ? 0 : interval;
     options.progress = draw_share;
     options.progress_user = bar;
     mercer_status status = mercer_evaluate(&out->evaluation, model, dataset, &options);
@@ -47,12 +47,12 @@ mercer_status cli_load_model(const cli_values *v, mercer_context *context, merce
     return mercer_model_load(out, context, cli_comm(), cli_text(v, "model"));
 }
 
-int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
+int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabeled,
                        mercer_dataset **out)
 {
     mercer_model_info about = cli_model_info(model);
     int classifier = about.labels != NULL && about.label_count == about.outputs;
-    cli_request request = {.unlabelled = unlabelled,
+    cli_request request = {.unlabeled = unlabeled,
                            .regression = !classifier,
                            .labels = classifier ? about.labels : NULL,
                            .label_count = classifier ? about.label_count : 0,
@@ -69,9 +69,9 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
         return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
                          info.features, about.features);
     if (info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
-    if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
-        return cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
-    if (!unlabelled && info.outputs != about.outputs)
+    if (!unlabeled && info.task == MERCER_TASK_UNLABELED)
+        return cli_error(CLI_USAGE, "%s: has no targets to compare with; add --y FILE", cli_data_name(v));
+    if (!unlabeled && info.outputs != about.outputs)
         return cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
                          info.outputs, about.outputs);
     if (cli_comm() == NULL || mercer_dataset_fingerprint(*out, &print) != MERCER_OK) return CLI_OK;

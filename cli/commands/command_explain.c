@@ -98,7 +98,8 @@ static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t 
         return cli_print_answer(json_pack("{sI so}", "rows", (json_int_t)rows, "gradients", list));
     }
     cli_table *table = cli_table_new(5, "lrrrr");
-    const char *const heads[] = {"feature", "effect of a deviation (rms)", "(mean)", "derivative (rms)", "(mean)"};
+    const char *const heads[] = {"feature", "effect per standard deviation (rms)", "(mean)", "derivative (rms)",
+                                 "(mean)"};
     for (int i = 0; i < 5; i++) cli_table_cell(table, "%s", heads[i]);
     cli_table_line(table);
     for (int64_t k = 0; k < d; k++) {
@@ -163,7 +164,7 @@ int cli_explain(const cli_values *v)
     int permutes = cli_flag(v, "permutation");
     CLI_TRY(cli_check_data(v));
     if (permutes == cli_flag(v, "gradients"))
-        return cli_error(CLI_USAGE, "explain: give one of --gradients and --permutation: what is to be told");
+        return cli_error(CLI_USAGE, "explain: no method is selected; add --permutation or --gradients");
     CLI_TRY(cli_context(v, &context));
     CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
     CLI_TRY(cli_open_for_model(v, context, model, !permutes, &data));

@@ -13,7 +13,7 @@ int cli_export(const cli_values *v)
     const char *output = cli_text(v, "output");
     mercer_export_options options = MERCER_INIT(mercer_export_options);
     if (strcmp(output, "-") == 0)
-        return cli_error(CLI_USAGE, "--output: an exported model is not written to stdout: name a file");
+        return cli_error(CLI_USAGE, "--output: an exported model cannot be written to stdout; name a file");
     CLI_TRY(cli_check_output(output));
     options.format = cli_is(v, "format", "auto") ? NULL : cli_text(v, "format");
     options.name = cli_text(v, "name");

@@ -34,7 +34,8 @@ static int check_ranks(const cli_values *v)
 {
     double speed = 0;
     if (read_network(cli_text(v, "network"), &speed) != 0)
-        return cli_error(CLI_USAGE, "--network: '%s' is no speed such as 100Gb/s or 12.5GB/s", cli_text(v, "network"));
+        return cli_error(CLI_USAGE, "--network: '%s' is not a bandwidth such as 100Gb/s or 12.5GB/s",
+                         cli_text(v, "network"));
     if (cli_given(v, "ranks") && (cli_integer(v, "ranks") < 1 || cli_integer(v, "ranks") > 65536))
         return cli_error(CLI_USAGE, "--ranks: %s is not between 1 and 65536", cli_text(v, "ranks"));
     return CLI_OK;
@@ -85,10 +86,10 @@ static void show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *fil
 {
     char a[CLI_SHORT], b[CLI_SHORT], c[CLI_SHORT];
     double epoch = r->compute_seconds + r->epoch_seconds;
-    fprintf(file, "\n%d ranks, %d shards, at most %s centers a rank; network %s\n", r->ranks, r->shards,
+    fprintf(file, "\n%d ranks, %d shards, at most %s centers per rank; network %s\n", r->ranks, r->shards,
             cli_count_text(a, r->centers_a_rank), cli_text(v, "network"));
     cli_table *table = cli_table_new(3, "lrr");
-    cli_table_cell(table, "a rank sends");
+    cli_table_cell(table, "sent per rank");
     cli_table_cell(table, "bytes");
     cli_table_cell(table, "time");
     cli_table_line(table);
@@ -96,9 +97,11 @@ static void show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *fil
     if (r->projection_bytes > 0) row(table, "a projection", r->projection_bytes, r->projection_seconds);
     row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
     cli_table_print(table, file);
-    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network; ranks like this machine\n",
+    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network, if the ranks are like this machine\n",
             cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
-    fprintf(file, "memory of a rank: %s that falls with the number of ranks, %s that does not; a checkpoint: %s\n",
+    fprintf(file,
+            "memory per rank: %s that decreases with the number of ranks, %s that does not; size of a "
+            "checkpoint: %s\n",
             cli_bytes_text(a, (int64_t)r->shared_bytes), cli_bytes_text(b, (int64_t)r->replicated_bytes),
             cli_bytes_text(c, (int64_t)r->checkpoint_bytes));
 }
@@ -119,7 +122,7 @@ static int sizes_given(const cli_values *v, mercer_dataset_info *info)
                                   .format = "sizes",
                                   .mapped = 1};
     if (info->rows <= 0 || info->features <= 0 || info->outputs <= 0)
-        return cli_error(CLI_USAGE, "plan: give data (--x, --data, --synth), or sizes: --rows N --features N "
+        return cli_error(CLI_USAGE, "plan: no data; add --x, --data or --synth, or sizes: --rows N --features N "
                                     "--outputs N --centers N");
     return CLI_OK;
 }
@@ -160,7 +163,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
 static int plan_job(cli_job *job)
 {
     if (job->options.centers.count > job->info.rows)
-        return cli_error(CLI_DATA, "--centers: %" PRId64 " are more than the %" PRId64 " rows of the data",
+        return cli_error(CLI_DATA, "--centers: %" PRId64 " is more than the %" PRId64 " rows of the data",
                          job->options.centers.count, job->info.rows);
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;

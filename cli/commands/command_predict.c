@@ -40,8 +40,8 @@ static int choose_form(const cli_values *v, cli_form *out)
         return CLI_OK;
     }
     return cli_error(CLI_USAGE,
-                     "--output: %s: the name must end in .npy, .csv, .tsv, .jsonl or .txt, or be -; or give "
-                     "--output-format",
+                     "--output: %s: unknown format; use a name that ends in .npy, .csv, .tsv, .jsonl or .txt, or -, "
+                     "or add --output-format",
                      path);
 }
 
@@ -59,20 +59,23 @@ static int check_options(const cli_values *v, cli_form form)
     int kept = cli_text(v, "keep") != NULL || cli_text(v, "id-column") != NULL;
     double level = cli_number(v, "interval");
     if (cli_flag(v, "json") && cli_is(v, "output", "-"))
-        return cli_error(CLI_USAGE, "--json and --output - both want stdout: name a file");
+        return cli_error(CLI_USAGE, "--json and --output -: both write to stdout; name an output file");
     if (cli_flag(v, "scores") && cli_flag(v, "probabilities"))
-        return cli_error(CLI_USAGE, "--scores and --probabilities are both given: one of them can be written");
+        return cli_error(CLI_USAGE, "--scores and --probabilities: only one can be written; remove one of them");
     if (cli_text(v, "interval") != NULL && !(level > 0 && level < 1))
-        return cli_error(CLI_USAGE, "--interval: %g does not lie between 0 and 1: 0.9 holds nine targets of ten",
+        return cli_error(CLI_USAGE,
+                         "--interval: %g is not between 0 and 1; use, for example, 0.9 for nine targets "
+                         "of ten",
                          level);
     if (kept && (form == CLI_FORM_NPY || form == CLI_FORM_TEXT))
-        return cli_error(CLI_USAGE, "--keep and --id-column: %s has no place for other columns: use csv, tsv or jsonl",
+        return cli_error(CLI_USAGE, "--keep and --id-column: %s cannot contain other columns; use csv, tsv or jsonl",
                          form == CLI_FORM_NPY ? "an array" : "plain text");
     if (kept && cli_text(v, "x") == NULL)
-        return cli_error(CLI_USAGE, "--keep and --id-column need --x: a csv file with these columns");
+        return cli_error(CLI_USAGE, "--keep and --id-column: need a csv file with these columns; add --x FILE");
     if (form == CLI_FORM_NPY && cli_flag(v, "probabilities") && cli_text(v, "interval") != NULL)
         return cli_error(CLI_USAGE,
-                         "--probabilities and --interval: an array holds one of them: use csv, tsv or jsonl");
+                         "--probabilities and --interval: an array can contain only one of them; use csv, tsv or "
+                         "jsonl");
     return CLI_OK;
 }
 
@@ -84,7 +87,9 @@ static int choose_result(prediction *p)
     int classes = info.labels != NULL && info.label_count == info.outputs;
     p->plan.result = classes && !cli_flag(p->v, "scores") ? CLI_RESULT_CLASS : CLI_RESULT_VALUES;
     if (!cli_flag(p->v, "probabilities")) return CLI_OK;
-    if (!classes) return cli_error(CLI_USAGE, "--probabilities: %s is no model of classes", cli_text(p->v, "model"));
+    if (!classes)
+        return cli_error(CLI_USAGE, "--probabilities: %s is not a classifier; remove the option",
+                         cli_text(p->v, "model"));
     if (!info.calibrated)
         cli_warn("%s: probabilities are not calibrated; train with --calibrate on", cli_text(p->v, "model"));
     p->plan.result = CLI_RESULT_PROBABILITIES;
@@ -96,13 +101,13 @@ static int find_intervals(prediction *p)
     const char *model = cli_text(p->v, "model");
     mercer_model_info info = cli_model_info(p->model);
     if (cli_text(p->v, "interval") == NULL) return CLI_OK;
-    if (info.interval_task == MERCER_TASK_UNLABELLED)
+    if (info.interval_task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE,
-                         "--interval: %s was trained without rows held back for it: train with --validation-fraction "
-                         "0.1 or --intervals on",
+                         "--interval: %s was trained without held-out rows; train with --intervals on or "
+                         "--validation-fraction 0.1",
                          model);
     if ((info.interval_task == MERCER_TASK_REGRESSION) != (p->plan.result == CLI_RESULT_VALUES))
-        return cli_error(CLI_USAGE, "--interval: scores of classes have none: leave --scores out");
+        return cli_error(CLI_USAGE, "--interval: scores of classes have no intervals; remove --scores");
     p->radius = cli_allocate(info.outputs, sizeof *p->radius);
     if (mercer_model_interval(p->model, p->radius, cli_number(p->v, "interval")) != MERCER_OK)
         return cli_error(CLI_USAGE, "--interval: %s: %s", model, mercer_last_error(p->context));

@@ -35,7 +35,7 @@ typedef struct run {
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
 /* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what`
-   tells what was written. With several ranks this has no effect: they end together once all know of the signal. */
+   reports what was written. With several ranks this has no effect: they end together once all know of the signal. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;
@@ -51,9 +51,9 @@ static void end_on_signals(const run *r, int grace, const char *what)
 static void end_while_reading(const run *r)
 {
     if (r->folder == NULL)
-        end_on_signals(r, GRACE, "nothing was written (--checkpoint DIR would have kept it)");
+        end_on_signals(r, GRACE, "nothing was written (use --checkpoint DIR to save the state)");
     else
-        end_on_signals(r, GRACE, r->resumed ? "the run is as it was" : "nothing was written");
+        end_on_signals(r, GRACE, r->resumed ? "the run is unchanged" : "nothing was written");
 }
 
 /* Prints the error for a received signal and returns its exit code, which depends on the run folder. */
@@ -61,12 +61,13 @@ static int interrupted(const run *r, int with_checkpoint)
 {
     cli_end_by_itself();
     if (r->folder == NULL)
-        return cli_error(cli_signal_code(), "interrupted; nothing was written (--checkpoint DIR would have kept it)");
+        return cli_error(cli_signal_code(),
+                         "interrupted; nothing was written (use --checkpoint DIR to save the state)");
     if (r->folder->replaces)
-        return cli_error(cli_signal_code(), "interrupted; nothing was written: the earlier run in %s is as it was",
+        return cli_error(cli_signal_code(), "interrupted; nothing was written, and the earlier run in %s is unchanged",
                          r->folder->path);
     return cli_error(CLI_INTERRUPTED, "interrupted; %s; continue with: mercer resume %s",
-                     with_checkpoint ? "checkpoint written" : "no checkpoint was due yet", r->folder->path);
+                     with_checkpoint ? "checkpoint written" : "no checkpoint was written yet", r->folder->path);
 }
 
 static int check_signals(const run *r)
@@ -87,10 +88,10 @@ static int check_times(run *r, int larger)
     int changed = r->resumed && larger && json_is_object(r->folder->files) && !json_equal(files, r->folder->files);
     if (changed && !r->force) {
         json_decref(files);
-        return cli_error(CLI_DATA, "%s: a file of it was written since the run began; --force goes on all the same",
+        return cli_error(CLI_DATA, "%s: a file was modified since the run began; use --force to continue with it",
                          cli_data_name(r->v));
     }
-    if (changed) cli_warn("%s: a file of it was written since the run began", cli_data_name(r->v));
+    if (changed) cli_warn("%s: a file was modified since the run began", cli_data_name(r->v));
     json_decref(r->folder->files);
     r->folder->files = files;
     return CLI_OK;
@@ -120,7 +121,8 @@ static int check_fingerprints(run *r)
         }
         if (r->resumed && found != r->folder->fingerprints[i]) {
             if (!r->force)
-                return cli_error(CLI_DATA, "%s: the %s data changed since the run began; --force goes on all the same",
+                return cli_error(CLI_DATA,
+                                 "%s: the %s data changed since the run began; use --force to continue with them",
                                  cli_data_name(r->v), parts[i]);
             cli_warn("%s: the %s data changed since the run began", cli_data_name(r->v), parts[i]);
         }
@@ -188,7 +190,7 @@ static int fit(run *r)
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
-    cli_timeline_next(&r->job.timeline, "set-up: the rest");
+    cli_timeline_next(&r->job.timeline, "set-up: other");
     mercer_status status = mercer_fitting_run(r->job.fitting, NULL);
     if (status == MERCER_OK) cli_job_look(&r->job);
     if (r->folder != NULL) cli_end_by_itself(); /* until the model is saved */
@@ -324,7 +326,8 @@ static int check_training(const cli_values *v)
     CLI_TRY(cli_check_data(v));
     CLI_TRY(cli_check_job(v));
     CLI_TRY(cli_check_centers(v));
-    if (cli_is(v, "output", "-")) return cli_error(CLI_USAGE, "--output: a model is written to a file, not to stdout");
+    if (cli_is(v, "output", "-"))
+        return cli_error(CLI_USAGE, "--output: a model cannot be written to stdout; name a file");
     CLI_TRY(cli_check_output(cli_text(v, "output")));
     return cli_check_log(cli_text(v, "log"));
 }

@@ -24,8 +24,8 @@ int64_t cli_block_rows(int64_t features, int64_t outputs);
 mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out);
 
 /* Opens data for a model, with its classes and its number of features; data that do not match the model are an error.
-   unlabelled: do not read targets. Prints errors. Returns an exit code. */
-int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
+   unlabeled: do not read targets. Prints errors. Returns an exit code. */
+int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabeled,
                        mercer_dataset **out);
 
 #endif

@@ -64,7 +64,7 @@ static char *metric_sibling(const char *text, int prefix, const char *config)
     if (slash == NULL || path[0] == '/') return cli_copy(text);
     CLI_OWNED(cli_drop) char *sibling = cli_format("%.*s/%s", (int)(slash - config), config, path);
     if (access(sibling, F_OK) == 0 || access(path, F_OK) != 0) return cli_format("%.*s%s", prefix, text, sibling);
-    cli_warn("%s: metric: there is no %s; using %s of the current folder", config, sibling, path);
+    cli_warn("%s: metric: %s does not exist; using %s of the current folder", config, sibling, path);
     return cli_copy(text);
 }
 
@@ -99,8 +99,8 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
             if (meant != NULL)
                 return cli_error(CLI_USAGE, "%s: %s has no option '%s'; did you mean '%s'?", from, command->name, key,
                                  meant);
-            return cli_error(CLI_USAGE, "%s: '%s' is no key for %s; see mercer %s --help", from, key, command->name,
-                             command->name);
+            return cli_error(CLI_USAGE, "%s: '%s' is not an option of %s; see mercer %s --help", from, key,
+                             command->name, command->name);
         }
         CLI_OWNED(cli_drop) char *where = cli_format("%s: %s", from, key);
         CLI_TRY(set_from_json(v, option, value, from, where, origin));
@@ -117,9 +117,10 @@ int cli_read_config(cli_values *v, const char *path)
     json_auto_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (object == NULL)
-        return cli_error(CLI_USAGE, "%s: line %d: %s: a configuration is a JSON object", path, error.line, error.text);
+        return cli_error(CLI_USAGE, "%s: line %d: %s; a configuration must be a JSON object", path, error.line,
+                         error.text);
     if (!json_is_object(object))
-        return cli_error(CLI_USAGE, "%s: is no JSON object: write {\"option\": value, ...}", path);
+        return cli_error(CLI_USAGE, "%s: is not a JSON object; write {\"option\": value, ...}", path);
     return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 

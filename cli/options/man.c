@@ -101,10 +101,9 @@ static void put_overview_page(FILE *file)
     fputs(".SH ENVIRONMENT\n", file);
     for (int i = 0; i < cli_option_count; i++) {
         if (cli_options[i].environment == NULL) continue;
-        fprintf(file, ".TP\n.B %s\nthe same as \\-\\-%s, which wins.\n", cli_options[i].environment,
-                cli_options[i].name);
+        fprintf(file, ".TP\n.B %s\ndefault of \\-\\-%s.\n", cli_options[i].environment, cli_options[i].name);
     }
-    fputs(".TP\n.B NO_COLOR\nno colours.\n", file);
+    fputs(".TP\n.B NO_COLOR\nno colors.\n", file);
 }
 
 /* Writes one page to a file or stdout; command NULL: the overview. */

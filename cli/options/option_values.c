@@ -139,10 +139,17 @@ static int refuse(const cli_option *option, const char *value, const char *where
     if (option->words == NULL) return cli_error(CLI_USAGE, "%s: '%s' is not %s", where, value, wanted);
     CLI_OWNED(cli_drop) char *list = cli_word_list(option->words);
     if (option->type == CLI_CHOICE)
-        cli_error(CLI_USAGE, "%s: '%s' is none of %s", where, value, list);
+        cli_error(CLI_USAGE, "%s: '%s' is not one of %s", where, value, list);
     else
         cli_error(CLI_USAGE, "%s: '%s' is not %s, or one of: %s", where, value, wanted, list);
     return CLI_USAGE;
+}
+
+/* Whether the value is the old spelling of a choice, which stays accepted. */
+static int is_old_spelling(const cli_option *option, const char *value)
+{
+    /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
+    return strcmp(option->name, "target-transform") == 0 && strcmp(value, "standardise") == 0;
 }
 
 static int check_value(const cli_option *option, const char *value, const char *where)
@@ -163,13 +170,13 @@ static int check_value(const cli_option *option, const char *value, const char *
         case CLI_DURATION:
             if (read_duration(value, &number) == 0) return CLI_OK;
             return refuse(option, value, where, "a time such as 30s, 10m or 1h");
-        case CLI_CHOICE: return refuse(option, value, where, "a choice");
+        case CLI_CHOICE: return is_old_spelling(option, value) ? CLI_OK : refuse(option, value, where, "a choice");
         case CLI_SWITCH:
             if (cli_has_word("on|off|auto", value)) return CLI_OK;
-            return cli_error(CLI_USAGE, "%s: '%s' is none of on, off, auto", where, value);
+            return cli_error(CLI_USAGE, "%s: '%s' is not one of on, off, auto", where, value);
         case CLI_FLAG:
             if (cli_has_word("true|false", value)) return CLI_OK;
-            return cli_error(CLI_USAGE, "%s: takes no value, but '%s' was given", where, value);
+            return cli_error(CLI_USAGE, "%s: unexpected value '%s'; this option takes no value", where, value);
         case CLI_TEXT:
         case CLI_LIST:
         case CLI_INPUT:

@@ -8,8 +8,9 @@
 static int unknown_option(const cli_command *command, const char *shown, const char *name)
 {
     const char *meant = cli_suggest_option(command, name);
-    if (meant != NULL) return cli_error(CLI_USAGE, "%s: no option %s; did you mean --%s?", command->name, shown, meant);
-    return cli_error(CLI_USAGE, "%s: no option %s; see mercer %s --help", command->name, shown, command->name);
+    if (meant != NULL)
+        return cli_error(CLI_USAGE, "%s: unknown option %s; did you mean --%s?", command->name, shown, meant);
+    return cli_error(CLI_USAGE, "%s: unknown option %s; see mercer %s --help", command->name, shown, command->name);
 }
 
 /* Parser state: the arguments and the position of the next one. */
@@ -27,7 +28,7 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
     int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
     if (!again) return cli_values_set(r->v, option, value, CLI_FROM_COMMAND, where);
     if (option->type != CLI_LIST)
-        return cli_error(CLI_USAGE, "%s: %s is given twice: give it once", r->command->name, where);
+        return cli_error(CLI_USAGE, "%s: %s is given twice; give it once", r->command->name, where);
     if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);
     CLI_OWNED(cli_drop) char *both = cli_format("%s,%s", cli_values_get(r->v, option), value);
     return cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
@@ -83,9 +84,7 @@ static int check_positional(const cli_values *v)
         return cli_error(CLI_USAGE, "%s: %s is missing: mercer %s %s", command->name, command->positional,
                          command->name, command->positional);
     if (count > command->most)
-        return cli_error(CLI_USAGE,
-                         "%s: '%s' is too much here; options begin with --, patterns of files stand in quotes, see "
-                         "mercer %s --help",
+        return cli_error(CLI_USAGE, "%s: unexpected argument '%s'; quote file patterns, see mercer %s --help",
                          command->name, cli_positional(v, command->most), command->name);
     return CLI_OK;
 }

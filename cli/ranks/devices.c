@@ -43,12 +43,14 @@ static int read_device(const char *name, int launched, cli_devices *devices)
 {
     int graphics = strncmp(name, "cuda", 4) == 0, count = graphics ? mercer_device_count("cuda") : 0;
     if (strcmp(name, "cuda:all") == 0) {
-        if (count == 0) return cli_error(CLI_FAILURE, "--device: cuda:all: there is no GPU here, or not in this build");
+        if (count == 0)
+            return cli_error(CLI_FAILURE, "--device: cuda:all: no GPU was found, or this build has no "
+                                          "GPU support; use --device cpu");
         for (int i = 0; i < count; i++) add_device(devices, cli_format("cuda:%d", i));
         return CLI_OK;
     }
     if (!is_numbered(name) && !cli_has_word("cpu|cuda|auto|reference", name))
-        return cli_error(CLI_USAGE, "--device: '%s' is none of cpu, cuda, cuda:N, cuda:all, auto, reference", name);
+        return cli_error(CLI_USAGE, "--device: '%s' is not one of cpu, cuda, cuda:N, cuda:all, auto, reference", name);
     int free_choice = strcmp(name, "cuda") == 0 || strcmp(name, "auto") == 0;
     if (strcmp(name, "auto") == 0) count = mercer_device_count("cuda");
     if (free_choice && launched && local_rank() >= 0 && count > 0)
@@ -64,9 +66,9 @@ static int check_list(const cli_devices *devices)
     for (int i = 0; i < devices->count; i++) {
         size_t kind = strcspn(devices->names[0], ":");
         if (strcmp(devices->names[i], "auto") == 0)
-            return cli_error(CLI_USAGE, "--device: auto is one device: it cannot be one of several");
+            return cli_error(CLI_USAGE, "--device: auto cannot be part of a list; name the devices");
         if (strcspn(devices->names[i], ":") != kind || strncmp(devices->names[i], devices->names[0], kind) != 0)
-            return cli_error(CLI_USAGE, "--device: %s and %s: the devices of a list must be of one kind",
+            return cli_error(CLI_USAGE, "--device: %s and %s are of different kinds; use a list of one kind",
                              devices->names[0], devices->names[i]);
     }
     return CLI_OK;

@@ -163,8 +163,8 @@ static int agree_on_options(const cli_values *v)
    wait. */
 static void on_alarm(int number)
 {
-    static const char text[] = "mercer: the ranks did not find each other, or lost one at the end: no word within the "
-                               "deadline; the job ends\n";
+    static const char text[] = "mercer: a rank did not answer within the deadline, at the start or end of the job; "
+                               "the job ends\n";
     (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) > 0) cli_wait_read();
     _Exit(CLI_RANKS);
@@ -196,7 +196,7 @@ static int recall_run(cli_values *v, int *shards, int *cut)
                                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
     int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
     *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
-    /* Under a launcher every process gets one device of the former list. */
+    /* Under a launcher every process gets one device of the list of devices. */
     if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
     if (device != NULL)
         CLI_TRY(cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config));
@@ -257,8 +257,8 @@ static int open_list(const cli_values *v, const cli_devices *devices, mercer_com
 {
     if (job.mpi)
         return cli_error(CLI_USAGE,
-                         "--device: %s: a list makes several ranks of one process, but this is one of several that a "
-                         "launcher or --comm mpi has made: give it one device (cuda is the GPU of its local rank)",
+                         "--device: %s: a list is not possible for a process that is a rank already (started by a "
+                         "launcher or --comm mpi); give one device, such as cuda for the GPU of the local rank",
                          cli_text(v, "device"));
     options->kind = "local";
     options->leaving = NULL; /* rank 0 is in the same process as all others and prints at its end */

@@ -111,7 +111,7 @@ int cli_local_start(const cli_values *v)
         CLI_TRY(cli_values_set(self->v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND,
                                "--quiet"));
         error = start(self);
-        if (error != 0) return cli_error(CLI_FAILURE, "no thread can be started for rank %d: %s", r, strerror(error));
+        if (error != 0) return cli_error(CLI_FAILURE, "cannot start a thread for rank %d: %s", r, strerror(error));
     }
     return CLI_OK;
 }

@@ -87,8 +87,8 @@ static void cell(page *out, double count, double share, bool right)
 
 static void table_head(page *out, const confusion *self)
 {
-    page_add(out, "<table class=\"confusion\"><caption>Rows: true class. Columns: class given by the model.</caption>"
-                  "<thead><tr><td></td>");
+    page_add(out, "<table class=\"confusion\"><caption>Rows: true class. Columns: predicted "
+                  "class.</caption><thead><tr><td></td>");
     for (size_t j = 0; j < self->classes; j++) {
         page_add(out, "<th scope=\"col\">");
         label(out, self, j);
@@ -200,7 +200,7 @@ static void map_cell(page *out, const confusion *self, const map *sizes, size_t 
                "<rect style=\"fill:rgb(var(--%s)/%.2f)\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
                i == j ? "hit" : "miss", fmax(shade, 0.02), x, y, sizes->cell - 1, sizes->cell - 1);
     label(out, self, i);
-    page_add(out, i == j ? ", right: " : ", taken for ");
+    page_add(out, i == j ? ", right: " : ", predicted as ");
     if (i != j) {
         label(out, self, j);
         page_add(out, ": ");
@@ -258,12 +258,12 @@ static void pair_table(page *out, const confusion *self, size_t most)
     size_t pairs[MOST_PAIRS], count = worst_pairs(self, pairs);
     if (count == 0) return;
     if (count > most) count = most;
-    page_print(
-        out,
-        "<div class=\"scroll pairs\"><table><caption>%G classes; the pairs that are confused most.</caption>"
-        "<thead><tr><th scope=\"col\">True class</th><th scope=\"col\">Taken for</th><th scope=\"col\" class=\"n\">"
-        "Samples</th><th scope=\"col\" class=\"n\">Of the true class</th></tr></thead><tbody>\n",
-        (double)self->classes);
+    page_print(out,
+               "<div class=\"scroll pairs\"><table><caption>%G classes; the most frequently confused "
+               "pairs.</caption><thead><tr><th scope=\"col\">True class</th><th scope=\"col\">Predicted class</th><th "
+               "scope=\"col\" class=\"n\">Samples</th><th scope=\"col\" class=\"n\">Share of the true "
+               "class</th></tr></thead><tbody>\n",
+               (double)self->classes);
     for (size_t k = 0; k < count; k++) {
         size_t i = pairs[k] / self->classes, j = pairs[k] % self->classes;
         page_add(out, "<tr><th scope=\"row\">");
@@ -281,13 +281,13 @@ static char *lead_text(const confusion *self, const char *data)
     char wrong_text[CLI_SHORT], all_text[CLI_SHORT];
     double right = 0, all = 0;
     for (size_t i = 0; i < self->classes; i++) right += self->counts[i * self->classes + i], all += row_sum(self, i);
-    return cli_format("%s of %s%s%s samples got the wrong class.",
+    return cli_format("%s of %s%s%s samples are misclassified.",
                       cli_count_text(wrong_text, (int64_t)fmin(all - right, 1e18)),
                       cli_count_text(all_text, (int64_t)fmin(all, 1e18)), data ? " " : "", data ? data : "");
 }
 
 static const char map_words[] =
-    "<p class=\"soft\">Rows: true class, with its recall at the right. Columns: class given by the model.</p>\n";
+    "<p class=\"soft\">Rows: true class, with its recall at the right. Columns: predicted class.</p>\n";
 
 void report_confusion(report_page *self, const report_run *run)
 {

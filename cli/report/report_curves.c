@@ -157,7 +157,7 @@ static void single_values(report_page *self, const report_run *run)
     value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
     value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
     if (rows.used > 0) {
-        report_open(self, "curves", "Result", "One value each: there is no curve to draw.", "scroll");
+        report_open(self, "curves", "Result", "The log has only one value of each.", "scroll");
         page_add(&self->body, "<table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
                               "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
         page_add(&self->body, rows.text);
@@ -172,7 +172,7 @@ static void single_values(report_page *self, const report_run *run)
 static time_axis epochs_axis(const report_run *run)
 {
     bool steps = mercer_solver_kind_of(report_text(run->plan, "solver")) == MERCER_SOLVER_STEPS;
-    return (time_axis){steps ? "steps of conjugate gradients" : "epochs", offsetof(report_point, epoch), 1};
+    return (time_axis){steps ? "conjugate gradient steps" : "epochs", offsetof(report_point, epoch), 1};
 }
 
 void report_curves(report_page *self, const report_run *run)
@@ -186,7 +186,9 @@ void report_curves(report_page *self, const report_run *run)
     curve_chart(&charts, run, "Accuracy over time", &seconds, true);
     if (charts.used > 0) {
         report_open(self, "curves", "Learning curves",
-                    "Training values are means over the samples of a pass, each of the model as it was then.", "grid2");
+                    "Training values are means over the samples of an epoch, each predicted by the model at that "
+                    "time.",
+                    "grid2");
         page_add(&self->body, charts.text);
         report_close(self);
     } else {
@@ -199,9 +201,9 @@ void report_curves(report_page *self, const report_run *run)
 static void spectrum_words(page *out, double first, double tail, size_t q)
 {
     page_print(out,
-               "<p class=\"soft\">The top %G eigenvalues of the sample’s kernel matrix are brought down to the tail "
-               "λ<sub>q+1</sub> = %.3F. The largest, %.3F, no longer limits the step: it can be about %.3F times as "
-               "long.</p>\n",
+               "<p class=\"soft\">The top %G eigenvalues of the sample’s kernel matrix are reduced to the tail "
+               "λ<sub>q+1</sub> = %.3F. The largest, %.3F, no longer limits the step size, which can be about %.3F "
+               "times as large.</p>\n",
                (double)q, tail, first, first / tail);
 }
 
@@ -246,9 +248,8 @@ void report_residuals(report_page *self, const report_run *run)
         else
             page_print(&self->body, "<p>Relative residual of the last projection: %.3F</p>\n", series.y[0]);
         page_add(&self->body,
-                 "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
-                 "their right-hand side. 0 would be exact; what is carried over is made good by the next."
-                 "</p>\n");
+                 "<p class=\"soft\">Residual of the projections onto the span of the centers, relative to their "
+                 "right-hand side; 0 is exact. A carried residual is added to the next projection.</p>\n");
         report_close(self);
     }
     free((void *)series.x);

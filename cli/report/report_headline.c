@@ -112,8 +112,8 @@ static void cost_cards(page *out, const report_run *run)
     CLI_OWNED(page_free) page rate = {0};
     if (!isfinite(seconds)) seconds = last_of(run, offsetof(report_point, seconds));
     if (seconds > 0 && isfinite(flops)) page_flops(&rate, flops / seconds);
-    card(out, "Time", seconds, page_seconds, "in all");
-    card(out, "Peak memory", bytes, page_bytes, "held by training");
+    card(out, "Time", seconds, page_seconds, "total");
+    card(out, "Peak memory", bytes, page_bytes, "allocated by training");
     if (rate.text) page_add(&rate, "/s");
     card(out, "Work", flops, page_flops, rate.text ? rate.text : "");
 }
@@ -129,9 +129,9 @@ static void note(page *out, const char *text)
 static void say_stopped(page *out, const report_run *run)
 {
     static const char *const reasons[][2] = {
-        {"early", "Training ended early: the validation result had stopped improving."},
-        {"budget", "Training ended when the time budget was used up; the model keeps the best weights so far."},
-        {"interrupted", "Training was stopped before its last epoch; the model keeps the best weights so far."}};
+        {"early", "Training stopped early, because the validation result no longer improved."},
+        {"budget", "Training ended at the time limit; the model has the best weights so far."},
+        {"interrupted", "Training was stopped before its last epoch; the model has the best weights so far."}};
     const char *stopped = json_string_value(json_object_get(run->summary, "stopped"));
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (stopped && strcmp(stopped, reasons[i][0]) == 0) note(out, reasons[i][1]);
@@ -139,14 +139,16 @@ static void say_stopped(page *out, const report_run *run)
 
 static void notes(page *out, const report_run *run)
 {
-    if (run->torn) note(out, "The last line of the log is incomplete and was left out: the run was cut off there.");
+    if (run->torn)
+        note(out, "The last line of the log is incomplete and was ignored; the run was interrupted while "
+                  "writing it.");
     if (run->count > 0 && !run->summary)
-        note(out, "The log has no summary: the run was interrupted, or is still going.");
+        note(out, "The log has no summary; the run was interrupted or is still active.");
     if (run->runs > 1)
-        page_print(
-            out,
-            "<p class=\"note\">The log holds %G runs. This page shows the last one, which begins at line %G.</p>\n",
-            (double)run->runs, (double)run->first);
+        page_print(out,
+                   "<p class=\"note\">The log contains %G runs. This page shows the last one, which begins at line "
+                   "%G.</p>\n",
+                   (double)run->runs, (double)run->first);
     say_stopped(out, run);
 }
 

@@ -125,8 +125,8 @@ typedef struct reader {
 
 static int refuse_torn(const reader *self)
 {
-    return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line, or log the run again",
-                     self->path, self->torn_line, self->why);
+    return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line or repeat the run", self->path,
+                     self->torn_line, self->why);
 }
 
 /* Processes one line, without its line break. Returns an exit code. */
@@ -144,7 +144,7 @@ static int take_line(reader *self, report_run *run, const char *line, size_t len
         return CLI_OK;
     }
     if (!name)
-        return cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", self->path,
+        return cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; give a log of mercer train --log", self->path,
                          self->line);
     take_event(run, name, event, self->line);
     return CLI_OK;
@@ -181,6 +181,6 @@ int report_read(report_run *out, const char *path)
     if (code == CLI_OK) code = read_lines(out, path, text, length);
     free(text);
     if (code == CLI_OK && !has_events(out))
-        code = cli_error(CLI_DATA, "%s: has no events of a run; a log is written by mercer train --log", path);
+        code = cli_error(CLI_DATA, "%s: has no events of a run; give a log of mercer train --log", path);
     return code;
 }

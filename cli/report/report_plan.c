@@ -28,15 +28,15 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"period", "Batches between projections T", COUNT},
                                      {"projector_nystrom", "Projector: sample", COUNT},
                                      {"projector_eigenpairs", "Projector: eigenpairs", COUNT},
-                                     {"projector_passes", "Projector: passes at most", COUNT},
-                                     {"projector_block", "Projector: centers in a block", COUNT},
+                                     {"projector_passes", "Projector: maximum passes", COUNT},
+                                     {"projector_block", "Projector: centers per block", COUNT},
                                      {"step_factor", "Step factor γ", NUMBER},
                                      {"lambda", "Ridge λ", NUMBER},
                                      {"average", "Later iterates averaged", YES},
                                      {"decay", "Step decays", YES},
                                      {"carry", "Projection residual carried", YES},
                                      {"cache_data", "K(X, Z) kept", YES},
-                                     {"cache_centers", "K(Z, Z) or its factor kept", YES},
+                                     {"cache_centers", "K(Z, Z) or its factor cached", YES},
                                      {"precision", "Precision", TEXT},
                                      {"bytes", "Planned memory", BYTES},
                                      {"flops", "Estimated work", FLOPS},
@@ -97,7 +97,7 @@ static void plan_table(page *out, const json_t *plan)
 /* Adds the planner's explanation as a list, one item per line. */
 static void plan_words(page *out, const char *text)
 {
-    page_add(out, "<div><h3>Why, in the planner’s words</h3>\n<ul class=\"words\">\n");
+    page_add(out, "<div><h3>Reasons</h3>\n<ul class=\"words\">\n");
     while (*text) {
         size_t length = strcspn(text, "\n");
         if (length > 0) {
@@ -114,7 +114,7 @@ void report_plan(report_page *self, const report_run *run)
 {
     const char *text = report_text(run->plan, "text");
     if (!run->plan) return;
-    report_open(self, "plan", "Plan", "What the planner chose before training, and why.", "grid2 plan");
+    report_open(self, "plan", "Plan", "The choices of the planner before training, with reasons.", "grid2 plan");
     plan_table(&self->body, run->plan);
     if (text && *text) plan_words(&self->body, text);
     report_close(self);
@@ -145,7 +145,7 @@ static void phase_table(page *out, const char *const *names, const double *value
                   "<th scope=\"col\" class=\"n\">Share</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
         page_print(out, "<tr><th scope=\"row\"><span class=\"swatch c%d\"></span>%s</th><td class=\"n\">",
-                   (int)(i % SVG_COLOURS), names[i]);
+                   (int)(i % SVG_COLORS), names[i]);
         page_seconds(out, values[i]);
         page_print(out, "</td><td class=\"n\">%.1A</td></tr>\n", values[i] / total);
     }
@@ -168,11 +168,11 @@ void report_phases(report_page *self, const report_run *run)
     }
     if (count == 0) return;
     if (seconds > 1.002 * total) { /* time outside the phases */
-        names[count] = "Everything else: data, centers, files";
+        names[count] = "Other: data, centers, files";
         values[count++] = seconds - total;
         total = seconds;
     }
-    report_open(self, "phases", "Time", "Where the time of training went.", NULL);
+    report_open(self, "phases", "Time", "Training time per phase.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Time per phase", names, values, count);
     phase_table(&self->body, names, values, count, total);
@@ -197,7 +197,7 @@ void report_timeline(report_page *self, const report_run *run)
         total += time;
     }
     if (count == 0) return;
-    report_open(self, "timeline", "Timeline", "What the command did, one after the other.", NULL);
+    report_open(self, "timeline", "Timeline", "Phases of the command in order.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Seconds of the command", names, values, count);
     phase_table(&self->body, names, values, count, total);
@@ -235,7 +235,7 @@ static void automatic_options(page *out, json_t *config)
     json_object_foreach(config, name, value)
     {
         if (!is_automatic(value)) continue;
-        page_add(out, count++ == 0 ? "<p class=\"soft\">Left to the program (<code>auto</code>): " : ", ");
+        page_add(out, count++ == 0 ? "<p class=\"soft\">Chosen automatically (<code>auto</code>): " : ", ");
         page_escape(out, name);
     }
     if (count > 0) page_add(out, ".</p>\n");
@@ -263,7 +263,7 @@ void report_options(report_page *self, const report_run *run)
     json_t *config = json_object_get(run->start, "config");
     page *out = &self->body;
     if (json_object_size(config) == 0 && !command) return;
-    report_open(self, "options", "Options", "What the program was asked to do.", NULL);
+    report_open(self, "options", "Options", "Options of the command.", NULL);
     if (command) {
         page_add(out, strncmp(command, "mercer", 6) == 0 ? "<p><code>" : "<p><code>mercer ");
         page_escape(out, command);

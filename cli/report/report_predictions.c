@@ -52,7 +52,7 @@ static void plots(page *out, const json_t *output, size_t k, bool alone)
     for (size_t i = 0; i < count; i++) miss[i] = y[i] - f[i];
     svg_series pairs = {"samples", y, f, count, false}, misses = {"samples", f, miss, count, false};
     svg_chart against = svg_chart_of(alone ? "Predicted against true" : name, "true", "predicted", &pairs, 1);
-    svg_chart left = svg_chart_of("What predictions miss", "predicted", "true − predicted", &misses, 1);
+    svg_chart left = svg_chart_of("Residuals", "predicted", "true − predicted", &misses, 1);
     against.dots = against.tall = left.dots = left.tall = true;
     against.diagonal = left.zero = true;
     report_chart(out, &against, true);
@@ -68,7 +68,7 @@ static void say_sample(page *out, const json_t *event, size_t sampled)
     if (rows > (double)sampled) page_print(out, " of %G", rows);
     page_add(out, " ");
     page_add(out, data ? data : ""); /* not escaped here: report_open escapes the lead */
-    page_print(out, "%ssamples%s. On the dashed line a prediction is exact.", data ? " " : "",
+    page_print(out, "%ssamples%s. Predictions on the dashed line are exact.", data ? " " : "",
                rows > (double)sampled ? ", spread evenly" : "");
 }
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_CURVES = SVG_COLOURS };
+enum { MOST_CURVES = SVG_COLORS };
 
 /* Returns a series of two lists, empty unless they have the same length. The caller frees the lists (free_series). */
 static svg_series series_of(const json_t *object, const char *x, const char *y, const char *name)
@@ -31,7 +31,8 @@ static void calibration_chart(page *out, const json_t *event)
 {
     svg_series series =
         series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share that is right");
-    svg_chart chart = svg_chart_of("Calibration", "probability of the class given", "share that is right", &series, 1);
+    svg_chart chart =
+        svg_chart_of("Calibration", "probability of the predicted class", "share that is right", &series, 1);
     chart.diagonal = chart.tall = true;
     if (series.count > 0) report_chart(out, &chart, true);
     free_series(&series);
@@ -49,8 +50,7 @@ static void roc_chart(page *out, const json_t *curves)
         series[count] = series_of(curve, "false_positive", "true_positive", names[count]);
         count++;
     }
-    svg_chart chart =
-        svg_chart_of("ROC", "share of the others taken for the class", "share of the class found", series, count);
+    svg_chart chart = svg_chart_of("ROC", "false positive rate", "true positive rate", series, count);
     chart.x_from_zero = chart.y_from_zero = chart.diagonal = chart.tall = true;
     if (count > 0) report_chart(out, &chart, true);
     for (size_t i = 0; i < count; i++) {
@@ -67,8 +67,8 @@ void report_quality(report_page *self, const report_run *run)
     if (json_array_size(roc) == 0 && json_array_size(json_object_get(calibration, "confidence")) == 0) return;
     char *lead =
         isfinite(error)
-            ? cli_format("Of %s samples. On the dashed line of the first chart probabilities are what they say; "
-                         "they are off by %.4f on average. In the second it is what guessing gives.",
+            ? cli_format("%s samples. First chart: perfect calibration is on the dashed line; the mean deviation is "
+                         "%.4f. Second chart: random guessing is on the dashed line.",
                          data ? data : "the", error)
             : NULL;
     report_open(self, "probabilities", "Probabilities", lead, "grid2");

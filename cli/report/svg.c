@@ -224,16 +224,16 @@ static size_t look_of(const svg_chart *chart, size_t k, int *dashes)
 /* Draws a marker whose shape identifies the series independently of its color: disc, square, diamond, triangle. */
 static void draw_mark(page *out, size_t series, double x, double y)
 {
-    int colour = (int)(series % SVG_COLOURS);
+    int color = (int)(series % SVG_COLORS);
     switch (series % 4) {
-        case 0: page_print(out, "<circle class=\"m c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.6\"/>", colour, x, y); break;
+        case 0: page_print(out, "<circle class=\"m c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.6\"/>", color, x, y); break;
         case 1:
-            page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fh6.6v6.6h-6.6z\"/>", colour, x - 3.3, y - 3.3);
+            page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fh6.6v6.6h-6.6z\"/>", color, x - 3.3, y - 3.3);
             break;
         case 2:
-            page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fl4.6 4.6-4.6 4.6-4.6-4.6z\"/>", colour, x, y - 4.6);
+            page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fl4.6 4.6-4.6 4.6-4.6-4.6z\"/>", color, x, y - 4.6);
             break;
-        default: page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fl4.6 8h-9.2z\"/>", colour, x, y - 5);
+        default: page_print(out, "<path class=\"m c%d\" d=\"M%.1f %.1fl4.6 8h-9.2z\"/>", color, x, y - 5);
     }
 }
 
@@ -265,7 +265,7 @@ static void draw_dots(page *out, const svg_chart *chart, size_t k, const axis *x
     const svg_series *series = &chart->series[k];
     size_t kept = svg_kept(series->count, SVG_MOST_DOTS);
     for (size_t layer = 0; layer < LAYERS && layer < kept; layer++) {
-        page_print(out, "<path class=\"dots c%d\" d=\"", (int)(k % SVG_COLOURS));
+        page_print(out, "<path class=\"dots c%d\" d=\"", (int)(k % SVG_COLORS));
         for (size_t i = layer; i < kept; i += LAYERS) {
             size_t at = svg_kept_index(i, series->count, SVG_MOST_DOTS);
             if (drawable(chart, series->x[at], series->y[at]))
@@ -286,7 +286,7 @@ static void draw_series(page *out, const svg_chart *chart, size_t k, const axis 
     if (points > 1) {
         int dashes;
         size_t look = look_of(chart, k, &dashes);
-        page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(look % SVG_COLOURS), dashes);
+        page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(look % SVG_COLORS), dashes);
         walk_series(out, chart, k, x, y, false);
         page_add(out, "\"/>\n");
     }
@@ -335,7 +335,7 @@ void svg_legend(page *out, const svg_chart *chart)
         if (series_points(chart, &chart->series[k]) == 0) continue;
         page_print(out,
                    "<li><svg viewBox=\"0 0 30 12\" aria-hidden=\"true\"><path class=\"line c%d d%d\" d=\"M1 6H29\"/>",
-                   (int)(look % SVG_COLOURS), dashes);
+                   (int)(look % SVG_COLORS), dashes);
         draw_mark(out, look, 15, 6);
         page_print(out, "</svg>%s</li>", chart->series[k].name);
     }
@@ -376,7 +376,7 @@ void svg_stacked_bar(page *out, const char *title, const char *const *names, con
         page_print(
             out,
             "<rect class=\"bar c%d\" x=\"%.1f\" y=\"0\" width=\"%.1f\" height=\"%d\"><title>%s: %.1A</title></rect>",
-            (int)(i % SVG_COLOURS), at, fmax(width - 2, 0.5), BAR_HEIGHT, names[i], values[i] / total);
+            (int)(i % SVG_COLORS), at, fmax(width - 2, 0.5), BAR_HEIGHT, names[i], values[i] / total);
         at += width;
     }
     page_add(out, "</svg>\n");

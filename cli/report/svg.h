@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SVG_COLOURS = 6, SVG_MOST_POINTS = 500, SVG_MOST_DOTS = 2000 };
+enum { SVG_COLORS = 6, SVG_MOST_POINTS = 500, SVG_MOST_DOTS = 2000 };
 
 typedef struct svg_series {
     const char *name;

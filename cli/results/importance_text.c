@@ -71,7 +71,7 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
         const char *measure = info.task == MERCER_TASK_CLASSIFICATION ? "accuracy" : "R2";
         cli_table *table = cli_table_new(3, "lrr");
         cli_table_cell(table, "column");
-        cli_table_cell(table, "fall of %s", measure);
+        cli_table_cell(table, "decrease of %s", measure);
         cli_table_cell(table, "standard error");
         cli_table_line(table);
         for (int64_t i = 0; i < info.columns; i++) {
@@ -135,9 +135,9 @@ static void log_importance(cli_log *log, const mercer_importance_info *info, con
     int classes = info->task == MERCER_TASK_CLASSIFICATION;
     cli_log_event(log, "table",
                   json_pack("{ss ss s[ss] so}", "title", "Importance of columns", "text",
-                            classes ? "How much accuracy falls when a column is permuted among the rows."
-                                    : "How much R2 falls when a column is permuted among the rows.",
-                            "columns", "column", classes ? "fall of accuracy" : "fall of R2", "rows", rows));
+                            classes ? "Decrease of accuracy when a column is permuted among the rows."
+                                    : "Decrease of R2 when a column is permuted among the rows.",
+                            "columns", "column", classes ? "decrease of accuracy" : "decrease of R2", "rows", rows));
 }
 
 static json_t *number_array(const double *values, int64_t count, int64_t stride)
@@ -159,7 +159,7 @@ static void log_levels(cli_log *log, const char *name, const json_t *levels, con
             json_array_append_new(row, cli_json_real(f[k * c + l]));
         json_array_append_new(rows, row);
     }
-    CLI_OWNED(cli_drop) char *title = cli_format("Mean prediction by %s", name);
+    CLI_OWNED(cli_drop) char *title = cli_format("Partial dependence on %s", name);
     json_array_insert_new(heads, 0, cli_json_text(name));
     cli_log_event(log, "table", json_pack("{so so so}", "title", cli_json_text(title), "columns", heads, "rows", rows));
 }

@@ -156,7 +156,8 @@ int cli_make_context(const cli_values *v, const char *device, int threads, int d
 {
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     *out = NULL;
-    if (threads > 4096) return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
+    if (threads > 4096)
+        return cli_error(CLI_USAGE, "--threads: %s is more than the maximum of 4096", cli_text(v, "threads"));
     options.threads = threads;
     options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
@@ -173,7 +174,7 @@ static int make_context(const cli_values *v, int deferred, mercer_context **out)
     CLI_TRY(cli_devices_read(v, &devices));
     int64_t threads = cli_integer(v, "threads");
     if (devices.list)
-        return cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
+        return cli_error(CLI_USAGE, "--device: %s: mercer %s uses only one device; name one", cli_text(v, "device"),
                          cli_command_name(v));
     return cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, deferred, out);
 }
@@ -213,9 +214,9 @@ static int find_bad(const mercer_dataset *dataset, const char *name)
         if (mercer_dataset_read(dataset, &X, NULL, NULL, NULL, NULL, first) != MERCER_OK) break;
         place = first_bad(values, m * info.features);
         if (place >= 0)
-            cli_error(CLI_DATA,
-                      "%s: row %" PRId64 ", column %" PRId64 " (from 0) is %s: replace it or leave the row out", name,
-                      first + place / info.features, place % info.features, isnan(values[place]) ? "NaN" : "infinite");
+            cli_error(CLI_DATA, "%s: row %" PRId64 ", column %" PRId64 " (from 0) is %s; replace it or remove the row",
+                      name, first + place / info.features, place % info.features,
+                      isnan(values[place]) ? "NaN" : "infinite");
     }
     return place >= 0;
 }

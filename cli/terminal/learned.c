@@ -103,8 +103,8 @@ static json_t *map_image(const mercer_matrix *map)
     }
     free(m);
     return json_pack("{ss ss sI sI s[o] s[s]}", "title", "Learned features: the metric as a map", "text",
-                     "Entries of M without their signs, features in the order of the data; darker is larger.", "height",
-                     (json_int_t)side, "width", (json_int_t)side, "images", pixels, "labels", "M");
+                     "Absolute values of the entries of M, features in the order of the data; darker is larger.",
+                     "height", (json_int_t)side, "width", (json_int_t)side, "images", pixels, "labels", "M");
 }
 
 void cli_log_learned(cli_log *log, const cli_job *job)
@@ -115,6 +115,6 @@ void cli_log_learned(cli_log *log, const cli_job *job)
     if (map.rows > 1 && map.rows <= MOST_MAPPED) cli_log_event(log, "images", map_image(&map));
     cli_log_event(log, "table",
                   json_pack("{ss ss s[sss] so}", "title", "Learned features: the largest weights", "text",
-                            "Entries of the metric's diagonal, in preprocessed samples.", "columns", "Feature",
-                            "Weight", "", "rows", feature_rows(job, &map)));
+                            "Diagonal entries of the metric, for preprocessed samples.", "columns", "Feature", "Weight",
+                            "", "rows", feature_rows(job, &map)));
 }

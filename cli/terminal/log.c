@@ -41,9 +41,9 @@ int cli_check_log(const char *path)
     if (path == NULL || cli_rank() > 0) return CLI_OK;
     struct stat state;
     if (stat(path, &state) == 0 && S_ISFIFO(state.st_mode))
-        return cli_error(CLI_USAGE, "--log: %s is a pipe, whose reader the training would wait for: name a file", path);
+        return cli_error(CLI_USAGE, "--log: %s is a pipe, which could block the training; name a file", path);
     if (!looks_like_log(path))
-        return cli_error(CLI_USAGE, "--log: %s is there and is no log: choose another name", path);
+        return cli_error(CLI_USAGE, "--log: %s exists and is not a run log; choose another file", path);
     if (access(path, F_OK) != 0) return cli_check_output(path);
     if (access(path, W_OK) == 0) return CLI_OK;
     return cli_error(CLI_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
@@ -90,7 +90,7 @@ int cli_log_close(cli_log *log)
     if (log == NULL) return CLI_OK;
     if (log->file != NULL && fclose(log->file) != 0 && log->failure == 0) log->failure = errno;
     int code = CLI_OK;
-    if (log->failure != 0) code = cli_error(CLI_IO, "%s: writing failed: %s", log->path, strerror(log->failure));
+    if (log->failure != 0) code = cli_error(CLI_IO, "%s: cannot write: %s", log->path, strerror(log->failure));
     free(log->path);
     free(log);
     return code;

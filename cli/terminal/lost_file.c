@@ -87,7 +87,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
     cli_remove_unfinished();
     put("mercer: ");
     put(name);
-    put(": was cut or could not be read while it was in use; write a new file and rename it instead, or give "
+    put(": was truncated or became unreadable while in use; replace such files by renaming a new one, or use "
         "--no-map\n");
     _exit(CLI_IO);
 }

@@ -68,7 +68,7 @@ static int new_file(const char *path, char **out)
         descriptor = mkostemps(*out, 4, O_CLOEXEC);
     } while (descriptor >= 0 && !hold(descriptor));
     if (descriptor < 0) {
-        cli_error(CLI_IO, "%s: no file can be made in %s: %s", path, folder, strerror(errno));
+        cli_error(CLI_IO, "%s: cannot create a file in %s: %s", path, folder, strerror(errno));
         free(*out);
         *out = NULL;
     }
@@ -81,7 +81,7 @@ static char *resolve(const char *path)
     struct stat state;
     if (lstat(path, &state) == 0 && S_ISLNK(state.st_mode)) {
         char *file = realpath(path, NULL);
-        if (file == NULL) cli_error(CLI_IO, "%s: is a link that leads to no file: %s", path, strerror(errno));
+        if (file == NULL) cli_error(CLI_IO, "%s: is a broken symbolic link: %s", path, strerror(errno));
         return file;
     }
     return cli_copy(path);
@@ -98,11 +98,11 @@ static int make_temporary(const char *path, char **out)
     }
     if (stat(path, &state) == 0) {
         if (S_ISDIR(state.st_mode)) {
-            cli_error(CLI_IO, "%s: is a folder: name a file", path);
+            cli_error(CLI_IO, "%s: is a folder; name a file", path);
             return -1;
         }
         if (!S_ISREG(state.st_mode)) {
-            cli_error(CLI_IO, "%s: is not a regular file: name another, or - for stdout", path);
+            cli_error(CLI_IO, "%s: is not a regular file; name another, or - for stdout", path);
             return -1;
         }
         if (access(path, W_OK) != 0) {
@@ -208,7 +208,7 @@ int cli_output_close(cli_output *output)
     int code = CLI_OK;
     if (failed) {
         unlink(output->temporary);
-        code = cli_error(CLI_IO, "%s: writing failed: %s; nothing was changed", output->path, strerror(reason));
+        code = cli_error(CLI_IO, "%s: cannot write: %s; the file is unchanged", output->path, strerror(reason));
     } else {
         cli_sync_name(output->path);
     }

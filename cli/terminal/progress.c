@@ -144,9 +144,9 @@ static void keep_if_asked(cli_watch *watch)
     if (watch->trainer == NULL || silent || !cli_take_request()) return;
     cli_bar_clear(&watch->bar);
     if (mercer_trainer_checkpoint(watch->trainer) == MERCER_OK)
-        cli_say(watch->job->v, "SIGUSR1: a checkpoint is written; training goes on");
+        cli_say(watch->job->v, "SIGUSR1: a checkpoint is written; training continues");
     else
-        cli_warn("SIGUSR1: without --checkpoint there is nowhere to write to; training goes on");
+        cli_warn("SIGUSR1: no checkpoint is written without --checkpoint; training continues");
 }
 
 int cli_watch_stages(void *user, const mercer_progress *p)
@@ -314,7 +314,7 @@ static char *preprocess_text(const cli_job *job)
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";
     return cli_format("%s%s", spec,
                       cli_job_decision(job, "kernel", "folded") != NULL
-                          ? ", by means of the bandwidth: samples keep their type"
+                          ? ", folded into the bandwidth, so samples keep their type"
                           : "");
 }
 
@@ -334,7 +334,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
         cli_table_row(table, "validation", cli_format("%s rows", cli_count_text(count, job->fit.validation_rows)));
     if (cli_has(job->v, "augment") && cli_text(job->v, "augment") != NULL)
         cli_table_row(table, "augmentation",
-                      cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
+                      cli_format("%s, %s samples per epoch", cli_text(job->v, "augment"),
                                  cli_count_text(count, job->fit.samples)));
     cli_table_row(table, "preprocess", preprocess_text(job));
     cli_table_row(table, "targets", model != NULL ? cli_targets_text(model) : NULL);
@@ -354,9 +354,10 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
                   cli_job_on_device(job)
                       ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
                                    cli_ranks() > 1 ? "s" : "")
-                      : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
+                      : cli_format("%s for training, %s in total", cli_bytes_text(bytes, plan->bytes),
                                    cli_bytes_text(budget, job->fit.memory)));
-    cli_table_row(table, "time", cli_format("about %s in all", cli_seconds_text(seconds, job->fit.predicted_seconds)));
+    cli_table_row(table, "time",
+                  cli_format("about %s in total", cli_seconds_text(seconds, job->fit.predicted_seconds)));
     cli_table_print(table, file);
 }
 
@@ -383,10 +384,11 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
         cli_table_row(table, "training loss",
                       cli_format("%.6g%s", r->train_loss,
                                  r->stopped == MERCER_STOP_PATIENCE ? " (stopped early)"
-                                 : r->stopped == MERCER_STOP_BUDGET ? " (ended by the budget)"
+                                 : r->stopped == MERCER_STOP_BUDGET ? " (ended at the time limit)"
                                                                     : ""));
     if (r->halvings > 0)
-        cli_table_row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
+        cli_table_row(table, "step",
+                      cli_format("step size halved %" PRId64 " times, because the loss increased", r->halvings));
     cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
     cli_table_row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
     cli_table_row(table, "model", cli_copy(cli_text(job->v, "output")));

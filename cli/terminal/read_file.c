@@ -42,14 +42,14 @@ static int read_all(const char *path, int descriptor, char **text, size_t *lengt
             room *= 2;
         }
         if (!is_ready(descriptor))
-            return cli_error(CLI_IO, "%s: nothing came for %d seconds: save it to a file first", path, WAIT_MS / 1000);
+            return cli_error(CLI_IO, "%s: no input for %d seconds; save it to a file first", path, WAIT_MS / 1000);
         ssize_t some = read(descriptor, *text + *length, room - 1 - *length);
         if (some < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (some < 0) return cli_error(CLI_IO, "%s: cannot be read: %s", path, strerror(errno));
         if (some == 0) return CLI_OK;
         *length += (size_t)some;
         if (*length >> 20 >= MOST_MIB)
-            return cli_error(CLI_DATA, "%s: is longer than %d MiB: what should be read here is short", path, MOST_MIB);
+            return cli_error(CLI_DATA, "%s: is larger than the limit of %d MiB; give a smaller file", path, MOST_MIB);
     }
 }
 

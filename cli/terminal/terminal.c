@@ -24,11 +24,11 @@ int cli_width(FILE *file)
     return width < 20 ? 20 : (width > 1000 ? 1000 : width);
 }
 
-int cli_colours(const cli_values *v, FILE *file)
+int cli_colors(const cli_values *v, FILE *file)
 {
-    const char *no_colour = getenv("NO_COLOR");
+    const char *no_color = getenv("NO_COLOR");
     if (cli_is(v, "color", "always")) return 1;
-    if (cli_is(v, "color", "never") || (no_colour != NULL && *no_colour != '\0')) return 0;
+    if (cli_is(v, "color", "never") || (no_color != NULL && *no_color != '\0')) return 0;
     return cli_is_terminal(file);
 }
 
@@ -48,7 +48,7 @@ void cli_bar_init(cli_bar *bar, const cli_values *v)
 {
     *bar = (cli_bar){0};
     bar->on = !cli_flag(v, "quiet") && cli_is_terminal(stderr);
-    bar->colours = cli_colours(v, stderr);
+    bar->colors = cli_colors(v, stderr);
     bar->last = -1;
 }
 
@@ -66,7 +66,7 @@ void cli_bar_draw(cli_bar *bar, double share, const char *text, int force)
         memset(filled, '=', (size_t)full);
         memset(rest, ' ', (size_t)(length - full));
         if (full > 0 && full < length) filled[full - 1] = '>';
-        const char *on = bar->colours ? "\033[32m" : "", *off = bar->colours ? "\033[0m" : "";
+        const char *on = bar->colors ? "\033[32m" : "", *off = bar->colors ? "\033[0m" : "";
         fprintf(stderr, "[%s%s%s%s] %3d%% ", on, filled, off, rest, (int)((share > 1 ? 1 : share) * 100));
         used = length + 8;
     }

@@ -13,7 +13,7 @@
 void *cli_allocate(int64_t count, size_t size)
 {
     void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-    if (memory == NULL) cli_give_up(CLI_FAILURE, "out of memory: %" PRId64 " x %zu bytes are not there", count, size);
+    if (memory == NULL) cli_give_up(CLI_FAILURE, "out of memory: cannot allocate %" PRId64 " x %zu bytes", count, size);
     return memory;
 }
 
@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 0))) static char *joined(const char *text, cons
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    if (length < 0) cli_give_up(CLI_INTERNAL, "internal error: a text cannot be formatted");
+    if (length < 0) cli_give_up(CLI_INTERNAL, "internal error: cannot format a text");
     size_t used = strlen(text);
     char *both = cli_allocate((int64_t)used + length + 1, 1);
     memcpy(both, text, used + 1);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS "steps, the rest" /* time in epochs outside the phases below: loading batches, progress callbacks */
+#define STEPS "steps: other" /* time in epochs outside the phases below: loading batches, progress callbacks */
 
 /* Returns the span with this name, or a new one; once the table is full, the last span takes the rest. */
 static cli_span *span_of(cli_timeline *line, const char *name)
@@ -48,7 +48,7 @@ void cli_timeline_context(cli_timeline *line, mercer_context *context)
     /* The time of this span is only waiting: the device starts while data are read, and its libraries load last. */
     const cli_span *waited = &line->spans[line->now];
     cli_timeline_split(line, "device: cuBLAS, cuSOLVER", fmin(info.library_seconds, waited->seconds));
-    cli_timeline_split(line, "device: reaching it", fmin(info.device_seconds, waited->seconds));
+    cli_timeline_split(line, "device: connecting", fmin(info.device_seconds, waited->seconds));
 }
 
 void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress)

@@ -8,6 +8,7 @@ import math
 import random
 import sys
 
+# check-words: allow spelling -our (the name of a place)
 DISTRICTS = {"Old Town": 1.35, "Harbour": 1.2, "Hill": 1.1, "Mill": 0.95, "Station": 0.9, "East": 0.8}
 CONDITIONS = {"new": 1.15, "renovated": 1.08, "good": 1.0, "worn": 0.85}
 HEATING = {"district": 1.0, "gas": 0.98, "electric": 0.93}

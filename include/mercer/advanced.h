@@ -70,7 +70,6 @@ typedef struct mercer_kernel_info {
  */
 MERCER_API int mercer_kernel_list(mercer_kernel_info *out, int index);
 
-
 /* ---- 2. Kernel matrices and products -------------------------------------------------------------------------- */
 
 /*
@@ -183,7 +182,7 @@ typedef struct mercer_center_options {
     mercer_progress_callback progress;
     void *progress_user;   /* passed to `progress` */
     mercer_comm *comm;     /* ranks that choose together, from the same data; NULL: only this process */
-    int64_t total_centers; /* > 0: number of centers on all ranks, of which `centers` is this rank's share
+    int64_t total_centers; /* > 0: number of centers on all ranks; `centers` is then this rank's share
                                         (mercer_comm_share); 0: `centers` is all of them */
 } mercer_center_options;
 

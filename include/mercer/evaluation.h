@@ -213,7 +213,7 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
 /*
  * Computes the partial dependence of the outputs on column number `column`, numbered as in mercer_importance_info. Row
  * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, spread evenly, after the
- * column is set to values[k] in all of them. values (room) and the first *count rows of F are written, *count <= room.
+ * column is set to values[k] in all of them. values (room) and the first *count rows of F are written, *count <= `room`.
  * Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these rows; those of
  * a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
  */

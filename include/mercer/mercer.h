@@ -107,9 +107,10 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* The environment of all computations: backend, number of threads, allocator, log sink, last error, warnings. */
 typedef struct mercer_context mercer_context;
-/* Types of samples.h and ranks.h: fitted preprocessing, and several processes that share a model. */
-typedef struct mercer_preprocess mercer_preprocess;
+/* Ranks: several processes that share a model (ranks.h). */
 typedef struct mercer_comm mercer_comm;
+/* A preprocessing of samples (samples.h). */
+typedef struct mercer_preprocess mercer_preprocess;
 
 /* Levels of log messages, from least to most verbose. */
 typedef enum mercer_log_level {
@@ -302,7 +303,7 @@ typedef enum mercer_task {
                              mercer_dataset_options), else regression */
     MERCER_TASK_CLASSIFICATION = 1, /* targets are class labels */
     MERCER_TASK_REGRESSION = 2,     /* targets are numbers */
-    MERCER_TASK_UNLABELLED = 3      /* there are no targets, or they are not read */
+    MERCER_TASK_UNLABELED = 3       /* there are no targets, or they are not read */
 } mercer_task;
 
 /*
@@ -412,7 +413,7 @@ MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 /* Description of a dataset. Strings and lists are borrowed from the dataset. */
 typedef struct mercer_dataset_info {
     size_t struct_size;
-    int64_t rows, features, outputs;  /* outputs: number of classes or of target columns; 0 if unlabelled */
+    int64_t rows, features, outputs;  /* outputs: number of classes or of target columns; 0 if unlabeled */
     mercer_dtype dtype;               /* element type of the samples */
     mercer_task task;                 /* kind of the targets, never AUTO */
     const char *format;               /* file format (npy, idx, ...), array, columns or synthetic */
@@ -472,8 +473,8 @@ typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progr
    it does not use is reported in the plan and may be a warning. */
 typedef struct mercer_train_options {
     size_t struct_size;
-    const char *solver;        /* name of a solver (mercer_solver_name in advanced.h); NULL or "auto": chosen */
-    const char *projector;     /* name of a projector (mercer_projector_name); NULL or "auto": chosen */
+    const char *solver;        /* name of a solver (mercer_solver_list in advanced.h); NULL or "auto": chosen */
+    const char *projector;     /* name of a projector (mercer_projector_list); NULL or "auto": chosen */
     int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
                                   gradient of 1e-4) */
     int64_t batch;             /* m, samples per step */
@@ -595,11 +596,11 @@ enum { MERCER_MEMBERS = 8 };
 
 /* Rows and targets of a fit. */
 typedef struct mercer_fit_data {
-    const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
-    /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardise: minus the
+    const char *preprocess; /* none, scale, standardize, minmax, unit, rank (samples.h); NULL or auto: by format */
+    /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardize: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
        then standardized (mercer_model_info.target_curve); losses then refer to the transformed targets. log requires
-       targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardise for values. */
+       targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardize for values. */
     const char *target_transform;
     /* Factors of the sample weights by class, also for validation rows. balanced: all classes have the same total
        weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
@@ -769,7 +770,7 @@ typedef struct mercer_fit_report {
 } mercer_fit_report;
 
 /* Fits a model to a dataset with targets. options and report may be NULL. The dataset may be released after the call.
-   Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says how many centers fit), NUMERIC, CALLBACK, UNSUPPORTED,
+   Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message has the number of centers that fit), NUMERIC, CALLBACK, UNSUPPORTED,
    IO, MISMATCH (checkpoint, model, validation data or given centers have other columns or classes), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
@@ -825,7 +826,7 @@ typedef struct mercer_model_info {
     double temperature;
     int calibrated;            /* 1: the temperature was fitted or set; 0: it is the default, 0.25 */
     const double *class_shift; /* (c) */
-    mercer_task interval_task; /* kind of the targets that intervals are for (evaluation.h); UNLABELLED: none */
+    mercer_task interval_task; /* kind of the targets that intervals are for (evaluation.h); UNLABELED: none */
     double interval_rows;      /* effective number of held-out rows that the intervals come from */
     /* (member_count) models whose predictions are averaged: this model, which has the fields above, and others with
        their own kernel, preprocessing, centers and weights. A single model has one member. */

@@ -23,14 +23,15 @@ extern "C" {
  *
  *   none
  *   scale:factor=v      x v            default v = 1/255: pixels become 0 .. 1
- *   standardise         (x - mean) / standard deviation, per feature; constant features become 0
+ *   standardize         (x - mean) / standard deviation, per feature; constant features become 0
  *   minmax              (x - min) / (max - min), per feature; constant features become 0
  *   unit                x / |x|; a row of zeros is unchanged
  *   rank                the normal quantile of the rank of x, per feature
- *   auto                scale for bytes; minmax for libsvm files; none for f16 and computed data; else standardise
+ *   auto                scale for bytes; minmax for libsvm files; none for f16 and computed data; else standardize
  *
- * "standardize" is an alias of standardise. Means, ranges and ranks come from the data that the preprocessing is fitted
- * to. Indicator features (of a category's levels, or of missing values, docs/tables.md) become 0 and 2 with standardise
+ * check-words: allow spelling -ise (the name of 0.1 and 0.2)
+ * "standardise" is an alias of standardize. Means, ranges and ranks come from the data that the preprocessing is fitted
+ * to. Indicator features (of a category's levels, or of missing values, docs/tables.md) become 0 and 2 with standardize
  * and rank, and stay 0 and 1 with minmax. The result is f64 for f64 data, otherwise f32.
  */
 

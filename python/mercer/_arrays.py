@@ -26,7 +26,7 @@ def unmasked(values: Any, name: str) -> Any:
     if not isinstance(values, ma.MaskedArray):
         return values
     if hidden := int(ma.count_masked(values)):
-        raise ValueError(f"{name} is a masked array, {hidden} of its values are hidden: fill them, or leave the rows out")
+        raise ValueError(f"{name} is a masked array with {hidden} hidden values; fill them or remove the rows")
     return ma.getdata(values)
 
 
@@ -36,17 +36,17 @@ def take(values: Any, name: str) -> Array:
     if isinstance(values, np.ndarray):
         return values
     if type(values).__module__.partition(".")[0] == "scipy" and hasattr(values, "toarray"):
-        raise TypeError(f"{name} is sparse; a dense array is needed: {name}.toarray()")
+        raise TypeError(f"{name} is sparse; use a dense array, {name}.toarray()")
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array_interface__"):
         try:
             return np.from_dlpack(values)
         except (BufferError, TypeError, RuntimeError, ValueError) as error:
             if not hasattr(values, "__array__"):
-                raise TypeError(f"{name}: {error}; a tensor in the memory of the CPU is needed") from error
+                raise TypeError(f"{name}: {error}; use a tensor in CPU memory") from error
     try:
         return np.asarray(values)
     except ValueError as error:  # ragged lists
-        raise ValueError(f"{name} is no array: {error}") from error
+        raise ValueError(f"{name} is not an array: {error}") from error
 
 
 def real_type(array: Array, name: str) -> Type:
@@ -60,7 +60,7 @@ def real_type(array: Array, name: str) -> Type:
         return F64
     if dtype.kind == "c":
         raise ValueError(f"{name}: complex data not supported")
-    raise TypeError(f"{name} has the type {array.dtype}; numbers are needed")
+    raise TypeError(f"{name} has the type {array.dtype}; use numbers")
 
 
 def warn_merged(values: Array, name: str) -> None:
@@ -70,7 +70,7 @@ def warn_merged(values: Array, name: str) -> None:
     >>> with warnings.catch_warnings(record=True) as found:
     ...     warn_merged(np.array([2**60, 2**60 + 1]), "X")
     >>> str(found[0].message)
-    'X: 2 different whole numbers, such as 1152921504606846977, become 1 in double; subtract what they have in common'
+    'X: 2 different whole numbers, such as 1152921504606846977, become 1 in double; subtract a constant'
     """
     if values.dtype.kind not in "iuO" or values.dtype.itemsize < 8 or values.size == 0:
         return
@@ -90,7 +90,7 @@ def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     array = take(values, name)
     if array.ndim != 2:
         many = "s" if array.ndim != 1 else ""
-        raise ValueError(f"{name} has {array.ndim} dimension{many}, a matrix of samples as rows is needed")
+        raise ValueError(f"{name} has {array.ndim} dimension{many}; use a matrix with one sample per row")
     if dtype is None:
         dtype = real_type(array, name)
     elif array.dtype.kind not in "biufO":
@@ -146,7 +146,7 @@ def result(out: Any, shape: tuple[int, ...]) -> Array:
     if not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
     if out.dtype not in (F32, F64):
-        raise TypeError(f"out has the type {out.dtype}; float32 or float64 is needed")
+        raise TypeError(f"out has the type {out.dtype}; use float32 or float64")
     if not out.flags.writeable or (out.size and rows_contiguous(out) is not out):
         raise ValueError("out must be writeable, with contiguous rows")
     return out
@@ -175,7 +175,7 @@ def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None
 
 def _one_each(array: Array, rows: int, name: str) -> Array:
     if array.shape != (rows,):
-        raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
+        raise ValueError(f"{name} has the shape {array.shape}; it must be ({rows},)")
     return array
 
 
@@ -183,7 +183,7 @@ def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
     """Return class numbers, one per row, as contiguous 32-bit integers."""
     array = take(values, name)
     if array.dtype.kind not in "iub":
-        raise TypeError(f"{name} has the type {array.dtype}; whole numbers are needed")
+        raise TypeError(f"{name} has the type {array.dtype}; use whole numbers")
     if _one_each(array, rows, name).size and not (0 <= array.min() and array.max() < 2**31 - 1):
         raise ValueError(f"{name} has numbers from {array.min()} to {array.max()}; classes are counted from 0")
     return np.ascontiguousarray(array, dtype=np.int32)

@@ -95,11 +95,11 @@ class Context:
 
     def _call(self, name: str, *arguments: Any) -> None:
         if self._inside:  # the lock is reentrant, so this call comes from a callback of the running one
-            raise RuntimeError("a callback of a call that is under way cannot use the same model or context")
+            raise RuntimeError("a callback cannot use the model or context of the call that runs it")
         if self._torn:
             raise RuntimeError(
-                "another thread was training or changing this model when the process was forked; "
-                "the child has only a part of that work: load the model here, or start the child before"
+                "another thread was changing this model when the process was forked; "
+                "load the model in the child, or start the child earlier"
             )
         self._inside, self.interrupted = name, False
         try:
@@ -276,7 +276,7 @@ def thread_count(n_jobs: Any) -> int:
         said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return int(said) if said.isdecimal() and 0 < int(said) < 2**31 else 0
     if whole(n_jobs, "n_jobs", " or None") == 0:
-        raise ValueError("n_jobs is 0; use None or -1 for one thread for each processor")
+        raise ValueError("n_jobs is 0; use None or -1 for one thread per processor")
     return 0 if n_jobs < 0 else min(int(n_jobs), 2**31 - 1)
 
 
@@ -287,14 +287,14 @@ def byte_count(memory: int | float | str) -> int:
     (17179869184, True, 2500000)
     """
     if isinstance(memory, bool) or not isinstance(memory, (str, numbers.Real)):
-        raise TypeError(f"memory must be a number of bytes, a text or None, not {type(memory).__name__}")
+        raise TypeError(f"memory must be a number of bytes, a str or None, not {type(memory).__name__}")
     value = C.c_int64()
     if isinstance(memory, str):
         L.check(L.lib.mercer_parse_bytes(value, None, L.text(memory, "memory")), None)
     elif 1 <= memory < 2**63:
         value.value = int(memory)
     if value.value < 1:
-        raise ValueError(f"memory is {memory!r}; it must be at least 1 byte, or None to choose")
+        raise ValueError(f"memory is {memory!r}; it must be at least 1 byte, or None")
     return value.value
 
 

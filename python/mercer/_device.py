@@ -64,7 +64,7 @@ class DeviceArray:
     def __init__(self, values: Any, name: str, context: Context, waited: bool = False) -> None:
         stream = context.stream
         if stream is None:
-            raise ValueError(f"{name} lies on a GPU, but the device is the processor: use device='cuda'")
+            raise ValueError(f"{name} is on a GPU, but the device is the CPU; use device='cuda'")
         self._kept: tuple[Any, ...] = (values,)
         self.shape: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()  # in elements
@@ -99,23 +99,23 @@ class DeviceArray:
                 raise ValueError(f"{name}: its __cuda_array_interface__ has the stream 0, which the protocol forbids")
             context.call("mercer_context_wait", context.handle, stream)
         if described.get("mask") is not None:
-            raise TypeError(f"{name} is a masked array; values without a mask are needed")
+            raise TypeError(f"{name} is a masked array; use values without a mask")
         self.address, self.shape = int(described["data"][0] or 0), tuple(described["shape"])
         self.dtype = _type(np.dtype(described["typestr"]).name, name)
         strides = described.get("strides")
         if strides is not None and any(step % self.dtype.itemsize for step in strides):
-            raise ValueError(f"{name}: strides of {strides} bytes are not whole elements of {self.dtype}")
+            raise ValueError(f"{name}: strides of {strides} bytes are not a multiple of the size of {self.dtype}")
         self.strides = _dense(self.shape) if strides is None else tuple(s // self.dtype.itemsize for s in strides)
 
     def _check(self, name: str) -> None:
         if len(self.shape) != 2:
-            raise ValueError(f"{name} has {len(self.shape)} dimensions, a matrix of samples as rows is needed")
+            raise ValueError(f"{name} has {len(self.shape)} dimensions; use a matrix with one sample per row")
         rows, cols = self.shape
         row, element = self.strides
         if (cols > 1 and element != 1) or (rows > 1 and row < cols):
             raise ValueError(
-                f"{name}: strides of {self.strides} elements cannot be used on a GPU: rows must be contiguous and in "
-                f"order; make it so there, as {name}.contiguous() does"
+                f"{name}: strides of {self.strides} elements are not supported on a GPU; "
+                f"use contiguous rows, such as {name}.contiguous()"
             )
 
     @property
@@ -130,18 +130,18 @@ class DeviceArray:
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
 
 
-def target(out: Any, shape: tuple[int, ...], context: Context, beside: Any = None) -> Any:
+def target(out: Any, shape: tuple[int, ...], context: Context, synchronized: Any = None) -> Any:
     """Return the matrix for a result, on the host or a GPU, after checking that ``out`` can hold it.
 
-    ``beside`` is an input array that has been synchronized already.
+    ``synchronized`` is an input array that has been synchronized already.
     """
     if device_of(out) is None:
         return result(out, shape)
-    there = DeviceArray(out, "out", context, type(out) is type(beside))
+    there = DeviceArray(out, "out", context, type(out) is type(synchronized))
     if there.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
     if there.dtype not in (F32, F64):
-        raise TypeError(f"out has the type {there.dtype}; float32 or float64 is needed")
+        raise TypeError(f"out has the type {there.dtype}; use float32 or float64")
     return there
 
 
@@ -157,7 +157,7 @@ def _type(name: str, array: str) -> Type:
     for dtype in DTYPES:
         if dtype.name == name:
             return dtype
-    raise TypeError(f"{array} has the type {name}; on a GPU float64, float32, float16 or uint8 is needed")
+    raise TypeError(f"{array} has the type {name}; on a GPU, use float64, float32, float16 or uint8")
 
 
 def _library_of(values: Any) -> str:
@@ -179,8 +179,7 @@ def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         double = name == "float64" and not jax.config.jax_enable_x64
         return jax.device_put(jax.numpy.zeros(shape, "float32" if double else name), values.device)
     raise TypeError(
-        f"results on a GPU are made for PyTorch, CuPy and JAX; for {type(values).__name__} of {library} give out=, an "
-        "array for them"
+        f"results on a GPU are created for PyTorch, CuPy and JAX; for {type(values).__name__} of {library} pass an array as out="
     )
 
 

@@ -47,9 +47,9 @@ PARAMETERS = """Parameters
     bandwidth : float or None
         Bandwidth, in units of preprocessed samples whose features have a mean weight of 1. None: found by the search;
         the median distance without a search.
-    preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
+    preprocess : {"auto", "none", "scale", "standardize", "minmax", "unit", "rank"}
         Transform of the features before the kernel is applied. "auto": found by the search; without a search,
-        "scale" for uint8, "none" for float16 and "standardise" for other types.
+        "scale" for uint8, "none" for float16 and "standardize" for other types.
     n_centers : int, "all" or None
         Number of centers, at most the number of samples. None: set by the effort (at effort 3, 6,000 after a search,
         otherwise 10,000).
@@ -63,8 +63,8 @@ PARAMETERS = """Parameters
         Number of passes over the samples, or of steps for "cg"; samples per step; whether to average later iterates.
     ridge : float or None
         lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2. None: chosen by held-out error. 0: no ridge.
-    target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
-        Transform of the targets, which predictions undo. "auto": "center" for classes, "standardise" for values.
+    target_transform : {"auto", "none", "center", "standardize", "log", "rank"}
+        Transform of the targets, which predictions undo. "auto": "center" for classes, "standardize" for values.
     tol, early_stopping, validation_fraction
         ``tol``: stop if the loss has not decreased by this share for 5 epochs. ``early_stopping``: stop if the
         validation result has not improved for 5 epochs. ``validation_fraction``: share of the samples that are held out
@@ -201,13 +201,13 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _validate_there(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
         """Validate X on a GPU, where the library checks its values; y is small and is copied to the host."""
         if len(X.shape) != 2:
-            raise ValueError(f"X has {len(X.shape)} dimensions, a matrix of samples as rows is needed")
+            raise ValueError(f"X has {len(X.shape)} dimensions; use a matrix with one sample per row")
         V._check_n_features(self, X, reset=reset)
         if reset:
             self._table = None
             self.__dict__.pop("feature_names_in_", None)
         elif getattr(self, "_table", None):
-            raise ValueError("X lies on a GPU, but the model was fitted to a table whose columns are encoded here")
+            raise ValueError("X is on a GPU, but the model was fitted to a data frame; use a data frame")
         if not y:
             return X
         host = D.to_host(y[0])
@@ -252,11 +252,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")
         if not isinstance(self.target_transform, str):
-            raise ValueError(f"target_transform is {self.target_transform!r}; a text is needed")
+            raise ValueError(f"target_transform is {self.target_transform!r}; it must be a str")
         if isinstance(width, REAL) and not width > 0:
             raise ValueError(f"bandwidth is {width!r}; it must be above 0, or None")
         if self.ridge is not None and (isinstance(self.ridge, bool) or not isinstance(self.ridge, REAL) or not self.ridge >= 0):
-            raise ValueError(f"ridge is {self.ridge!r}; it must be a number >= 0, or None to choose it")
+            raise ValueError(f"ridge is {self.ridge!r}; it must be a number >= 0, or None")
         if self.tol is not None and not (isinstance(self.tol, REAL) and self.tol >= 0):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
@@ -285,12 +285,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if isinstance(tune, (bool, np.bool_)):
             tune = "on" if tune else "off"
         if not isinstance(tune, str) or tune not in ("auto", "on", "off"):
-            limit = "; a time limit is budget" if isinstance(tune, REAL) else ""
+            limit = "; for a time limit use budget" if isinstance(tune, REAL) else ""
             raise ValueError(f"tune is {self.tune!r}; it must be 'auto', 'on', 'off' or a bool{limit}")
         if learn is not None and not isinstance(learn, (bool, np.bool_)):
             raise ValueError(f"learn_features is {learn!r}; it must be a bool")
         if tune == "on" and isinstance(self.kernel, Kernel):
-            raise ValueError("tune is on, but kernel is a Kernel, which is not searched; give its text")
+            raise ValueError("tune is on, but kernel is a Kernel, which cannot be searched; use a str")
         switches = {"auto": None, "on": True, "off": False}
         return {"tune": switches[tune], "learn_features": True if learn else None}
 
@@ -363,7 +363,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         seen, before = data._fingerprint() if isinstance(points, np.ndarray) else None, getattr(self, "_seen", None)
         if model is not None and None not in (seen, before) and seen != before:
             warn([
-                "warm_start: X or y is not that of the last fit; its kernel, preprocessing, centers and units of y are kept, "
+                "warm_start: X or y differs from the last fit; its kernel, preprocessing, centers and units of y are kept, "
                 "and only the weights are trained further; set warm_start=False to fit all of them"
             ])
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
@@ -372,7 +372,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
         if given is None and self._center_count() > X.shape[0]:
-            warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows: all of them are centers"])
+            warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows; all of them are centers"])
         options |= {
             "preprocess": "none" if self.preprocess is None else self.preprocess,
             "target_transform": self.target_transform,
@@ -467,10 +467,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if self.solver == "auto" or kind in (L.SOLVER_DIRECT, L.SOLVER_STEPS, L.SOLVER_ON_SAMPLES):
             train["solver"] = "ep4"  # the others need all samples at once
         if model is None:
+            self._warn_unused_by_streams(train["solver"])
             self._seed = seed_from(self.random_state)
             model = self._fitting(task, X, y, weights, self._seed, train=train).model()
         if model.weights.shape[1] != task.outputs:
-            raise ValueError(f"y has {task.outputs} columns, earlier batches had {model.weights.shape[1]}")
+            raise ValueError(f"y has {task.outputs} columns, but earlier batches had {model.weights.shape[1]}")
         if trainer is None:
             own: dict[str, Any] = {"memory": self.memory, "random_state": getattr(self, "_seed", 0)}
             trainer = Trainer(model, classification=task.classes is not None, **train, **own)
@@ -486,6 +487,14 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
         self.n_iter_ += 1
         return self
+
+    def _warn_unused_by_streams(self, solver: str) -> None:
+        """Warn about given parameters that partial_fit does not use; ``solver``: the one that it uses."""
+        defaults = {"epochs": None, "tol": None, "early_stopping": False, "intervals": False, "solver": "auto"}
+        given = [name for name, default in defaults.items() if getattr(self, name) != default]
+        if solver == self.solver and "solver" in given:
+            given.remove("solver")
+        warn([f"{name} has no effect in partial_fit" + (f", which uses {solver}" if name == "solver" else "") for name in given])
 
     def _sync(self) -> None:
         """Write pending steps of partial_fit into the model."""
@@ -520,7 +529,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
         weights = self._weights(sample_weight, X)
         self._sync()
-        data = self._labelled(X, y, weights)
+        data = self._labeled(X, y, weights)
         seed = seed_from(random_state)
         found = permutation_importance(self.model_, data, n_repeats=n_repeats, random_state=seed)
         names = found["names"] or [str(j) for j in range(len(found["drops"]))]
@@ -532,7 +541,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     _targets_allowed: dict[str, Any] = {}  # options of validate_data for y
 
-    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+    def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         """Return a dataset of encoded samples with their targets."""
         Y = A.columns(np.asarray(y, dtype=np.float64), "y", np.dtype(np.float64))
         return Dataset._of_arrays(self.model_.context, A.points(X, "X"), Y=Y, sample_weight=weights)
@@ -567,7 +576,7 @@ def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array
     if found.ndim != 1 or (rows is not None and len(found) != rows):
         raise ValueError(f"{name} has the shape {found.shape}; it must be ({rows},)")
     if name == "times" and found.dtype.kind not in "iufM":
-        raise ValueError(f"times is an array of {found.dtype}; it must be one of numbers or dates")
+        raise ValueError(f"times is an array of {found.dtype}; use numbers or dates")
     numbers = found.astype("datetime64[us]").astype(np.int64) if found.dtype.kind == "M" else found
     if name == "groups":
         numbers = np.unique(found, return_inverse=True)[1].reshape(-1)
@@ -691,7 +700,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, numbers = np.unique(y, return_inverse=True)
         if self._warm() and not np.array_equal(classes, self.classes_):
-            raise ValueError("warm_start: the classes of y are not those of the last fit")
+            raise ValueError("warm_start: the classes of y differ from those of the last fit")
         task = Task(len(classes), classes, class_weight=self._class_weight(classes))
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 
@@ -724,7 +733,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         numbers = {name: k for k, name in enumerate(classes.tolist())}
         unknown = [name for name in given if name not in numbers]
         if unknown:
-            raise ValueError(f"class_weight: {unknown[0]!r} is no class of y")
+            raise ValueError(f"class_weight: {unknown[0]!r} is not a class of y")
         return {numbers[name]: float(weight) for name, weight in given.items()}
 
     def decision_function(self, X: Any) -> Array:
@@ -763,7 +772,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """
         return self._ready(X, "class_sets", level)
 
-    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+    def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the fit did not have")

@@ -64,7 +64,7 @@ def measure(
     targets = None if classification else A.columns(y, "y", np.dtype(np.float64))
     labels = np.ascontiguousarray(y, np.int32) if classification else None
     if len(y) != scores.shape[0]:
-        raise ValueError(f"y has {len(y)} rows, F has {scores.shape[0]}")
+        raise ValueError(f"y has {len(y)} rows, but F has {scores.shape[0]}")
     context.call("mercer_evaluation_create", handle, context.handle, options)
     parts = None if targets is None else A.view(targets), None if labels is None else A.integers(labels)
     try:

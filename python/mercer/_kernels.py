@@ -30,7 +30,7 @@ class Kernel:
 
     def __init__(self, spec: str, **parameters: float) -> None:
         if not isinstance(spec, str):
-            raise TypeError(f"a kernel is named by a text like 'laplace:bandwidth=10', not by {type(spec).__name__}")
+            raise TypeError(f"a kernel must be a str such as 'laplace:bandwidth=10', not {type(spec).__name__}")
         for name, value in parameters.items():
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} of the kernel must be a number, not {value!r}")
@@ -134,7 +134,7 @@ def _operands(context: Context, precision: str | None, **named: Any) -> tuple[di
     for name, array in arrays.items():  # one float64 operand makes all arithmetic double; W is float32 or float64
         if (real == A.F32 and array.dtype == A.F64) or (name == "W" and array.dtype not in (A.F32, A.F64)):
             if not isinstance(array, np.ndarray):
-                raise TypeError(f"{name} is {array.dtype} on a GPU; {real} is needed: convert it there")
+                raise TypeError(f"{name} is {array.dtype} on a GPU; convert it to {real}")
             arrays[name] = A.points(array, name, real)
     return arrays, real
 

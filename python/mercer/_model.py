@@ -19,7 +19,7 @@ from ._arrays import Array
 from ._context import Context, byte_count, fill, release_with, seed_from, shared_context, whole
 from ._kernels import Kernel, as_kernel
 
-_TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
+_TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
 _TABLES = ("csv", "tsv")  # formats whose columns may have a schema
 CONVERT_ROWS = 65536  # rows per block if X must be converted or is read from a dataset
 
@@ -62,7 +62,7 @@ class Dataset:
         CSV: names of the columns to read, in this order, such as ``model.feature_names``; a missing one is an error.
     labels : sequence of str, optional
         All class names, in the order of the outputs, such as ``model.labels``. None: those in the data, sorted.
-    task : {"auto", "classification", "regression", "unlabelled"}
+    task : {"auto", "classification", "regression", "unlabeled"}
         Kind of the targets; "auto" detects it.
     **options
         Fields of ``mercer_dataset_options`` in the C header mercer.h: ``format, y_format, raw, target, header,
@@ -183,7 +183,7 @@ class Dataset:
             raise ValueError("rows must be a list of row numbers")
         m = len(index) if index is not None else info["rows"] - first if count is None else count
         if m < 0:
-            raise ValueError(f"first is {first}, count {count}: the dataset has {info['rows']} rows")
+            raise ValueError(f"first is {first}, count {count}, but the dataset has {info['rows']} rows")
         x = np.empty((m, info["features"]), info["dtype"])
         labels = np.empty(m, np.int32) if info["task"] == "classification" else None
         y = np.empty((m, info["outputs"]), np.float64) if info["task"] == "regression" else None
@@ -473,7 +473,7 @@ class Model:
         level, raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
         """
         info = self._info()
-        if info.interval_task == L.TASK_UNLABELLED:
+        if info.interval_task == L.TASK_UNLABELED:
             raise ValueError("the model has no intervals: no rows were held out in training; fit with intervals=True")
         classes = info.interval_task == L.TASK_CLASSIFICATION
         radius = np.empty(1 if classes else info.outputs)

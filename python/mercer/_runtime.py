@@ -86,7 +86,7 @@ def _load(functions: list[list[str]]) -> C.CDLL:
         try:
             entry = getattr(library, "mercer_" + function)
         except AttributeError:
-            raise ImportError(f"{path} has no mercer_{function}: it is of another version than this package") from None
+            raise ImportError(f"{path} has no mercer_{function}; it is from another version than this package") from None
         entry.restype, entry.argtypes = _call(code)
     return library
 
@@ -145,7 +145,7 @@ def as_dict(struct: Any) -> dict[str, Any]:
 def text(value: str | os.PathLike[str], name: str) -> bytes:
     """Encode a text or path for C, where a zero byte would end it."""
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     raw = os.fsencode(value)
     if b"\0" in raw:
         raise ValueError(f"{name} contains a zero byte")
@@ -168,5 +168,5 @@ def run(arguments: Sequence[str]) -> None:
     """Run the mercer program; if it fails, raise an OSError with the last line of its stderr."""
     done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"mercer {arguments[0]} ended with {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"mercer {arguments[0]} exited with {done.returncode}"]
         raise OSError(lines[-1])

@@ -90,7 +90,7 @@ class ShowMixin:
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
         if not curves:
             who = f"solver {self.plan_['solver']} took one step" if self.plan_ else "partial_fit records no losses"
-            return _note(ax, f"no history to plot: {who}\nreport(path) describes the training; solver='ep4' has epochs")
+            return _note(ax, f"no history to plot: {who}\nuse report(path), or a solver with epochs such as solver='ep4'")
         ax = _axes(ax)
         for name, values in curves.items():
             ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))
@@ -106,7 +106,7 @@ class ShowMixin:
         self._need()
         if len(self.spectrum_) == 0:
             who = f"solver {self.plan_['solver']} computes none" if self.plan_ else "partial_fit records none"
-            return _note(ax, f"no eigenvalues to plot: {who}\nsolver='ep4' computes them")
+            return _note(ax, f"no eigenvalues to plot: {who}\nuse a solver that computes them, such as solver='ep4'")
         ax = _axes(ax)
         ax.loglog(np.arange(1, len(self.spectrum_) + 1), self.spectrum_, marker=".")
         ax.set(xlabel="index", ylabel="eigenvalue")

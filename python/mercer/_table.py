@@ -24,7 +24,7 @@ LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may
 HINTS = (
     ("is not a date, but", "pandas.to_datetime(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
     ("is not a number, but", "pandas.to_numeric(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
-    ("whether the day or the month comes first", "pandas.to_datetime(X[{0}], dayfirst=True), or dayfirst=False"),
+    ("the order of day and month", "pandas.to_datetime(X[{0}], dayfirst=True), or dayfirst=False"),
 )
 
 
@@ -94,7 +94,7 @@ def warn_plain(frame: Any) -> None:
         A.warn_merged(values, f"column {str(name)!r}")
         if frame.shape[1] > 1 and _counts_rows(values):
             counting.append(
-                f"column {str(name)!r}: {len(values)} different whole numbers in order; it looks like a row number; "
+                f"column {str(name)!r}: has {len(values)} different whole numbers in order, like a row number; "
                 "if it is one, remove it"
             )
     warn(counting[:MOST_WARNINGS])
@@ -148,7 +148,7 @@ def _objects(values: Any, name: str) -> dict[str, Any]:
         return _words("text", *pandas.factorize(values))
     except TypeError:
         kind = next(type(v).__name__ for v in values if getattr(type(v), "__hash__", None) is None)
-        message = f"X, column {name!r}: values of type {kind} are neither numbers nor text; make columns of them"
+        message = f"X, column {name!r}: values of type {kind} are neither numbers nor text; convert them to columns"
         raise ValueError(message) from None
 
 
@@ -195,7 +195,7 @@ def _number_target(y: Any, name: str) -> Any:
     if period or getattr(dtype, "kind", "O") == "M":
         dates = "y.dt.start_time" if period else "y"
         raise TypeError(
-            f"{name} has dtype {dtype}, and a regressor fits numbers; subtract a date from {dates} to fit durations, "
+            f"{name} has dtype {dtype}, but a regressor needs numbers; subtract a date from {dates} to fit durations, "
             "which are predicted in days"
         )
     if getattr(dtype, "kind", "O") != "m":

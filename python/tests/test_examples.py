@@ -14,7 +14,7 @@ pytest.importorskip("sklearn")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "python"
 if not FOLDER.exists():
-    pytest.skip("examples/python is not beside these tests", allow_module_level=True)
+    pytest.skip("examples/python is not next to these tests", allow_module_level=True)
 
 ARGUMENTS = {"large_tabular": ["5000", "300"]}
 

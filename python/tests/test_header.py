@@ -14,7 +14,7 @@ from mercer import _library as L
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "make-python-library"
 if not TOOL.exists():
-    pytest.skip("the C headers are not beside these tests", allow_module_level=True)
+    pytest.skip("the C headers are not next to these tests", allow_module_level=True)
 
 STRUCTS = sorted(name for name, kind in vars(L).items() if hasattr(kind, "_fields_"))
 

@@ -69,7 +69,7 @@ def test_program_and_estimator_agree(table, kind, tmp_path):
     program("train", *data, "--tune", "off", "-o", "model", "-q", cwd=tmp_path)
     theirs = Model.load(tmp_path / "model")
     ours = KernelRegressor(random_state=0).fit(X[:1000], y[:1000])
-    assert ours.model_.preprocess == theirs.preprocess == "standardise"
+    assert ours.model_.preprocess == theirs.preprocess == "standardize"
     assert str(ours.model_.kernel) == str(theirs.kernel)
     scores = [r2_score(y[1000:], model.predict(X[1000:])) for model in (ours, theirs)]
     assert scores[0] > 0.8
@@ -103,8 +103,8 @@ def test_files_and_pickles_predict_raw_features(table, tmp_path):
 @pytest.mark.parametrize(
     "preprocess, dtype, spec",
     [
-        ("auto", "f8", "standardise"),
-        ("auto", "f4", "standardise"),
+        ("auto", "f8", "standardize"),
+        ("auto", "f4", "standardize"),
         ("auto", "f2", "none"),
         ("auto", "u1", "scale"),
         ("minmax", "f8", "minmax"),
@@ -137,7 +137,7 @@ def test_own_centers_are_in_the_units_of_the_data(table):
     assert abs(own.model_.preprocessed(X).mean(axis=0)).max() < 1e-9
 
 
-def test_large_numbers_are_not_rounded_before_they_are_standardised():
+def test_large_numbers_are_not_rounded_before_they_are_standardized():
     """Seconds since 1970 have ten digits and differ only in the last ones, but a float has seven digits."""
     times = 1_700_000_000.0 + np.arange(200.0).reshape(-1, 1)
     y = np.sin(times[:, 0] / 20)
@@ -157,7 +157,7 @@ def test_weights_search_stream_and_warm_start(table):
     for _ in range(5):
         for first in range(0, 1500, 500):
             stream.partial_fit(X[first : first + 500], y[first : first + 500])
-    assert stream.score(X, y) > 0.7 and stream.model_.preprocess == "standardise"
+    assert stream.score(X, y) > 0.7 and stream.model_.preprocess == "standardize"
     warm = KernelRegressor(warm_start=True, random_state=0, n_centers=300).fit(X, y)
     assert warm.fit(X, y).score(X, y) > 0.8
     stops = KernelRegressor(early_stopping=True, solver="ep4", random_state=0).fit(X, y)

@@ -30,7 +30,7 @@ static mercer_status check_options(mrc_center_request *request)
     mercer_center_options *options = &request->options;
     if (!mrc_center_method_find(options->method, &request->method))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: method '%s' is not known; there are random, kmeans, rpcholesky and balanced",
+                        "options: method '%s' is unknown; valid: random, kmeans, rpcholesky, balanced",
                         options->method);
     const mrc_bound whole[] = {{"classes", options->classes, 0},
                                {"iterations", options->iterations, 0},
@@ -38,7 +38,9 @@ static mercer_status check_options(mrc_center_request *request)
                                {"memory", options->memory, 0}};
     MRC_TRY(mrc_check_bounds(context, whole, sizeof whole / sizeof *whole));
     if (request->method != MRC_CENTERS_KMEANS && (options->iterations != 0 || options->batch != 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is for method kmeans, not for %s",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: %s has no effect with method %s; set it only for "
+                        "kmeans",
                         options->iterations != 0 ? "iterations" : "batch",
                         options->method ? options->method : "random");
     if (request->method == MRC_CENTERS_RPCHOLESKY) {
@@ -65,13 +67,15 @@ static mercer_status find_share(mrc_center_request *request)
     request->p = request->centers->rows;
     if (options->total_centers == 0) return MERCER_OK;
     if (!options->comm || options->total_centers < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: total_centers is %lld; it is for the ranks of a comm",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: total_centers is %lld without comm; set it only "
+                        "with comm",
                         (long long)options->total_centers);
     request->p = options->total_centers;
     mrc_comm_rows(options->comm, request->p, options->comm->rank, &request->first, &rows);
     if (rows == request->centers->rows) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_SHAPE,
-                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
+                    "centers has %lld rows, but this rank's share of %lld is %lld; see mercer_comm_share",
                     (long long)request->centers->rows, (long long)request->p, (long long)rows);
 }
 
@@ -86,16 +90,15 @@ static mercer_status check_sizes(const mrc_center_request *request, int64_t n, i
     mercer_context *context = request->context;
     int64_t p = request->p;
     if (request->centers->cols != d)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers has %lld columns, the samples have %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers has %lld columns, but the samples have %lld",
                         (long long)request->centers->cols, (long long)d);
     if (p > n)
-        return mrc_fail(
-            context, MERCER_ERROR_SHAPE,
-            "%lld centers are asked for, but there are only %lld samples; take at most %lld centers or give "
-            "more samples",
-            (long long)p, (long long)n, (long long)n);
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%lld centers are requested from %lld samples; use at most %lld centers", (long long)p,
+                        (long long)n, (long long)n);
     if (p > INT32_MAX)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: %lld rows are more than %d", (long long)p, INT32_MAX);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: %lld rows are more than the maximum of %d", (long long)p,
+                        INT32_MAX);
     return MERCER_OK;
 }
 
@@ -144,7 +147,9 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
     mrc_center_request request = {.context = context, .centers = centers};
     MRC_TRY(read_request(&request, options));
     if (request.options.labels)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: labels is set, but the dataset has labels; leave "
+                        "it NULL");
     MRC_TRY(check_sizes(&request, dataset->rows, mrc_preprocess_width(preprocess, dataset->features)));
     for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
         mrc_part part = mrc_dataset_part(dataset, first);
@@ -166,7 +171,9 @@ static mercer_status norm_of(mercer_context *context, const mercer_kernel *kerne
     MRC_TRY(mrc_kernel_check(context, kernel));
     *norm = mrc_kernel_norm(kernel);
     if (*norm > 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: it is a function of the inner product and has no distance");
+    return mrc_fail(context, MERCER_ERROR_KERNEL,
+                    "kernel: a function of the inner product has no distance; use a "
+                    "kernel of the distance");
 }
 
 /* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. */
@@ -177,10 +184,12 @@ static mercer_status search_rows(mercer_context *context, double norm, int32_t *
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_matrix(context, "Z", Z, MRC_ACCEPT_ANY));
     if (X->cols != Z->cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, Z has %lld: they must have the same features",
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "X has %lld columns, but Z has %lld; they must have the same "
+                        "features",
                         (long long)X->cols, (long long)Z->cols);
     if (Z->rows < 1 || Z->rows > INT32_MAX)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "Z has %lld rows, it must have 1 .. %d", (long long)Z->rows,
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "Z has %lld rows; it must have 1 .. %d", (long long)Z->rows,
                         INT32_MAX);
     if (X->rows > 0 && !nearest) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "nearest is NULL");
     MRC_TRY(mrc_check_finite(context, "X", X, &x_top));
@@ -213,7 +222,8 @@ mercer_status mercer_median_distance(mercer_context *context, double *out, const
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     if (X->rows < 2)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld rows: a distance takes two", (long long)X->rows);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld rows; a median distance needs at least 2",
+                        (long long)X->rows);
     MRC_TRY(mrc_check_finite(context, "X", X, &top));
     MRC_TRY(mrc_check_range(context, top, X->cols, &wide));
     MRC_TRY(mrc_median_distance(context->backend, norm, X, seed, &median));

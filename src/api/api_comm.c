@@ -56,10 +56,12 @@ static mercer_status read_options(mercer_context *context, const mercer_comm_opt
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_comm_options), options, "options"));
     MRC_TRY(read_wish(context, ours->exchange, wish));
     if (ours->shards < -1 || ours->shards > MOST_SHARDS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d; it must be between -1 and %d",
                         ours->shards, (int)MOST_SHARDS);
     if (!(ours->deadline >= 0) || ours->deadline > 1e6)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: deadline is %g, it must be between 0 and 1e6 seconds",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: deadline is %g; it must be between 0 and 1e6 "
+                        "seconds",
                         ours->deadline);
     if (!ours->kind) ours->kind = "auto";
     if (ours->deadline == 0) ours->deadline = DEADLINE;
@@ -98,11 +100,14 @@ static mercer_status check_contexts(mercer_context *const *contexts, int ranks)
 {
     for (int r = 0; r < ranks; r++) {
         if (!contexts[r])
-            return mrc_fail(r > 0 ? contexts[0] : NULL, MERCER_ERROR_ARGUMENT, "contexts: that of rank %d is NULL", r);
+            return mrc_fail(r > 0 ? contexts[0] : NULL, MERCER_ERROR_ARGUMENT,
+                            "contexts: the context of rank %d is "
+                            "NULL",
+                            r);
         for (int i = 0; i < r; i++)
             if (contexts[i] == contexts[r])
                 return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT,
-                                "contexts: ranks %d and %d have the same; each needs one of its own", i, r);
+                                "contexts: ranks %d and %d have the same context; give each rank its own", i, r);
     }
     return MERCER_OK;
 }
@@ -113,7 +118,7 @@ mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const 
     mercer_comm_options ours;
     if (!out || !contexts) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out or contexts is NULL");
     if (ranks < 1 || ranks > MOST_THREADS)
-        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "ranks is %d, it must be between 1 and %d", ranks,
+        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "ranks is %d; it must be between 1 and %d", ranks,
                         (int)MOST_THREADS);
     for (int r = 0; r < ranks; r++) out[r] = NULL;
     MRC_TRY(check_contexts(contexts, ranks));
@@ -121,11 +126,10 @@ mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const 
     mrc_link_wish wish;
     MRC_TRY(read_options(contexts[0], options, &ours, &wish));
     if (strcmp(ours.kind, "auto") != 0 && strcmp(ours.kind, "local") != 0)
-        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "options: kind is '%s', here it is auto or local",
-                        ours.kind);
+        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "options: kind is '%s'; use auto or local", ours.kind);
     if (ours.shards > 0 && ours.shards < ranks)
         return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT,
-                        "%d ranks are more than the %d shards of the centers; give at least as many shards", ranks,
+                        "%d ranks are more than the %d shards of the centers; use at least one shard per rank", ranks,
                         ours.shards);
     MRC_TRY(mrc_comm_create_local(out, contexts, ranks, ours.shards > 0 ? ours.shards : 0, ours.deadline));
     for (int r = 0; r < ranks; r++) apply_options(out[r], &ours, wish);
@@ -155,7 +159,8 @@ mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
     if (!first || !count) return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT, "first or count is NULL");
     if (centers < 0)
-        return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers is %lld, it must be >= 0", (long long)centers);
+        return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers is %lld; it must be at least 0",
+                        (long long)centers);
     mrc_comm_rows(comm, centers, comm->rank, first, count);
     return MERCER_OK;
 }

@@ -25,9 +25,11 @@ static mercer_status read_options(mercer_context_options *ours, mercer_allocator
     MRC_TRY(mrc_read_struct(NULL, ours, MRC_STRUCT(mercer_context_options), theirs, "options"));
     MRC_TRY(mrc_read_struct(NULL, allocator, MRC_STRUCT(mercer_allocator), ours->allocator, "options: allocator"));
     if (ours->threads < 0)
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d; it must be at least 0", ours->threads);
     if (!allocator->allocate != !allocator->release)
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT,
+                        "options: allocator must have both allocate and release, or "
+                        "neither");
     return MERCER_OK;
 }
 
@@ -54,8 +56,10 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     if (!mrc_isa_from_name(asked, &wanted))
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is '%s'; valid: %s", source, asked, mrc_isa_names());
     if (wanted > *isa)
-        return mrc_fail(NULL, MERCER_ERROR_UNSUPPORTED, "%s is '%s', but this machine and build reach only %s", source,
-                        asked, mrc_isa_name(*isa));
+        return mrc_fail(NULL, MERCER_ERROR_UNSUPPORTED,
+                        "%s is '%s', but this machine and build support only up to "
+                        "%s",
+                        source, asked, mrc_isa_name(*isa));
     *isa = wanted;
     return MERCER_OK;
 }
@@ -89,9 +93,9 @@ static bool start_backend(mercer_context *context, const char *name)
     self->own.log = NULL;
     self->own.bytes_now = self->own.bytes_peak = self->own.bytes_high = 0;
     self->name = memcpy(self + 1, name, length);
-    if (mrc_background_start(&self->thread, context, make_backend, self) != MERCER_OK) {
+    mercer_status status = mrc_background_start(&self->thread, context, make_backend, self);
+    if (mrc_take_error(context, status).status != MERCER_OK) {
         mrc_free(context, self);
-        context->error[0] = 0;
         return false;
     }
     context->starting = self;
@@ -103,7 +107,7 @@ static void tell_backend(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
     if (context->arithmetic == MRC_FAST && mrc_backend_memory(backend) == MRC_HOST)
-        mrc_warn(context, "arithmetic", "arithmetic fast changes nothing on backend %s: it is for GPUs",
+        mrc_warn(context, "arithmetic", "arithmetic fast has no effect on backend %s; it is for GPUs",
                  backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), backend->ops->name,
             mrc_isa_name(context->isa), context->threads);

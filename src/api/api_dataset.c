@@ -33,7 +33,7 @@ static mercer_status check_names(mercer_context *context, const char *what, cons
 {
     if (count < 0 || count > most || (count == 0) != (names == NULL))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: %s_count is %lld, %ss is %s; both are set, or neither, and there are at most %lld",
+                        "options: %s_count is %lld, but %ss is %s; set both or neither, with at most %lld entries",
                         what, (long long)count, what, names ? "set" : "NULL", (long long)most);
     for (int64_t i = 0; i < count; i++)
         if (!names[i])
@@ -44,7 +44,9 @@ static mercer_status check_names(mercer_context *context, const char *what, cons
 static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
 {
     if (options->group_column && options->time_column)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: group_column and time_column are both set");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: group_column and time_column are both set; set "
+                        "only one");
     if (!options->x || !options->x[0])
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: x is missing; name the file of samples");
     if (options->y && !options->y[0])
@@ -55,7 +57,7 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
     if (options->mapping != MERCER_AUTO && options->mapping != MERCER_ON && options->mapping != MERCER_OFF)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: mapping is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", (int)options->mapping);
-    if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELLED)
+    if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELED)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d; use one of MERCER_TASK_...",
                         (int)options->task);
     if (options->features < 0 || options->first < 0 || options->rows < 0 || options->memory < 0 || options->spill < 0)
@@ -67,10 +69,12 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
     MRC_TRY(check_names(context, "column", options->columns, options->column_count, INT64_MAX));
     if (options->schema && (options->kinds || options->only || options->columns))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: schema says what the columns are: kinds, only and columns are not set beside it");
+                        "options: schema defines the columns; kinds, only and columns must not be set with it");
     MRC_TRY(check_names(context, "label", options->labels, options->label_count, MRC_MOST_CLASSES));
     if (options->labels && options->task == MERCER_TASK_REGRESSION)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels name classes, which regression has not");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: labels has no effect with regression; leave it "
+                        "NULL");
     return MERCER_OK;
 }
 
@@ -95,7 +99,7 @@ mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *co
     int64_t end;
     if (first < 0 || rows < 1 || !mrc_add(first, rows, &end))
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "%lld samples from number %lld on: there must be at least 1, and numbers are 0 .. 2^63 - 1",
+                        "%lld samples from number %lld on; there must be at least 1, with numbers in 0 .. 2^63 - 1",
                         (long long)rows, (long long)first);
     return mrc_synth_dataset(out, context, spec, first, rows, seed);
 }
@@ -109,9 +113,9 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
 {
     int64_t n = arrays->X->rows;
     if (arrays->Y && arrays->labels)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are both set");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are both set; set only one");
     if (!arrays->labels && (arrays->label_names || arrays->classes))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes or label_names is set, labels is NULL");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes or label_names is set, but labels is NULL");
     if (arrays->labels) return mrc_check_classes(context, arrays->labels, n, arrays->classes);
     if (!arrays->Y) return MERCER_OK;
     MRC_TRY(mrc_backend_check_matrix(context->backend, "Y", arrays->Y, MRC_ACCEPT_REAL));
@@ -152,7 +156,7 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     MRC_TRY(mrc_matrix_check_finite(context->backend, "X", ours.X, NULL));
     MRC_TRY(mrc_check_weights(context, ours.weights, ours.X->rows));
     if (ours.groups && ours.times)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: groups and times are both set");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: groups and times are both set; set only one");
     const double *keys = ours.groups ? ours.groups : ours.times;
     mercer_matrix column = mrc_view((double *)keys, keys ? ours.X->rows : 0, 1, MERCER_F64);
     MRC_TRY(mrc_check_finite(context, ours.groups ? "groups" : "times", &column, NULL));
@@ -169,7 +173,7 @@ mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "columns is NULL");
     if (count < 1 || rows < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "%lld columns of %lld rows: there must be at least one of each",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%lld columns of %lld rows; there must be at least one of each",
                         (long long)count, (long long)rows);
     return mrc_dataset_from_columns(out, context, columns, count, rows, schema);
 }
@@ -217,11 +221,11 @@ static mercer_status check_range(const mercer_dataset *dataset, const int64_t *r
     int64_t end;
     if (!rows && count > 0 && (first < 0 || !mrc_add(first, count, &end) || end > dataset->rows))
         return mrc_fail(dataset->context, MERCER_ERROR_SHAPE,
-                        "%lld rows from %lld on are asked for, the dataset has %lld", (long long)count,
+                        "%lld rows from row %lld are requested, but the dataset has %lld", (long long)count,
                         (long long)first, (long long)dataset->rows);
     for (int64_t i = 0; rows && i < count; i++)
         if (rows[i] < 0 || rows[i] >= dataset->rows)
-            return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows[%lld] is %lld, the dataset has %lld rows",
+            return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows[%lld] is %lld, but the dataset has %lld rows",
                             (long long)i, (long long)rows[i], (long long)dataset->rows);
     return MERCER_OK;
 }
@@ -234,14 +238,14 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_REAL | 1 << dtype));
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && fitted != dataset->features)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, the dataset has %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, but the dataset has %lld",
                         (long long)fitted, (long long)dataset->features);
     MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_preprocess_width(preprocess, dataset->features)));
     if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is not NULL, but the dataset has no classes");
     if (!Y) return MERCER_OK;
-    if (dataset->task == MERCER_TASK_UNLABELLED)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "Y is asked for, the dataset has no targets");
+    if (dataset->task == MERCER_TASK_UNLABELED)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "Y is not NULL, but the dataset has no targets");
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, dataset->outputs));
     return mrc_check_apart(context, "Y", Y, "X", X);
@@ -254,8 +258,7 @@ mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *fr
     *out = NULL;
     if (!rows) return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "rows is NULL");
     if (count <= 0)
-        return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "count is %lld; a dataset has at least one row",
-                        (long long)count);
+        return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "count is %lld; it must be at least 1", (long long)count);
     MRC_TRY(check_range(from, rows, 0, count));
     return mrc_dataset_take(out, from, rows, count);
 }
@@ -278,10 +281,10 @@ mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!x_path) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path is NULL");
-    if (y_path && dataset->task == MERCER_TASK_UNLABELLED)
-        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, the dataset has no targets");
+    if (y_path && dataset->task == MERCER_TASK_UNLABELED)
+        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, but the dataset has no targets");
     if (y_path && strcmp(x_path, y_path) == 0)
-        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path name the same file, %s", x_path);
+        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path are the same file, %s", x_path);
     mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
     for (int i = 0; i < 2; i++)
         if (files[i].path) MRC_TRY(mrc_dataset_file_form(dataset->context, &files[i]));
@@ -315,7 +318,7 @@ mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (rows < 1)
-        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows is %lld, it must be >= 1", (long long)rows);
+        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows is %lld; it must be at least 1", (long long)rows);
     return mrc_synth_least_error(dataset, out, rows);
 }
 

@@ -36,7 +36,7 @@ mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const
     MRC_TRY(mrc_check_matrix(context, "P", P, MRC_ACCEPT_REAL));
     if (!members) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "members is NULL");
     if (!(threshold >= 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "threshold is %g, it must be at least 0", threshold);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "threshold is %g; it must be at least 0", threshold);
     MRC_TRY(mrc_check_finite(context, "P", P, NULL));
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc(&scope, &row, P->cols, sizeof *row, "a row of probabilities"));
@@ -53,14 +53,16 @@ mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const
 static mercer_status check_options(mercer_context *context, const mercer_evaluation_options *options)
 {
     if (options->task != MERCER_TASK_CLASSIFICATION && options->task != MERCER_TASK_REGRESSION)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d, it must be CLASSIFICATION or REGRESSION",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: task is %d; it must be CLASSIFICATION or "
+                        "REGRESSION",
                         (int)options->task);
     if (options->outputs < 1 || options->rows < 1 || options->memory < 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: outputs %lld, rows %lld, memory %lld: at least 1, 1 and 0 are needed",
+                        "options: outputs %lld, rows %lld, memory %lld; they must be at least 1, 1 and 0",
                         (long long)options->outputs, (long long)options->rows, (long long)options->memory);
     if (options->temperature != 0 && !mrc_in_range(options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be in %g .. %g",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g; it must be in %g .. %g",
                         options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
     for (int64_t j = 0; options->class_shift && j < options->outputs; j++)
         if (!isfinite(options->class_shift[j]))
@@ -68,7 +70,7 @@ static mercer_status check_options(mercer_context *context, const mercer_evaluat
     int64_t lists = options->task == MERCER_TASK_CLASSIFICATION ? 1 : options->outputs;
     for (int64_t j = 0; options->radius && j < lists; j++)
         if (!(options->radius[j] >= 0))
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: radius[%lld] is %g, it must be at least 0",
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: radius[%lld] is %g; it must be at least 0",
                             (long long)j, options->radius[j]);
     return MERCER_OK;
 }
@@ -95,7 +97,7 @@ mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_
     MRC_TRY(mrc_check_size(context, "F", F, F->rows, evaluation->outputs));
     int64_t rows = evaluation->rows + F->rows;
     if (rows > evaluation->options.rows)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "F: %lld rows are more than the %lld that were announced",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "F: %lld rows are more than the %lld of options.rows",
                         (long long)rows, (long long)evaluation->options.rows);
     MRC_TRY(mrc_check_finite(context, "F", F, NULL));
     MRC_TRY(mrc_check_weights(context, weights, F->rows));
@@ -205,7 +207,7 @@ static mercer_status check_rows(const mercer_evaluation *evaluation, const void 
     if (!evaluation) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "evaluation is NULL");
     if (!out) return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (evaluation->weight > 0) return MERCER_OK;
-    return mrc_fail(evaluation->context, MERCER_ERROR_DATA, "the evaluation has seen no row that counts");
+    return mrc_fail(evaluation->context, MERCER_ERROR_DATA, "the evaluation has no rows of positive weight");
 }
 
 mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, mercer_metrics *out)
@@ -229,7 +231,7 @@ mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, merce
 static mercer_status check_index(const mercer_evaluation *evaluation, int64_t index)
 {
     if (index >= 0 && index < evaluation->outputs) return MERCER_OK;
-    return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "index is %lld, there are %lld outputs",
+    return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "index is %lld, but there are %lld outputs",
                     (long long)index, (long long)evaluation->outputs);
 }
 
@@ -258,7 +260,10 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
     MRC_TRY(check_index(evaluation, index));
     if (!name || ((!x || !y) && room > 0))
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
-    if (room < 0) return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld", (long long)room);
+    /* check-words: allow room (name of the parameter) */
+    if (room < 0)
+        return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld; it must be at least 0",
+                        (long long)room);
     return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);
 }
 
@@ -267,7 +272,7 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
 static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
 {
     MRC_TRY(mrc_check_model_dataset(model, data));
-    if (data->task == MERCER_TASK_UNLABELLED)
+    if (data->task == MERCER_TASK_UNLABELED)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
     if (data->outputs == model->weights.cols) return MERCER_OK;
     return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
@@ -284,7 +289,7 @@ mercer_status mercer_permutation_importance(mercer_importance **out, mercer_mode
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_permutation_options), options, "options"));
     if (ours.repeats < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld, it must not be negative",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld; it must be at least 0",
                         (long long)ours.repeats);
     MRC_TRY(check_targets(model, data));
     return mrc_importance_measure(out, model, data, &ours);

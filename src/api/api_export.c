@@ -21,10 +21,8 @@ static mercer_status find_format(mercer_context *context, const char *path, cons
 {
     for (*out = 0; *out < FORMATS; ++*out)
         if (asked ? strcmp(asked, formats[*out].name) == 0 : ends_with(path, formats[*out].ending)) return MERCER_OK;
-    if (asked)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "format '%s' is not known; there are c99 and onnx", asked);
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name ends in neither .c nor .onnx: say which format",
-                    path);
+    if (asked) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "format '%s' is unknown; valid: c99, onnx", asked);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name ends in neither .c nor .onnx; set the format", path);
 }
 
 /* Returns whether the text is a C identifier. */
@@ -49,16 +47,15 @@ mercer_status mercer_model_export(mercer_model *model, const char *path, const m
     if (!ours.name) ours.name = "model";
     if (!is_name(ours.name))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "name '%.80s' cannot begin the name of a function: letters, digits and _, at most 63",
+                        "name '%.80s' is not a prefix of a C function name; use at most 63 letters, digits and _",
                         ours.name);
     for (int64_t m = 0; m < model->member_count; m++)
         if (mrc_kernel_is_callback(&model->members[m]->kernel))
             return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                            "format %s cannot express a kernel given by a callback; use one that has a name",
-                            formats[format].name);
+                            "format %s cannot express a callback kernel; use a built-in kernel", formats[format].name);
     if (model->comm && model->comm->ranks > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "format %s: the model is shared by ranks; save it, and export what one process loads",
+                        "format %s: the model is shared by ranks; save it, load it in one process and export that",
                         formats[format].name);
     return format == C99 ? mrc_export_c99(model, path, ours.name) : mrc_export_onnx(model, path);
 }

@@ -109,7 +109,9 @@ mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
     if (!out) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!fitting->model)
-        return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "there is no model yet: call mercer_fitting_prepare");
+        return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT,
+                        "there is no model yet; call "
+                        "mercer_fitting_prepare first");
     mercer_trainer_free(fitting->trainer);
     fitting->trainer = NULL;
     *out = fitting->model;

@@ -42,7 +42,7 @@ mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *co
     if (!callback) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "callback is NULL");
     if (on != MERCER_KERNEL_CALLBACK_DISTANCE && on != MERCER_KERNEL_CALLBACK_INNER)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "on: %d is neither MERCER_KERNEL_CALLBACK_DISTANCE nor MERCER_KERNEL_CALLBACK_INNER", (int)on);
+                        "on is %d; use MERCER_KERNEL_CALLBACK_DISTANCE or MERCER_KERNEL_CALLBACK_INNER", (int)on);
     *out = (mercer_kernel){.id = (int32_t)on, .callback = callback, .callback_user = user};
     return MERCER_OK;
 }
@@ -56,7 +56,9 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
     MRC_TRY(mrc_backend_check_matrix(context->backend, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "Z", Z, MRC_ACCEPT_ANY));
     if (X->cols == Z->cols) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, Z has %lld: they must have the same features",
+    return mrc_fail(context, MERCER_ERROR_SHAPE,
+                    "X has %lld columns, but Z has %lld; they must have the same "
+                    "features",
                     (long long)X->cols, (long long)Z->cols);
 }
 
@@ -75,7 +77,8 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
     double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
     if (mrc_kernel_largest(kernel, top * top * (double)X->cols) <= limit) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
-                    "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s",
+                    "X or Z has values up to %g, so inner products of %lld features could overflow %s; scale the "
+                    "data%s",
                     top, (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32",
                     arithmetic == MERCER_F64 ? "" : " or use f64");
 }
@@ -111,7 +114,9 @@ mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix 
     MRC_TRY(mrc_backend_check_matrix(context->backend, "W", W, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "Y", Y, MRC_ACCEPT_REAL));
     if (W->rows != Z->rows)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %lld rows, Z has %lld: one row of weights for each center",
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "W has %lld rows, but Z has %lld; each center needs a row of "
+                        "weights",
                         (long long)W->rows, (long long)Z->rows);
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, W->cols));
     MRC_TRY(mrc_check_apart(context, "Y", Y, "X", X));

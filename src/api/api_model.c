@@ -13,9 +13,9 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
-    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: a model needs at least one");
+    if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers is empty; a model needs at least one center");
     if (outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld, it must be at least 1", (long long)outputs);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld; it must be at least 1", (long long)outputs);
     if (!weights) weights = centers->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (weights != MERCER_F32 && weights != MERCER_F64)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "weights: dtype %s is not accepted here; use f32 or f64",
@@ -24,34 +24,37 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
     return mrc_model_create(out, context, comm, kernel, centers, total, outputs, weights);
 }
 
-/* Sets *total to the number of centers of all ranks. Fails on all ranks if `status` is a failure on any of them, and on
-   this rank if `centers` is not its share. */
+/* Sets *total to the number of centers of all ranks, and checks that `centers` is this rank's share. status: the result
+   of the checks of `centers`, which is returned; if it is a failure on any rank, *total becomes -1. */
 static mercer_status count_centers(mercer_comm *comm, mercer_status status, const mercer_matrix *centers,
                                    int64_t *total)
 {
-    int64_t first, rows, *counts;
-    MRC_TRY(mrc_comm_together(comm, status, "the model"));
+    int64_t first, rows, *counts, mine = status == MERCER_OK ? centers->rows : -1;
+    *total = -1;
     MRC_SCOPE(scope, comm->context);
-    MRC_TRY(mrc_comm_records(comm, &scope, &centers->rows, sizeof centers->rows, &counts));
+    MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &counts));
+    for (int r = 0; r < comm->ranks; r++)
+        if (counts[r] < 0) return status;
     *total = 0;
     for (int r = 0; r < comm->ranks; r++)
         if (!mrc_add(*total, counts[r], total))
             return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers: too many on all ranks together");
     mrc_comm_rows(comm, *total, comm->rank, &first, &rows);
-    if (centers->rows == rows) return MERCER_OK;
+    if (mine == rows) return MERCER_OK;
     return mrc_fail(comm->context, MERCER_ERROR_SHAPE,
-                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
-                    (long long)centers->rows, (long long)*total, (long long)rows);
+                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share", (long long)mine,
+                    (long long)*total, (long long)rows);
 }
 
 /* Creates this rank's share of a model. */
 static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                    const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
-    int64_t total = 0;
+    int64_t total;
     mercer_status status = mrc_check_matrix(comm->context, "centers", centers, MRC_ACCEPT_ANY);
     status = count_centers(comm, status, centers, &total);
-    if (status == MERCER_OK) status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
+    if (status == MERCER_OK && total >= 0)
+        status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
     return mrc_comm_together(comm, status, "the model");
 }
 
@@ -98,7 +101,7 @@ mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mer
 
 static mercer_task interval_task(const mrc_calibration *calibration)
 {
-    if (!calibration->scores) return MERCER_TASK_UNLABELLED;
+    if (!calibration->scores) return MERCER_TASK_UNLABELED;
     return calibration->classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
@@ -141,8 +144,9 @@ static mercer_status check_samples(const mercer_model *model, const mercer_matri
     MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));
     int64_t features = mrc_model_features(model);
     if (X->cols == features) return MERCER_OK;
-    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's %s %lld", (long long)X->cols,
-                    features == model->centers.cols ? "centers have" : "metric takes", (long long)features);
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, but the model's %s %lld",
+                    (long long)X->cols, features == model->centers.cols ? "centers have" : "metric takes",
+                    (long long)features);
 }
 
 mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)

@@ -29,7 +29,7 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
     size_t bytes = (size_t)length + 1;
     if (needed) *needed = bytes;
     if (bytes > size)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few, %zu are needed", size, bytes);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few; %zu are needed", size, bytes);
     memcpy(text, header, bytes - 1);
     text[bytes - 1] = 0;
     return MERCER_OK;
@@ -63,11 +63,10 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     int64_t fitted = mrc_preprocess_features(preprocess), width = mrc_preprocess_width(preprocess, fitted);
     if (fitted > 0 && width != model->centers.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "preprocess: makes samples of %lld features, the model's centers "
-                        "have %lld",
+                        "preprocess: makes samples of %lld features, but the centers of the model have %lld",
                         (long long)width, (long long)model->centers.cols);
     if (model->feature_names && fitted > 0 && fitted != mrc_model_features(model))
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, the model has %lld names",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, but the model has %lld names",
                         (long long)fitted, (long long)mrc_model_features(model));
     if (preprocess) MRC_TRY(mrc_preprocess_copy(&copy, context, preprocess));
     mrc_preprocess_free(model->preprocess);

@@ -35,7 +35,7 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
     if (their_size < sizeof(size_t)) return fail_size(context, name, type, their_size);
     for (size_t i = size; i < their_size; i++)
         if (((const char *)theirs)[i])
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not know", name,
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not support", name,
                             mercer_version());
     memcpy(ours, theirs, their_size < size ? their_size : size);
     return MERCER_OK;
@@ -56,7 +56,7 @@ mercer_status mrc_check_bounds(mercer_context *context, const mrc_bound *bounds,
 {
     for (size_t i = 0; i < count; i++)
         if (bounds[i].value < bounds[i].least)
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld; it must be at least %lld",
                             bounds[i].name, (long long)bounds[i].value, (long long)bounds[i].least);
     return MERCER_OK;
 }
@@ -66,16 +66,18 @@ mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const 
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));
     if (ours->samples < 1 || ours->centers < 1 || ours->features < 1 || ours->outputs < 1)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
-                        "%lld",
+                        "shape: samples, centers, features and outputs are %lld, %lld, %lld, %lld; they must be at "
+                        "least 1",
                         (long long)ours->samples, (long long)ours->centers, (long long)ours->features,
                         (long long)ours->outputs);
     if (ours->points == 0) ours->points = MERCER_F32;
     if (ours->weights == 0) ours->weights = ours->points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (mrc_dtype_size(ours->points) == 0 || (ours->weights != MERCER_F32 && ours->weights != MERCER_F64))
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+        return mrc_fail(context, MERCER_ERROR_DTYPE,
+                        "shape: the type of points or weights is wrong; weights must "
+                        "be f32 or f64");
     if (ours->shards < -1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape: shards is %d, it must be -1 or more", ours->shards);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape: shards is %d; it must be at least -1", ours->shards);
     return MERCER_OK;
 }
 

@@ -38,7 +38,7 @@ mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && X->cols != fitted)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the preprocessing was fitted to %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, but the preprocessing was fitted to %lld",
                         (long long)X->cols, (long long)fitted);
     bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
     MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));

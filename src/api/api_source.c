@@ -30,7 +30,7 @@ static mercer_status take_targets(mercer_context *context, mercer_dataset *data,
     }
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     if (Y->rows != X->rows)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has %lld rows, X has %lld", (long long)Y->rows,
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has %lld rows, but X has %lld", (long long)Y->rows,
                         (long long)X->rows);
     data->task = MERCER_TASK_REGRESSION;
     data->y = *Y;
@@ -84,12 +84,14 @@ static mercer_status check_numbers(mercer_context *context, const mercer_stream_
 static mercer_status check_dataset(mercer_context *context, const mercer_dataset *data,
                                    const mercer_preprocess *preprocess)
 {
-    if (data->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "dataset: it has no samples");
-    if (data->task == MERCER_TASK_UNLABELLED || data->outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "dataset: it has no targets, training needs them");
+    if (data->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "dataset: has no samples");
+    if (data->task == MERCER_TASK_UNLABELED || data->outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "dataset: has no targets to learn");
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && fitted != data->features)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess was fitted to %lld features, the dataset has %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "preprocess was fitted to %lld features, but the dataset has "
+                        "%lld",
                         (long long)fitted, (long long)data->features);
     return MERCER_OK;
 }

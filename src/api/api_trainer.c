@@ -46,12 +46,12 @@ static mercer_status check_validation_weights(mercer_context *context, const dou
     for (int64_t i = 0; weights && i < n; i++) {
         if (!(weights[i] >= 0) || isinf(weights[i]))
             return mrc_fail(context, MERCER_ERROR_DATA,
-                            "validation_weights: element %lld (from 0) is %g, it must be >= 0", (long long)i,
+                            "validation_weights: element %lld (from 0) is %g; it must be at least 0", (long long)i,
                             weights[i]);
         sum += weights[i];
     }
     if (!weights || (sum > 0 && isfinite(sum))) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: their sum is %g, it must be above 0", sum);
+    return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: the sum is %g; it must be above 0", sum);
 }
 
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
@@ -117,12 +117,12 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
         !(wire.bytes_per_second > 0) || !(wire.latency >= 0) || wire.validation_rows < 0)
         return mrc_fail(
             context, MERCER_ERROR_ARGUMENT,
-            "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least as many, latency "
-            "%g and validation_rows %lld not negative",
+            "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least the number of ranks, "
+            "latency %g and validation_rows %lld not negative",
             wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
     if (wire.shards == 0 && wire.ranks > 1024)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "network: more than 1024 ranks need as many shards: set shards");
+                        "network: more than 1024 ranks need as many shards; set shards");
     if (!mrc_solver_find(planned.solver))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_backend *backend = context->backend;
@@ -139,7 +139,9 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
                         "comm: the model is not shared among its ranks; create it with this comm");
     if (*comm && model->comm && model->comm != *comm)
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "comm: the model is shared among the ranks of another");
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
+                        "comm: the model is shared among the ranks of "
+                        "another comm");
     if (!*comm) *comm = model->comm;
     return MERCER_OK;
 }
@@ -156,6 +158,8 @@ static mrc_target target_of(mercer_model *model)
     return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
                         model->origin,  &model->units,   model->plan};
 }
+
+MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
 
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
@@ -177,38 +181,35 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
     mrc_target target = target_of(model);
-    mrc_checkpoint *checkpoint;
-    MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
-    mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
-    if (status == MERCER_OK)
-        mrc_checkpoint_attach(checkpoint, *out);
-    else
-        mrc_checkpoint_free(checkpoint);
-    return status;
+    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
+    MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
+    MRC_TRY(mrc_checkpoint_create(&trainer->checkpoint, model, &chosen));
+    *out = trainer, trainer = NULL;
+    return MERCER_OK;
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
-    mrc_checkpoint *checkpoint = trainer->keeper.user;
     mrc_trainer_drop_samples(trainer);
     mrc_trainer_free(trainer);
-    mrc_checkpoint_free(checkpoint);
 }
 
 mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!path) return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
+    MRC_TRY(mrc_checkpoint_open(trainer->checkpoint, path));
+    trainer->job.resuming = true;
+    return MERCER_OK;
 }
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
     /* Do not set the context's error message: the context belongs to the training thread. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (!trainer->keeper.save)
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was made without options.checkpoint");
+    if (!mrc_checkpoint_saves(trainer->checkpoint))
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
     atomic_store(&trainer->keep_asked, true);
     return MERCER_OK;
 }
@@ -216,7 +217,7 @@ mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room, int64_t *count)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (room < 0 || (!values && room > 0))
+    if (room < 0 || (!values && room > 0)) /* check-words: allow room (name of the parameter) */
         return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
     for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
     if (count) *count = trainer->job.spectrum_count;
@@ -259,7 +260,7 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     MRC_TRY(mrc_matrix_check_finite(backend, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, X->rows));
     if (trainer->job.ready && X->dtype != trainer->request.points)
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, but earlier batches were %s", mrc_dtype_name(X->dtype),
                         mrc_dtype_name(trainer->request.points));
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);

@@ -88,9 +88,9 @@ typedef struct mrc_gemm {
 } mrc_gemm;
 
 /*
- * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. room is scratch
+ * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. `room` is scratch
  * space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied in place are
- * gathered there. again: the previous product with this room had the same rows, so room may still contain them. add:
+ * gathered there. again: the previous product with this `room` had the same rows, so `room` may still contain them. add:
  * kernel_rows adds to Y instead of overwriting it.
  */
 typedef struct mrc_stored {
@@ -170,9 +170,9 @@ struct mrc_backend_ops {
     /* Return true if half precision makes products with this kernel much faster. May stay NULL: it never does. */
     bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel);
     int64_t (*free_memory)(mrc_backend *backend); /* bytes available in the memory of its matrices */
-    /* pack_create allocates a packed copy with the shape and type of `like`; pack_free releases it. *out stays NULL if
-       packing has no benefit; products then use the unpacked rows. pack_rows packs points into rows first, first + 1,
-       ... of such a copy. */
+    /* pack_create allocates a packed copy with the shape and type of `like` for products in half precision; pack_free
+       releases it. *out stays NULL if packing has no benefit; products then use the unpacked rows. pack_rows packs
+       points into rows first, first + 1, ... of such a copy. */
     mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
@@ -270,8 +270,8 @@ struct mrc_backend_ops {
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-    /* gemm with reduced accuracy: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36 of the largest
-       of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
+    /* gemm for callers that allow half precision: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36
+       of the largest of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
     mercer_status (*split_gemm)(mrc_backend *backend, const mrc_gemm *job);
     /* Y_ij += X_ij factors[j]. */
     mercer_status (*add_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors,
@@ -279,7 +279,7 @@ struct mrc_backend_ops {
     /* Round each element of X, f32 and in place, to 11 bits, ties to even, so that a power of two times it is exactly
        representable in half precision. */
     mercer_status (*round_half)(mrc_backend *backend, const mercer_matrix *x);
-    mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
+    mercer_status (*symmetrize)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
     /* Compute the loss of every row of F and Y (m, c), f32 or f64, in double and in the order of the columns. With f
        and y multiplied by scale (c): error = sum (f - y)^2 and size = sum y^2. right: 1 if, after adding offset (c),

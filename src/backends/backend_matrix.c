@@ -16,7 +16,7 @@ mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64
     out->memory = mrc_backend_memory(backend);
     int64_t elements, bytes;
     if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
-        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
+        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld exceeds the address space", what,
                         (long long)rows, (long long)cols);
     return backend->ops->alloc(backend, &out->data, bytes, what);
 }
@@ -83,8 +83,8 @@ mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, c
     mercer_matrix view = *matrix;
     if (!backend->ops->check_memory)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                        "%s: memory kind %d is not supported by this backend: it lies on a GPU, and %s computes on the "
-                        "processor",
+                        "%s: memory kind %d (GPU) is not supported by backend %s, which computes on the CPU; use "
+                        "host memory",
                         name, (int)memory, backend->ops->name);
     view.memory = MRC_HOST; /* the other checks are the same as for host memory */
     MRC_TRY(mrc_check_matrix(backend->context, name, &view, accept));

@@ -122,7 +122,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
             mrc_load_row_f64(pair->z, j, x + d);
             if (!mrc_kernel_reference(pair->kernel, d, x, x + d, &value))
                 return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
-                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
+                                "kernel: the callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
             mrc_store(k, i, j, value);
         }
     }
@@ -181,7 +181,7 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
             mrc_load_row_f64(pair->z, j, z);
             mrc_load_row_f64(w, j, weights);
             if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
-                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed");
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback failed");
             add_signs(d, x, z, value, c, weights, sums);
         }
         for (int64_t k = 0; k < c * d; k++) mrc_store(y, i, k, sums[k]);
@@ -218,7 +218,7 @@ static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_
     for (int64_t i = 0; i < x->rows; i++) {
         if (i == 0 || !constant) mrc_load_row_f64(x, i, row);
         if ((i == 0 || !constant) && !mrc_kernel_reference(kernel, x->cols, row, row, &value))
-            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback failed at row %lld of X",
                             (long long)i);
         mrc_store(diagonal, i, 0, value);
     }
@@ -332,7 +332,7 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
         int64_t count = mrc_min(stored->room->rows, stored->count - first);
         mercer_matrix block = mrc_rows(stored->room, 0, count);
         if (stored->again && count == stored->count) {
-            /* nothing to do: the room still contains the whole block */
+            /* nothing to do: the buffer still contains the whole block */
         } else if (stored->rows) {
             MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));
         } else {
@@ -393,7 +393,7 @@ static mercer_status default_round_half(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
-static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+static mercer_status default_symmetrize(mrc_backend *backend, const mercer_matrix *a)
 {
     (void)backend;
     for (int64_t i = 0; i < a->rows; i++)
@@ -516,7 +516,7 @@ static mercer_status default_gram(mrc_backend *backend, double alpha, const merc
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
     X(kernel_signs) X(feature_sums) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) \
     X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) X(scale_rows) X(scale_columns) X(add_columns) \
-    X(round_half) X(symmetrise) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) \
+    X(round_half) X(symmetrize) X(column_dots) X(draw_normals) X(change_rows) X(invert) X(row_losses) X(scan) \
     X(affine) X(gram)
 /* clang-format on */
 

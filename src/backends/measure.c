@@ -144,7 +144,7 @@ static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
     }
     int64_t elements, bytes, size = dtype == MERCER_U8 ? 4 : mrc_dtype_size(dtype);
     if (!mrc_multiply(shape->samples, shape->centers, &elements) || !mrc_multiply(elements, size, &bytes))
-        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "shape: X Z' is more than memory can address");
+        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "shape: X Z' exceeds the address space");
     MRC_TRY(backend->ops->alloc(backend, &self->products, bytes, "X Z'"));
     mercer_status status = time_best(self, multiply_plainly, seconds);
     if (status == MERCER_ERROR_UNSUPPORTED) *seconds = 0; /* the library does not support products of these sizes */

@@ -55,13 +55,16 @@ static mercer_status unknown(mercer_context *context, const char *name)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mrc_backend_registry[i]->name);
     }
-    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend '%s' is not in this build; it has: %s", name, names);
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend '%s' is not in this build; use one of: %s", name,
+                    names);
 }
 
 static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_backend_ops *ops, int device)
 {
     if (ops->api_version != MRC_BACKEND_API)
-        return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d",
+        return mrc_fail(context, MERCER_ERROR_INTERNAL,
+                        "backend %s has version %d of the ops table, but this "
+                        "library needs %d",
                         ops->name, ops->api_version, (int)MRC_BACKEND_API);
     made_backend *made;
     MRC_SCOPE(scope, context);
@@ -83,16 +86,18 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
         /* A missing device is not an error: the default backend is always available. */
         for (int i = 0; mrc_backend_registry[i]; i++) {
             const mrc_backend_ops *ops = mrc_backend_registry[i];
-            if (ops->devices && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
+            if (ops->devices && mrc_take_error(context, make(out, context, ops, 0)).status == MERCER_OK)
+                return MERCER_OK;
         }
-        context->error[0] = 0;
         name = NULL;
     }
     const mrc_backend_ops *ops = find(name, &device);
     if (!ops) return unknown(context, name);
     if (device < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "backend '%s': a device is a number from 0, as in %s:0", name,
-                        ops->name);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "backend '%s': the device must be a number from 0, such as "
+                        "%s:0",
+                        name, ops->name);
     return make(out, context, ops, device);
 }
 
@@ -135,7 +140,9 @@ mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: kernel id %d is not a kernel function",
                         backend->ops->name, (int)kernel->id);
     if (!backend->ops->knows_kernel || backend->ops->knows_kernel(id)) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: has no kernel %s; use backend cpu",
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                    "backend %s: kernel %s is not supported; use "
+                    "backend cpu",
                     backend->ops->name, entry->form.name);
 }
 

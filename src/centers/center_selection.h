@@ -44,7 +44,7 @@ typedef enum mrc_center_method {
     MRC_CENTERS_BALANCED,
     MRC_CENTER_METHODS
 } mrc_center_method;
-/* Finds a method by name (NULL: random); false if there is none of that name. */
+/* Finds a method by name (NULL: random); false if the name is unknown. */
 bool mrc_center_method_find(const char *name, mrc_center_method *out);
 /* Fails with MERCER_ERROR_ARGUMENT for k-means with a kernel of a distance other than L2, since means minimize only L2
    distances. */
@@ -99,7 +99,7 @@ mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matr
 enum { MRC_MEDIAN_ROWS = 2000 }; /* random rows that it looks at, if there are more */
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
                                   double *out);
-/* Returns how many of n rows of `row` bytes each mrc_median_distance can use, so that it takes at most `memory` bytes
+/* Returns the number of rows (of n, with `row` bytes each) that mrc_median_distance can use with at most `memory` bytes
    including them; reduces n no further than to about 64. */
 int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory);
 

@@ -27,8 +27,8 @@ mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method
     if (method != MRC_CENTERS_KMEANS || mrc_kernel_argument(kernel) != MRC_ON_DIFFERENCES) return MERCER_OK;
     return mrc_fail(
         context, MERCER_ERROR_ARGUMENT,
-        "center_method kmeans makes means, which are for L2 distances; the kernel's distance has p = %g: take "
-        "random, balanced or rpcholesky",
+        "center_method kmeans needs a kernel of the L2 distance, but this one has p = %g; use random, balanced or "
+        "rpcholesky",
         mrc_kernel_norm(kernel));
 }
 
@@ -41,8 +41,8 @@ static mercer_status check_bytes(mercer_context *context, const mercer_matrix *c
             double value = mrc_load(X, i, j);
             if (value >= -0.5 && value <= 255.5) continue;
             return mrc_fail(context, MERCER_ERROR_DATA,
-                            "centers are u8, which holds 0 .. 255, but X has %g at row %lld, column %lld (from 0); "
-                            "use f32 centers",
+                            "centers are u8 (0 .. 255), but X has %g at row %lld, column %lld (from 0); use f32 "
+                            "centers",
                             value, (long long)i, (long long)j);
         }
     return MERCER_OK;
@@ -151,7 +151,7 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
     if (request->method == MRC_CENTERS_BALANCED && !(options->labels = dataset->labels)) {
         if (dataset->task != MERCER_TASK_CLASSIFICATION)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                            "options: method balanced needs classes, and the dataset has none; use random");
+                            "options: method balanced needs classes, but the dataset has none; use random");
         MRC_TRY(mrc_scope_alloc(&scope, &labels, dataset->rows, sizeof *labels, "labels"));
         MRC_TRY(compute_labels(dataset, labels));
         options->labels = labels;
@@ -189,7 +189,7 @@ static mercer_status choose_from_part(mrc_center_request *request, mercer_datase
     mrc_choose_random(request->options.seed, dataset->rows, count, rows);
     qsort(rows, (size_t)count, sizeof *rows, compare_rows);
     if (count < dataset->rows)
-        mrc_log(request->context, MERCER_LOG_INFO, "centers: %s sees %lld random samples of %lld",
+        mrc_log(request->context, MERCER_LOG_INFO, "centers: %s uses %lld random samples of %lld",
                 method_names[request->method], (long long)count, (long long)dataset->rows);
     MRC_TRY(read_rows(dataset, preprocess, rows, count, &scope, &part));
     request->options.memory -= count * (part.cols * mrc_dtype_size(part.dtype) + (int64_t)sizeof *rows);
@@ -227,7 +227,7 @@ mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_datase
     if (count < p)
         return mrc_fail(
             context, MERCER_ERROR_MEMORY,
-            "%s of %lld centers: only %lld samples fit options: memory of %lld bytes; allow more or take fewer "
+            "%s of %lld centers: only %lld samples fit into the memory limit of %lld bytes; raise it or use fewer "
             "centers",
             method_names[request->method], (long long)p, (long long)count, (long long)memory);
     int64_t *rows;

@@ -121,7 +121,7 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
     if (needed <= options->memory) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MEMORY,
-        "k-means of %lld centers takes %lld bytes, options: memory allows %lld; allow more or take fewer centers",
+        "k-means of %lld centers needs %lld bytes, but the memory limit is %lld; raise it or use fewer centers",
         (long long)self->p, (long long)needed, (long long)options->memory);
 }
 
@@ -347,7 +347,7 @@ mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *c
     self.z = mrc_view(NULL, self.p, self.d, real_type(selection));
     self.z_u8 = mrc_view(NULL, self.p, self.d, MERCER_U8);
     if (!self.lloyd)
-        mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows in a round", (long long)self.batch,
+        mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows per round", (long long)self.batch,
                 (long long)self.n);
     MRC_SCOPE(scope, self.context);
     MRC_TRY(allocate(&self, &scope));

@@ -106,7 +106,7 @@ static mercer_status draw_seeds(seeding *self)
     if (self->have < all->p) {
         mrc_log(all->context, MERCER_LOG_INFO, "k-means: %lld of %lld first centers are random rows%s",
                 (long long)(all->p - self->have), (long long)all->p,
-                all->stopped ? ": stopped" : ": the rows have no more different values");
+                all->stopped ? ": stopped" : ", because the rows have no more different values");
         mrc_choose_fill(all->selection->options->seed, m, self->have, all->p, all->seeds, all->fresh_nearest);
     }
     return MERCER_OK;

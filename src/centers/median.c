@@ -31,8 +31,8 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
     *wide = top > 0 && !(square <= 1e36 && top >= 1e-15);
     if (top <= 0 || (square <= 1e300 && top >= 1e-140)) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
-                    "values go up to %g: squared distances of %lld features leave the range of f64; scale the data",
-                    top, (long long)d);
+                    "values go up to %g, so squared distances of %lld features overflow f64; scale the data", top,
+                    (long long)d);
 }
 
 /* Callback kernel whose value is the distance itself: leaves the block unchanged. */
@@ -68,7 +68,7 @@ static mercer_status collect_pairs(mrc_backend *backend, double norm, const merc
     return MERCER_OK;
 }
 
-/* Returns the value at index k in ascending order; *equal: how many of the k values before it are equal to it. */
+/* Returns the value at index k in ascending order; *equal: number of the k values before it that are equal to it. */
 static double select_value(const double *values, int64_t count, int64_t k, int64_t *equal)
 {
     uint64_t found = 0; /* leading bytes of the value so far */

@@ -73,10 +73,10 @@ static mercer_status choose_part(pivoting *self)
     if (self->n < self->p)
         return mrc_fail(
             self->context, MERCER_ERROR_MEMORY,
-            "rpcholesky of %lld centers takes %lld bytes at least, options: memory allows %lld; allow more or "
-            "take fewer centers",
+            "rpcholesky of %lld centers needs at least %lld bytes, but the memory limit is %lld; raise it or use "
+            "fewer centers",
             (long long)self->p, (long long)least, (long long)memory);
-    mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: %lld random rows of %lld serve, as many as the memory holds",
+    mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: using %lld random rows of %lld, because of the memory limit",
             (long long)self->n, (long long)x->rows);
     return MERCER_OK;
 }
@@ -240,7 +240,7 @@ static mercer_status begin(pivoting *self, double *trace)
     for (int64_t i = 0; i < self->n; i++) {
         if (!(self->diagonal[i] >= 0 && self->diagonal[i] <= limit))
             return mrc_fail(self->context, MERCER_ERROR_DATA,
-                            "rpcholesky: K(x,x) of row %lld is %g, it must be between 0 and %g; scale the data",
+                            "rpcholesky: K(x,x) of row %lld is %g; it must be between 0 and %g; scale the data",
                             (long long)(self->n < self->selection->x->rows ? self->sample[i] : i), self->diagonal[i],
                             limit);
         *trace += self->left[i] = self->diagonal[i];
@@ -281,7 +281,8 @@ mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows)
     MRC_TRY(draw_pivots(&self));
     if (self.have < self.p) {
         mrc_log(self.context, MERCER_LOG_INFO,
-                "rpcholesky: after %lld centers nothing is left of K(X,X) in this precision; %lld more are random rows",
+                "rpcholesky: after %lld centers the residual of K(X,X) is below rounding; %lld more centers are "
+                "random rows",
                 (long long)self.have, (long long)(self.p - self.have));
         mrc_choose_fill(selection->options->seed, self.n, self.have, self.p, rows, (void *)self.sums);
     }

@@ -28,7 +28,7 @@ static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece
 {
     if (comm->ranks == 1) return MERCER_OK;
     if (comm->broken)
-        return mrc_fail(comm->context, MERCER_ERROR_COMM, "the ranks have lost each other; the job must be resumed");
+        return mrc_fail(comm->context, MERCER_ERROR_COMM, "the connection between ranks is lost; resume the job");
     for (int r = 0; r < comm->ranks; r++) {
         if (r == comm->rank) continue;
         comm->bytes_sent += send[r].bytes;
@@ -406,7 +406,9 @@ mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data,
     MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &all));
     for (int r = 1; r < comm->ranks; r++)
         if (memcmp(all, &all[r], sizeof mine) != 0)
-            return mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d has %s than rank 0; start all ranks alike", r,
-                            what);
+            return mrc_fail(comm->context, MERCER_ERROR_COMM,
+                            "rank %d has %s than rank 0; start all ranks with the "
+                            "same command",
+                            r, what);
     return MERCER_OK;
 }

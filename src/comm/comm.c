@@ -137,7 +137,7 @@ mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure)
         case MRC_COMM_ERROR_SILENT:
             list_missing(comm->ranks, comm->places, failure->missing, who);
             return mrc_fail(comm->context, MERCER_ERROR_COMM,
-                            "%s has died or stopped: no word for %.3g s, the deadline; the job ends", who,
+                            "%s ended or stopped: no message within the deadline of %.3g s; the job ends", who,
                             comm->deadline);
         case MRC_COMM_ERROR_FAILED: break;
     }

@@ -51,7 +51,7 @@ static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
         if (done) return MERCER_OK;
         double time = mrc_seconds();
         *lost = failure.kind != MRC_COMM_ERROR_DONE || time - begin > comm->deadline;
-        if (*lost) snprintf(why, WHY_CHARS, "%.*s", WHY_CHARS - 1, failure.text[0] ? failure.text : "nothing came");
+        if (*lost) snprintf(why, WHY_CHARS, "%.*s", WHY_CHARS - 1, failure.text[0] ? failure.text : "no data arrived");
         if (*lost) return MERCER_OK;
         struct timespec pause = {0, SLEEP_NANO};
         if (turn >= SPINS) nanosleep(&pause, NULL);
@@ -73,7 +73,7 @@ static mercer_status find_missing(mrc_comm *comm, const char *why)
     mercer_status status = mrc_comm_exchange(comm, send, receive);
     comm->deadline = deadline;
     if (status != MERCER_OK) return status;
-    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, though every rank answers", comm->link->module->name,
+    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, although every rank answers", comm->link->module->name,
                     why);
 }
 
@@ -108,9 +108,9 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
     *self = (candidate){.wish = (int)comm->wish};
     if (gethostname(self->host, sizeof self->host - 1) != 0) snprintf(self->host, sizeof self->host, "?");
     if (comm->wish == MRC_LINK_NEVER) {
-        snprintf(self->why_not, sizeof self->why_not, "it was told to use host memory");
+        snprintf(self->why_not, sizeof self->why_not, "exchange host is set");
     } else if (device < 0) {
-        snprintf(self->why_not, sizeof self->why_not, "it does not compute on a GPU");
+        snprintf(self->why_not, sizeof self->why_not, "it does not use a GPU");
     } else if (mrc_module_load(comm->context, "nccl", MRC_LINK_SYMBOL, &table) != MERCER_OK) {
         snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, mrc_last_error(comm->context));
     } else {
@@ -186,9 +186,12 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device)
     if (status == MERCER_OK) status = try_link(comm, device, why_not, &insists);
     if (status == MERCER_OK && why_not[0]) {
         mrc_comm_unlink(comm);
-        mrc_log(comm->context, MERCER_LOG_INFO, "device memory is exchanged through the host: %s", why_not);
+        mrc_log(comm->context, MERCER_LOG_INFO, "GPU memory is exchanged through the host: %s", why_not);
         if (insists)
-            status = mrc_fail(comm->context, MERCER_ERROR_UNSUPPORTED, "GPUs cannot exchange directly: %s", why_not);
+            status = mrc_fail(comm->context, MERCER_ERROR_UNSUPPORTED,
+                              "no direct exchange between GPUs: %s; use "
+                              "exchange host",
+                              why_not);
     }
     if (status == MERCER_OK) return MERCER_OK;
     comm->broken = true;

@@ -40,7 +40,7 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
         case MRC_BARRIER_CLOSED:
             failure->kind = MRC_COMM_ERROR_FAILED;
             snprintf(failure->text, sizeof failure->text,
-                     "the other ranks gave this one up after %.3g s without a word, the deadline", deadline);
+                     "the other ranks received no message from this one within the deadline of %.3g s", deadline);
             break;
     }
 }
@@ -57,8 +57,8 @@ static void take(const local_rank *self, const mrc_piece *receive, mrc_comm_erro
         }
         failure->kind = MRC_COMM_ERROR_FAILED;
         snprintf(failure->text, sizeof failure->text,
-                 "rank %d sends %lld bytes, rank %d expects %lld: their calls differ", r, (long long)from->bytes,
-                 self->rank, (long long)receive[r].bytes);
+                 "rank %d sends %lld bytes, but rank %d expects %lld; all ranks must make the same calls", r,
+                 (long long)from->bytes, self->rank, (long long)receive[r].bytes);
     }
 }
 

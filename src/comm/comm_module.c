@@ -70,13 +70,13 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "the communicator %s cannot be loaded: %s", name, error);
     if (!library && mrc_has_raised_rights())
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the communicator %s is not here: this process has more rights than its caller and looks in %s "
-                        "alone, not in MERCER_MODULES; install Mercer there, or run it without set-uid",
+                        "the communicator %s was not found: a set-uid process searches only %s, not MERCER_MODULES; "
+                        "install Mercer there or run it without set-uid",
                         name, MERCER_MODULE_FOLDER);
     if (!library)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the communicator %s is not here: no mercer_%s.so beside the library or in the folders of "
-                        "MERCER_MODULES; build Mercer where its library is installed",
+                        "the communicator %s was not found: there is no mercer_%s.so next to the library or in the "
+                        "folders of MERCER_MODULES; build Mercer on a machine with that library",
                         name, name);
     mrc_module_function function;
     void *address = dlsym(library, symbol);
@@ -84,7 +84,10 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
                                                      pointer */
     const void *found = address ? function() : NULL;
     if (!found || *(const int *)found != MRC_MODULE_VERSION)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: belongs to another version of Mercer", path);
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "%s: is from another version of Mercer; install the "
+                        "matching one",
+                        path);
     *table = found;
     return MERCER_OK;
 }
@@ -106,7 +109,7 @@ static mercer_status join(mrc_comm *comm)
 {
     if (comm->ranks > mrc_comm_shards(comm, INT64_MAX / 4))
         return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT,
-                        "%d ranks are more than the %d shards of the centers; give at least as many shards",
+                        "%d ranks are more than the %d shards of the centers; use at least one shard per rank",
                         comm->ranks, mrc_comm_shards(comm, INT64_MAX / 4));
     return introduce(comm);
 }

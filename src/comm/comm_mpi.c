@@ -79,9 +79,9 @@ static void close_module(void *state, int orderly)
 
 static int start(mpi_state *self)
 {
-    int initialised = 0, provided = 0, code;
-    MPI_Initialized(&initialised);
-    if (!initialised) {
+    int initialized = 0, provided = 0, code;
+    MPI_Initialized(&initialized);
+    if (!initialized) {
         /* When ranks share processors, Open MPI yields at every poll, and on a busy machine gets the processor back
            late. Turn that off: this module sleeps between polls itself. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);

@@ -51,7 +51,7 @@ static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure
 {
     /* If NCCL_HOSTID is set, NCCL compares GPUs by it too. */
     const char *machine = getenv("NCCL_HOSTID");
-    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", failure)) return;
+    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "finding the GPU", failure)) return;
     size_t used = strlen(text);
     if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
 }
@@ -59,8 +59,8 @@ static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure
 static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
 {
     ncclUniqueId unique;
-    _Static_assert(sizeof unique <= MRC_LINK_ID, "an identity of NCCL fits");
-    if (bad_nccl(ncclGetUniqueId(&unique), "an identity", NULL, failure)) return;
+    _Static_assert(sizeof unique <= MRC_LINK_ID, "an NCCL id fits");
+    if (bad_nccl(ncclGetUniqueId(&unique), "creating an id", NULL, failure)) return;
     memcpy(id, &unique, sizeof unique);
 }
 
@@ -136,12 +136,13 @@ static int poll_link(void *state, mrc_comm_error *failure)
     nccl_state *self = state;
     ncclResult_t how = ncclSuccess;
     ncclResult_t asked = ncclCommGetAsyncError(self->comm, &how);
-    if (bad_nccl(asked, "polling", self->comm, failure) || bad_nccl(how, "the other GPUs", self->comm, failure))
+    if (bad_nccl(asked, "polling", self->comm, failure) ||
+        bad_nccl(how, "connecting to the other GPUs", self->comm, failure))
         return 0;
     if (how == ncclInProgress) return 0;
     cudaError_t stream = cudaStreamQuery(self->stream);
     if (stream == cudaErrorNotReady) return 0;
-    return !bad_cuda(stream, "the stream of exchanges", failure);
+    return !bad_cuda(stream, "creating a stream", failure);
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------ */

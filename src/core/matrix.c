@@ -168,11 +168,12 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
     MRC_TRY(check_dtype(context, name, matrix->dtype, accept));
     if (matrix->memory != MRC_HOST)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "%s: memory kind %d is not supported by this backend or "
-                        "function: the elements must lie in host memory",
-                        name, (int)matrix->memory);
+                        "%s: memory kind %d is not supported by this backend or function; use host memory", name,
+                        (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "%s: reserved words must be 0; initialize the view with "
+                        "mercer_matrix_view",
                         name);
     if (matrix->ld < matrix->cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: leading dimension %lld is smaller than its %lld columns",
@@ -189,7 +190,7 @@ mercer_status mrc_check_size(mercer_context *context, const char *name, const me
                              int64_t cols)
 {
     if (matrix->rows == rows && matrix->cols == cols) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_SHAPE, "%s is %lld x %lld, it must be %lld x %lld", name,
+    return mrc_fail(context, MERCER_ERROR_SHAPE, "%s is %lld x %lld; it must be %lld x %lld", name,
                     (long long)matrix->rows, (long long)matrix->cols, (long long)rows, (long long)cols);
 }
 
@@ -215,7 +216,7 @@ mercer_status mrc_check_apart(mercer_context *context, const char *out_name, con
     uintptr_t out_start = (uintptr_t)out->data, in_start = (uintptr_t)in->data;
     if (out_start + (uintptr_t)out_bytes <= in_start || in_start + (uintptr_t)in_bytes <= out_start) return MERCER_OK;
     if (columns_apart(out, in)) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_OVERLAP, "%s overlaps %s in memory; give the output memory of its own",
+    return mrc_fail(context, MERCER_ERROR_OVERLAP, "%s overlaps %s in memory; use separate memory for the output",
                     out_name, in_name);
 }
 
@@ -307,7 +308,7 @@ mercer_status mrc_check_weights(mercer_context *context, const double *weights, 
 {
     for (int64_t i = 0; weights && i < n; i++)
         if (!(weights[i] >= 0) || isinf(weights[i]))
-            return mrc_fail(context, MERCER_ERROR_DATA, "weights: element %lld (from 0) is %g, it must be >= 0",
+            return mrc_fail(context, MERCER_ERROR_DATA, "weights: element %lld (from 0) is %g; it must be at least 0",
                             (long long)i, weights[i]);
     return MERCER_OK;
 }
@@ -316,10 +317,10 @@ mercer_status mrc_check_classes(mercer_context *context, const int32_t *labels, 
 {
     if (!labels && n > 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
     if (classes < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "classes is %lld, it must be at least 1", (long long)classes);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "classes is %lld; it must be at least 1", (long long)classes);
     for (int64_t i = 0; i < n; i++)
         if (labels[i] < 0 || labels[i] >= classes)
-            return mrc_fail(context, MERCER_ERROR_DATA, "labels: element %lld (from 0) is %d, classes are 0 .. %lld",
+            return mrc_fail(context, MERCER_ERROR_DATA, "labels: element %lld (from 0) is %d; classes are 0 .. %lld",
                             (long long)i, (int)labels[i], (long long)classes - 1);
     return MERCER_OK;
 }

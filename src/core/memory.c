@@ -95,7 +95,7 @@ mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64
     memcpy(out, &memory, sizeof memory); /* all object pointers have the same representation */
     int64_t bytes, total;
     if (!mrc_multiply(count, size, &bytes) || !mrc_add(bytes, MRC_ALIGNMENT, &total) || count < 0)
-        return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes is more than memory can address", what,
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes exceed the address space", what,
                         (long long)count, (long long)size);
     char *block = mrc_raw_alloc(&context->allocator, (size_t)total);
     if (!block)
@@ -146,7 +146,7 @@ mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void 
 {
     if (scope->count == MRC_SCOPE_MOST) {
         release(owner, thing);
-        return mrc_fail(scope->context, MERCER_ERROR_INTERNAL, "a call takes more than %d things", MRC_SCOPE_MOST);
+        return mrc_fail(scope->context, MERCER_ERROR_INTERNAL, "a call needs more than %d resources", MRC_SCOPE_MOST);
     }
     scope->things[scope->count].release = release;
     scope->things[scope->count].owner = owner;

@@ -161,6 +161,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     int fewest = WORD_CHARS;
     for (int i = 0; i < grammar->count; i++) {
         const char *known = form_at(grammar, i)->name;
+        if (strncmp(known, form_at(grammar, i)->example, strlen(known)) != 0) continue; /* an old name */
         if (i > 0) append(names, sizeof names, ", ");
         append(names, sizeof names, known);
         mrc_consider_name(name, known, &best, &fewest);
@@ -265,7 +266,7 @@ static mercer_status parse_parameters(mercer_context *context, const mrc_spec_gr
         MRC_TRY(parse_parameter(context, grammar, form, &text, object, &given));
         if (*text != ',') break;
         text++;
-        if (!*text) return fail_parameter(context, grammar, form, "nothing follows the last", ",");
+        if (!*text) return fail_parameter(context, grammar, form, "no parameter after", ",");
     }
     for (int i = 0; has_parameter(form, i); i++) {
         const mrc_parameter *parameter = &form->parameters[i];

@@ -28,7 +28,7 @@ typedef struct mrc_parameter {
 /* One name with its parameters; the list ends at the first parameter without a name. */
 typedef struct mrc_spec_form {
     const char *name;
-    const char *example;
+    const char *example; /* begins with the name; for an old name, which errors do not list, with the new one */
     mrc_parameter parameters[MRC_SPEC_PARAMETERS];
 } mrc_spec_form;
 

@@ -106,9 +106,7 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
                                       const mercer_dataset_arrays *arrays)
 {
     const mercer_matrix *X = arrays->X, *Y = arrays->Y;
-    mercer_task task = arrays->labels ? MERCER_TASK_CLASSIFICATION
-                       : Y            ? MERCER_TASK_REGRESSION
-                                      : MERCER_TASK_UNLABELLED;
+    mercer_task task = arrays->labels ? MERCER_TASK_CLASSIFICATION : Y ? MERCER_TASK_REGRESSION : MERCER_TASK_UNLABELED;
     const mercer_dataset like = {.context = context,
                                  .format = "array",
                                  .task = task,

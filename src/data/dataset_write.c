@@ -209,8 +209,7 @@ static mercer_status name_form(const mercer_dataset *dataset, mrc_scope *scope, 
         const char *name = mrc_dataset_class_name(dataset, i, number);
         int64_t length = decode(name, NULL);
         if (length < 0)
-            return mrc_fail(dataset->context, MERCER_ERROR_DATA, "class %lld: its name is not UTF-8 text",
-                            (long long)i);
+            return mrc_fail(dataset->context, MERCER_ERROR_DATA, "class %lld: the name is not UTF-8", (long long)i);
         longest = mrc_max(longest, length);
         out->integers = out->integers && is_integer_name(name, &value);
     }
@@ -363,7 +362,8 @@ mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *f
         file->form = (mrc_write_form)i;
         return MERCER_OK;
     }
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name must end in .npy, .csv or .tsv", file->path);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: unknown format; use a name that ends in .npy, .csv or .tsv",
+                    file->path);
 }
 
 mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,

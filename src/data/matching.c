@@ -32,13 +32,11 @@ static mercer_status check_schema(mercer_context *context, const mercer_dataset 
     if (found && wanted && strcmp(found, wanted) == 0) return MERCER_OK;
     if (!found && (!wanted || !is_table(data))) return MERCER_OK;
     if (!wanted)
-        return mrc_fail(
-            context, MERCER_ERROR_MISMATCH,
-            "%s: encoded by a schema of its own, but %s has none; open the dataset with the column names of "
-            "%s",
-            what, whose, whose);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH,
+                        "%s: has its own schema, but %s has none; open the dataset with the column names of %s", what,
+                        whose, whose);
     return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: %s, but %s has %s; open the dataset with the schema of %s",
-                    what, found ? "encoded by a schema of its own" : "read without a schema", whose,
+                    what, found ? "encoded by a schema of its own" : "was read without a schema", whose,
                     found ? "another" : "one", whose);
 }
 
@@ -70,8 +68,8 @@ mercer_status mrc_dataset_check_form(mercer_context *context, const mercer_datas
     int64_t k = first_difference(data->label_names, form->labels, form->outputs);
     if (k < 0) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_MISMATCH,
-                    "%s: class %lld (from 0) is '%s', but that of %s is '%s'; open the dataset with the class names of "
-                    "%s",
+                    "%s: class %lld (from 0) is '%s', but the class of %s is '%s'; open the dataset with the class "
+                    "names of %s",
                     what, (long long)k, quoted(found, data->label_names[k]), form->whose,
                     quoted(wanted, form->labels[k]), form->whose);
 }

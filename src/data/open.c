@@ -31,7 +31,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);
-    reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED;
+    reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELED;
     MRC_TRY(files->format->read_samples(&reading, self->dataset));
     self->slice = reading.slice;
     return reading.have_targets ? mrc_opening_settle(self, &reading.targets) : MERCER_OK;
@@ -58,12 +58,14 @@ static mercer_status open_both(mrc_opening *self)
     if (self->options->columns && dataset->features != self->options->column_count)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld features, but the model was trained on %lld",
                         self->options->x, (long long)dataset->features, (long long)self->options->column_count);
-    if (self->options->y && task != MERCER_TASK_UNLABELLED) MRC_TRY(mrc_open_targets(self));
+    if (self->options->y && task != MERCER_TASK_UNLABELED) MRC_TRY(mrc_open_targets(self));
     if (dataset->task == MERCER_TASK_AUTO) {
         if (task == MERCER_TASK_CLASSIFICATION || task == MERCER_TASK_REGRESSION)
-            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "%s: holds no targets; give the file of targets (y)",
+            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                            "%s: contains no targets; give the file of "
+                            "targets (y)",
                             self->options->x);
-        dataset->task = MERCER_TASK_UNLABELLED;
+        dataset->task = MERCER_TASK_UNLABELED;
     }
     return MERCER_OK;
 }

@@ -9,10 +9,12 @@ mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const 
 {
     int64_t end;
     slice->total = total;
-    if (total == 0) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: holds no samples", name);
+    if (total == 0) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: contains no samples", name);
     if (slice->rows == 0) slice->rows = total - slice->first;
     if (slice->rows > 0 && mrc_add(slice->first, slice->rows, &end) && end <= total) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: rows from %lld on were asked for (%lld of them), it has %lld",
+    return mrc_fail(context, MERCER_ERROR_SHAPE,
+                    "%s: rows from %lld on are requested (%lld of them), but it has "
+                    "%lld",
                     name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
@@ -88,7 +90,7 @@ mercer_status mrc_files_parse(mrc_files *self, const char *raw, int64_t *total)
         MRC_TRY(self->format->parse(&self->arrays[i], &self->inputs[i], raw));
         MRC_TRY(mrc_array_check_like(&self->arrays[i], &self->inputs[i], self->arrays, self->inputs));
         if (!mrc_add(*total, self->arrays[i].shape[0], total))
-            return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: more rows than can be counted", self->name);
+            return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: the number of rows exceeds 2^63", self->name);
     }
     return MERCER_OK;
 }

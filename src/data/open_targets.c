@@ -8,8 +8,8 @@
 static mercer_status check_rows(const mrc_opening *self, int64_t rows)
 {
     if (rows == self->slice.total) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s has %lld targets, %s has %lld samples; they must agree",
-                    self->options->y, (long long)rows, self->options->x, (long long)self->slice.total);
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s has %lld targets, but %s has %lld samples", self->options->y,
+                    (long long)rows, self->options->x, (long long)self->slice.total);
 }
 
 /* ---- Classes ------------------------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     bool classes = task == MERCER_TASK_CLASSIFICATION || self->options->labels || text;
     if (classes && !column)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE,
-                        "%s: has %lld columns; classes are one column of numbers or names", files->name,
+                        "%s: has %lld columns, but classes must be one column of numbers or names", files->name,
                         (long long)mrc_array_row(array));
     if (task == MERCER_TASK_AUTO && column && mrc_element_is_integer(array->element)) classes = true;
     return classes ? collect_arrays(self, files) : take_values(self, files);

@@ -96,7 +96,8 @@ static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t len
 
 static mercer_status fail_room(const mrc_targets *self)
 {
-    return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: more targets than were counted", self->path);
+    return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: the number of targets changed while reading",
+                    self->path);
 }
 
 mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
@@ -143,11 +144,12 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     char where[64];
     if (length >= MRC_LABEL_CHARS)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "%s: %s: the target has %lld characters; a name of a class "
-                        "has at most %d",
-                        self->path, place_text(self, place, where), (long long)length, MRC_LABEL_CHARS - 1);
+                        "%s: %s: the target has %lld characters; a class name can have at most %d", self->path,
+                        place_text(self, place, where), (long long)length, MRC_LABEL_CHARS - 1);
     if (memchr(text, 0, (size_t)length))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s: a zero byte in a target; is the file text?",
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: %s: has a zero byte in a target; it is not a text "
+                        "file",
                         self->path, place_text(self, place, where));
     if (self->text_place < 0) {
         self->text_place = place;
@@ -165,7 +167,9 @@ static mercer_status add_amount(mrc_targets *self, const char *text, int64_t len
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
     double value = 0;
     if (mrc_read_amount(&self->notation, text, text + length, &value)) return mrc_targets_number(self, value, place);
-    return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: target '%s' is not a number such as %s, as others are",
+    return mrc_fail(self->context, MERCER_ERROR_DATA,
+                    "%s: %s: target '%s' is not a number such as %s, as in the "
+                    "other rows",
                     self->path, place_text(self, place, where), mrc_excerpt(excerpt, text, length),
                     mrc_notation_text(&self->notation, notation));
 }
@@ -294,8 +298,8 @@ static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wi
 {
     if (self->too_many)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "%s: more than %d different targets; if they are values, not classes, ask for regression",
-                        self->path, MRC_MOST_CLASSES);
+                        "%s: more than %d different targets; if they are values, use the task regression", self->path,
+                        MRC_MOST_CLASSES);
     if (wish->labels)
         MRC_TRY(number_listed(self, wish, dataset));
     else
@@ -314,7 +318,9 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     char where[64], excerpt[MRC_EXCERPT_CHARS];
     if (self->text_place >= 0) {
         const char *text = self->texts + self->text_first;
-        return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: target '%s' is not a number, as regression needs",
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "%s: %s: target '%s' is not a number; regression needs "
+                        "numbers",
                         self->text_path, place_text(self, self->text_place, where),
                         mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
     }
@@ -416,8 +422,7 @@ mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish,
     if (wish->task == MERCER_TASK_AUTO && !wish->labels) {
         classes = look_like_classes(self);
         MRC_TRY(check_names(self));
-        mrc_log(self->context, MERCER_LOG_INFO, "%s: the targets are taken for %s", self->path,
-                classes ? "classes" : "values");
+        mrc_log(self->context, MERCER_LOG_INFO, "%s: the targets are %s", self->path, classes ? "classes" : "values");
     }
     return classes ? settle_classes(self, wish, dataset) : settle_values(self, dataset);
 }

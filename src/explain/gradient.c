@@ -41,11 +41,11 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
     if (entry && entry->argument == MRC_ON_DIFFERENCES)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the kernel %s has no gradients here: they are for p = 1 and p = 2, and p is %g",
-                        entry->form.name, kernel->p);
+                        "kernel %s: gradients exist only for p = 1 and p = 2, but p is %g", entry->form.name,
+                        kernel->p);
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                    "the kernel %s has no gradients here: they are for functions of the distance that have a name",
-                    entry ? entry->form.name : "of a callback");
+                    "kernel %s: gradients exist only for built-in functions of the distance",
+                    entry ? entry->form.name : "callback");
 }
 
 /* ---- Shards ------------------------------------------------------------------------------------------------------ */

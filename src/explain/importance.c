@@ -294,8 +294,8 @@ mercer_status mrc_partial_dependence(mercer_model *model, const mercer_dataset *
     MRC_SCOPE(scope, model->context);
     MRC_TRY(open_columns(&all, model));
     if (column < 0 || column >= all.count)
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
-                        (long long)all.count);
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "column is %lld, but the model has %lld columns",
+                        (long long)column, (long long)all.count);
     MRC_TRY(open_block(&rows, &scope, model, data));
     mrc_column one = column_of(&all, model, column);
     return depend(&rows, &one, values, F, count);

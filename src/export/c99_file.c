@@ -279,13 +279,13 @@ static mercer_status check_members(const mercer_model *model)
                             "format c99: the kernel function is not supported");
         if (mrc_map_for(&member->kernel).id == 0)
             return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
-                            "format c99: a parameter of the kernel is too near to the end of the range of double");
+                            "format c99: a parameter of the kernel is too close to the limits of double");
         if (bytes != (model->centers.dtype == MERCER_U8) || member->weights.dtype != model->weights.dtype)
             return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
                             "format c99: members of the model differ in the types of their samples or weights");
         if (model->member_count > 1 && single && !mrc_units_given(&model->units))
             return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
-                            "format c99: the model is a mean in float, without units of its targets");
+                            "format c99: a mean of models in float needs units of the targets; fit it again");
     }
     return MERCER_OK;
 }

@@ -166,7 +166,7 @@ static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x,
         case MRC_PREPROCESS_SCALE:
             if (!of->folded) *out = with(g, "Mul", x, of->scale);
             break;
-        case MRC_PREPROCESS_STANDARDISE:
+        case MRC_PREPROCESS_STANDARDIZE:
         case MRC_PREPROCESS_MINMAX: *out = shift_features(g, of, x); break;
         case MRC_PREPROCESS_UNIT: *out = unit_features(g, x); break;
         case MRC_PREPROCESS_RANK: MRC_TRY(rank_features(g, of, x, out)); break;

@@ -269,7 +269,9 @@ mercer_status mrc_onnx_write(mrc_onnx *self, const char *path, const char *const
     add_model(self, &head, keys, texts, count);
     add_length(self, &head, 7, bytes);
     if (self->status == MERCER_OK && head.count + bytes > MOST_BYTES)
-        self->status = mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED, "format onnx: a file has at most 2 GiB");
+        self->status = mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                                "format onnx: the model is larger than 2 "
+                                "GiB, the limit of the format");
     mrc_output out;
     if (self->status == MERCER_OK) self->status = mrc_output_open(&out, self->context, path);
     if (self->status == MERCER_OK) {

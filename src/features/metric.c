@@ -31,11 +31,14 @@ static mercer_status check_weights(mercer_context *context, const mercer_matrix 
     for (int64_t k = 0; k < weights_in(given); k++) {
         double w = weight_at(given, k);
         if (w < 0)
-            return mrc_fail(context, MERCER_ERROR_DATA, "metric: weight %lld (from 0) is %g, it must be at least 0",
+            return mrc_fail(context, MERCER_ERROR_DATA, "metric: weight %lld (from 0) is %g; it must be at least 0",
                             (long long)k, w);
         sum += w;
     }
-    return sum > 0 ? MERCER_OK : mrc_fail(context, MERCER_ERROR_DATA, "metric: all weights are 0: no feature counts");
+    return sum > 0 ? MERCER_OK
+                   : mrc_fail(context, MERCER_ERROR_DATA,
+                              "metric: all weights are 0; at least one must "
+                              "be positive");
 }
 
 static mercer_status check_symmetric(mercer_context *context, const mercer_matrix *given, double largest)
@@ -45,8 +48,8 @@ static mercer_status check_symmetric(mercer_context *context, const mercer_matri
             double low = mrc_load(given, i, j), high = mrc_load(given, j, i);
             if (fabs(low - high) > TOLERANCE * largest)
                 return mrc_fail(context, MERCER_ERROR_DATA,
-                                "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g: it must be "
-                                "symmetric",
+                                "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g; the matrix must "
+                                "be symmetric",
                                 (long long)i, (long long)j, low, (long long)j, (long long)i, high);
         }
     return MERCER_OK;
@@ -61,7 +64,7 @@ mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *giv
     if (!shaped || (d > 0 && count != d)) {
         int64_t wanted = d > 0 ? d : count;
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "metric is %lld x %lld: for %lld features it must be %lld weights, or %lld x %lld",
+                        "metric is %lld x %lld; for %lld features it must be %lld weights, or %lld x %lld",
                         (long long)given->rows, (long long)given->cols, (long long)wanted, (long long)wanted,
                         (long long)wanted, (long long)wanted);
     }
@@ -80,11 +83,12 @@ static mercer_status decompose(mrc_metric *out, mrc_scope *scope, mrc_backend *b
     MRC_TRY(backend->ops->eigen_top(backend, m, d, e, &vectors));
     if (!(e[0] > 0) || !isfinite(e[0]))
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                        "metric: it has no eigenvalue above 0: no direction counts");
+                        "metric: no eigenvalue is above 0; at least one must be positive");
     if (e[d - 1] < -TOLERANCE * e[0])
-        return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                        "metric: its eigenvalues go down to %g, the largest is %g: none may be below 0", e[d - 1],
-                        e[0]);
+        return mrc_fail(
+            backend->context, MERCER_ERROR_DATA,
+            "metric: the smallest eigenvalue is %g, the largest %g; the matrix must be positive semidefinite", e[d - 1],
+            e[0]);
     for (out->width = 0; out->width < d && e[out->width] >= LEAST_EIGENVALUE * e[0];) out->width++;
     MRC_TRY(mrc_scope_alloc(scope, &out->map, d, out->width * (int64_t)sizeof *out->map, "the metric"));
     for (int64_t k = 0; k < d; k++)

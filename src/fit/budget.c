@@ -207,9 +207,11 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
                         bytes);
     if (self->device_each > 0)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                        "%s centers do not fit the ranks with %s of device memory each: at most about %lld do",
+                        "%s centers do not fit into %s of device memory per rank; use at most about %lld",
                         count_text(asked, p), bytes, (long long)most);
-    return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s centers do not fit the memory of %s: at most about %lld do",
+    return mrc_fail(self->context, MERCER_ERROR_MEMORY,
+                    "%s centers do not fit into the memory of %s; use at most "
+                    "about %lld",
                     count_text(asked, p), bytes, (long long)most);
 }
 

@@ -33,7 +33,7 @@ static mercer_status balance(const mercer_dataset *data, double *factors)
     memset(factors, 0, (size_t)data->outputs * sizeof *factors);
     for (int64_t i = 0; i < data->rows; i++) factors[data->labels[i]] += data->weights ? data->weights[i] : 1;
     for (int64_t k = 0; k < data->outputs; k++) all += factors[k], occur += factors[k] > 0;
-    if (occur == 0) return mrc_fail(data->context, MERCER_ERROR_DATA, "class_weight: no sample counts");
+    if (occur == 0) return mrc_fail(data->context, MERCER_ERROR_DATA, "class_weight: all sample weights are 0");
     for (int64_t k = 0; k < data->outputs; k++) factors[k] = factors[k] > 0 ? all / ((double)occur * factors[k]) : 1;
     return MERCER_OK;
 }
@@ -63,17 +63,18 @@ static mercer_status read_factors(const mercer_dataset *data, const char *text, 
         int64_t k = find_class(data, text, &length);
         if (k < 0)
             return mrc_fail(data->context, MERCER_ERROR_ARGUMENT,
-                            "class_weight: '%.60s' does not begin with NAME= of a class; the first of %lld is '%.60s'",
+                            "class_weight: '%.60s' does not begin with the name of a class and =; the first of %lld "
+                            "classes is '%.60s'",
                             text, (long long)data->outputs, mrc_dataset_class_name(data, 0, number));
         text += length + 1;
         digits = strcspn(text, ",");
         snprintf(number, sizeof number, "%.*s", (int)(digits < sizeof number ? digits : sizeof number - 1), text);
         if (!mrc_scan_number(number, &factors[k]) || !(factors[k] >= 0))
             return mrc_fail(data->context, MERCER_ERROR_ARGUMENT,
-                            "class_weight: '%s' is no weight: a number of at least 0", number);
+                            "class_weight: '%s' is not a weight; use a number of at least 0", number);
         text += digits;
         if (*text == ',' && *++text == 0)
-            return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "class_weight: nothing follows the last comma");
+            return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "class_weight: remove the comma at the end");
     }
     return MERCER_OK;
 }
@@ -105,10 +106,10 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
         return MERCER_OK;
     }
     if (data->task != MERCER_TASK_CLASSIFICATION)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight: the targets are values, not classes");
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight has no effect with regression; remove it");
     if (!data->labels || (held && !held->labels))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
-                        "class_weight: the classes of computed samples are not stored");
+                        "class_weight does not support synthetic samples; remove it");
     MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
     double *factors = self->class_factors;
     MRC_TRY(find_factors(data, self->request->options.data.class_weight, factors));

@@ -19,6 +19,8 @@
    are below it and get 3,000 instead of 6,000 centers: AUC decreases by at most .0005 on bank and hr. */
 #define GAIN 0.015
 
+enum { LEAST_CENTERS = 256 }; /* the number is not halved further if no plan fits */
+
 bool mrc_fit_is_augmented(const mercer_fit_options *options)
 {
     return options->centers.method && strcmp(options->centers.method, "augmented") == 0;
@@ -107,10 +109,13 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (open) set_size(self, p);
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
     if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */
-    while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
+    bool fits = (open || chooses) && mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
+    while (open && p > LEAST_CENTERS && !fits) {
+        set_size(self, p /= 2);
+        fits = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
+    }
     /* Training options or the memory may leave batch solvers only, which do not converge. */
-    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
-                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
+    if (chooses && (!fits || mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
@@ -203,7 +208,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     mercer_source_free(&source);
     if (failed || done < p)
         return mrc_fail(self->context, stopped ? MERCER_ERROR_CALLBACK : MERCER_ERROR_DATA,
-                        stopped ? "stopped while centers were drawn" : "the samples for centers cannot be read");
+                        stopped ? "stopped during the selection of centers" : "the samples for centers cannot be read");
     return MERCER_OK;
 }
 
@@ -227,14 +232,16 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
         mrc_warn(self->context, "centers.count",
-                 "centers is %lld, but only %lld different rows are trained on: all of them "
-                 "are centers",
+                 "centers is %lld, but there are only %lld different training rows; all of them are centers",
                  (long long)options->centers.count, (long long)p);
     if (mrc_fit_is_augmented(options) && !all) return draw_augmented(self, p, shared);
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));
     mercer_dataset *from = distinct ? distinct : self->data;
-    return all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
+    if (!all) return choose(self, from, mrc_min(p, from->rows), shared);
+    self->centers_are_rows =
+        !distinct && !options->centers.type && options->data.samples == 0 && mrc_fit_all_rows_count(self);
+    return take_rows(self, from, shared);
 }
 
 /* ---- The stages -------------------------------------------------------------------------------------------------- */
@@ -276,7 +283,8 @@ void mrc_fit_record_size(mercer_fitting *self)
     mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
     if (report->members > 1)
         mrc_fit_explain(self, "size", "members",
-                        "mean of %lld models with different seeds; solver, sizes and search are the first's",
+                        "mean of %lld models with different seeds; solver, sizes and search are those of the first "
+                        "model",
                         (long long)report->members);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
 }

@@ -87,8 +87,8 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     const char *found = mrc_tensor_file_metadata(file, "search");
     if (!found || strcmp(found, text) != 0)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to a training with other data or options: its search is of \"%.400s\", this one "
-                        "of \"%s\"",
+                        "%s: is from a training with other data or options; its search has \"%.400s\", this one "
+                        "\"%s\"",
                         path, found ? found : "nothing", text);
     bool whole = find(file, "search.memory", 1, -1, &memory) &&
                  find(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&
@@ -103,7 +103,7 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     }
     if (!whole || !mrc_in_range(effort, 1, MRC_MOST_EFFORT) || effort != floor(effort) ||
         !mrc_in_range(steps, 0, MRC_SEARCH_STEPS) || steps != floor(steps))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: its search cannot be read", path);
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: cannot read its search", path);
     MRC_TRY(mrc_check_finite(self->context, "search.memory", &memory, NULL));
     MRC_TRY(mrc_alloc(self->context, &state->memory, mrc_max(1, memory.cols), sizeof(double), "the search"));
     memcpy(state->memory, memory.data, (size_t)memory.cols * sizeof(double));
@@ -209,7 +209,7 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
     if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to other options: its effort is %d, but effort is %d", path, effort,
+                        "%s: is from other options; its effort is %d, but effort is %d", path, effort,
                         options->search.effort);
     self->effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))

@@ -107,7 +107,7 @@ static mercer_status set_weights(mercer_context *context, mercer_preprocess *pre
     mercer_matrix weights;
     if (metric->rows > 1 && metric->cols > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "metric is %lld x %lld: a kernel of another norm than 2 takes a weight for each feature",
+                        "metric is %lld x %lld; a kernel without the L2 norm needs one weight per feature",
                         (long long)metric->rows, (long long)metric->cols);
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_view(&scope, &weights, 1, d, MERCER_F64, "the metric"));
@@ -146,9 +146,13 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;
     MRC_TRY(is_one_point(self->data, &point));
-    if (!point)
+    if (!point) {
+        self->spread = 1;
         return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
-    mrc_warn(self->context, "data", "all %lld rows have the same features: predictions are the mean of the targets",
+    }
+    mrc_warn(self->context, "data",
+             "all %lld rows have the same features, so predictions are the mean of the "
+             "targets",
              (long long)self->given_rows);
     *out = 1;
     return MERCER_OK;
@@ -161,6 +165,7 @@ static mercer_status inherit(mercer_fitting *self)
     if (outer->applied) MRC_TRY(mrc_preprocess_copy(&self->preprocess, self->context, outer->applied));
     self->applied = self->preprocess;
     self->kernel = outer->kernel;
+    self->spread = outer->spread;
     self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
@@ -174,7 +179,7 @@ static mercer_status check_names(mercer_fitting *self)
     for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "%s: belongs to other data: column '%s', but the data have '%s' there",
+                            "%s: is for other data: its column '%s' is '%s' in the data",
                             self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
     return MERCER_OK;
 }
@@ -184,7 +189,7 @@ static mercer_status check_schema(mercer_fitting *self)
 {
     const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: belongs to other data: its schema of the table differs",
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: is for other data: its schema differs",
                     self->record.resumes ? self->record.resumes : "model");
 }
 
@@ -195,22 +200,22 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to other data: %lld features, but the data have %lld", name, (long long)features,
-                        (long long)self->info.features);
+                        "%s: is for other data: it has %lld features, but the data have %lld", name,
+                        (long long)features, (long long)self->info.features);
     if (outputs != self->info.outputs)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to other data: %lld outputs, but the data have %lld", name, (long long)outputs,
+                        "%s: is for other data: it has %lld outputs, but the data have %lld", name, (long long)outputs,
                         (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
     if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
+                    "%s: is from other options: it has %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
 }
 
-/* Records that the kernel's bandwidth includes the factor of the preprocessing (mrc_preprocess_fold). */
+/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_info). */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
@@ -283,7 +288,7 @@ static void record_kernel(mercer_fitting *self)
          preprocess = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
     mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
     mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise),
-                   report->kernel[0] ? report->kernel : "a function of the caller's");
+                   report->kernel[0] ? report->kernel : "a callback");
     if (searched)
         mrc_fit_explain(self, "kernel", "kernel",
                         "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,

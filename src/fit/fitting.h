@@ -104,6 +104,8 @@ struct mercer_fitting {
     int64_t number;                          /* index of the member that this fit trains */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
+    double spread;         /* bandwidth divided by the median distance between rows; 0: unknown */
+    bool centers_are_rows; /* center i is row i, in the type of the samples, and every row has a positive weight */
     mercer_matrix centers; /* centers of this rank, owned until the model has copied them */
     mercer_model *model;
     bool model_borrowed; /* the caller owns the model */

@@ -4,7 +4,7 @@
  * stages: kernel, fitted preprocessing, ridge and number of centers.
  *
  * Given hyperparameters are fixed and the others are searched. If the caller leaves the decision open
- * (mercer_fit_options.tune is AUTO), a search runs for tables:
+ * (mercer_fit_options.search.tune is AUTO), a search runs for tables:
  *
  *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
  *                 computed samples, or images; at most 1,024 features
@@ -50,9 +50,9 @@ enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search requires as many d
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
-    if (!info->format || strcmp(info->format, "sizes") == 0) return "sizes do not tell whether it is a table";
+    if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
     if (info->height > 0 && info->width > 0) return "the samples are images";
-    if (strcmp(mrc_preprocess_auto(info->format, info->dtype), "standardise") != 0)
+    if (strcmp(mrc_preprocess_auto(info->format, info->dtype), "standardize") != 0)
         return "the samples are not a table of numbers";
     if (info->features > MOST_FEATURES) return "there are more than 1,024 features";
     return bytes > (double)memory / 4 ? "the samples take more than a quarter of the memory" : NULL;
@@ -64,7 +64,7 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
     if (options->search.tune == MERCER_OFF) return "tune is off";
     if (options->run.model) return "the model is given";
     if (options->kernel.function) return "kernel.function is given";
-    if (info->task == MERCER_TASK_UNLABELLED) return "there are no targets";
+    if (info->task == MERCER_TASK_UNLABELED) return "there are no targets";
     if (options->data.augment || options->data.samples > 0) return "samples are augmented";
     if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
     return asked ? NULL : not_a_table(info, memory);
@@ -86,19 +86,19 @@ static void warn_about_defaults(const mercer_fitting *self)
                                                             : NULL;
     if (option && self->search_report.skipped)
         mrc_warn(context, option,
-                 "%s is %s, so only the ridge is searched: kernel, bandwidth, preprocessing and metric are the given "
-                 "ones or the defaults",
+                 "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or "
+                 "default",
                  option == fixed ? fixed : strchr(option, '.') + 1,
                  options->search.tune == MERCER_OFF ? "off" : "given");
     else if (options->kernel.spec && self->search_report.skipped)
         mrc_warn(context, "kernel.spec", "kernel %s has no metric to search, so only the ridge is searched",
                  options->kernel.spec);
     else if (options->kernel.spec)
-        mrc_warn(context, "kernel.spec", "kernel %s is given, so no other kernel is tried", options->kernel.spec);
+        mrc_warn(context, "kernel.spec", "kernel %s is given, so the search keeps it", options->kernel.spec);
     else if (options->search.learn_features == MERCER_ON)
-        mrc_warn(context, "search.learn_features", "learn_features is on, so no other kernel than laplace is tried");
+        mrc_warn(context, "search.learn_features", "learn_features is on, so the search keeps kernel laplace");
     if (options->kernel.bandwidth > 0 && !self->search_report.skipped)
-        mrc_warn(context, "kernel.bandwidth", "bandwidth %g is given, so no other bandwidth is tried",
+        mrc_warn(context, "kernel.bandwidth", "bandwidth %g is given, so the search keeps it",
                  options->kernel.bandwidth);
     if (options->kernel.metric && !self->search_report.skipped)
         mrc_warn(context, "kernel.metric", "metric is given, so weights of the features are not searched");
@@ -141,7 +141,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
-        mrc_warn(self->context, "groups", "groups: there are fewer than 50, so only the ridge is searched");
+        mrc_warn(self->context, "groups", "groups: there are fewer than 50 groups, so only the ridge is searched");
     self->searches = !*why;
     if (self->data) warn_about_search(self, possible);
     return MERCER_OK;
@@ -211,7 +211,7 @@ static void fit_budget(mercer_fitting *self)
         if (elapsed(self) + seconds <= options->search.budget) return;
     }
     self->effort = 1;
-    mrc_warn(self->context, "search.budget", "budget is too small: %.2g s are left, and effort 1 takes about %.2g s",
+    mrc_warn(self->context, "search.budget", "budget is too small: %.2g s are left, but effort 1 takes about %.2g s",
              fmax(self->opened + options->search.budget - mrc_seconds(), 0), seconds);
 }
 
@@ -260,7 +260,8 @@ static mercer_status take_result(mercer_fitting *self)
     if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
     if (given && !(found->error <= RIDGE_LOSS * found->better_error))
         mrc_warn(self->context, "lambda",
-                 "ridge %g is given: the held-out error with it is %.3g of the variance, and %.3g with a ridge of %.3g",
+                 "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of "
+                 "%.3g",
                  none ? 0 : self->record.ridge, found->error, found->better_error,
                  found->better_ridge * mrc_fit_count_samples(self->data));
     searched->error = found->error, searched->ridge = found->ridge;
@@ -330,7 +331,7 @@ void mrc_fit_record_search(mercer_fitting *self)
     const char *skipped = report->skipped                      ? report->skipped
                           : self->searches                     ? NULL
                           : options->search.tune == MERCER_OFF ? "tune is off"
-                                                               : "only centers are chosen";
+                                                               : "only centers are selected";
     if (skipped) {
         mrc_fit_decide(self, "search", "search", options->search.tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA,
                        "none");
@@ -339,12 +340,12 @@ void mrc_fit_record_search(mercer_fitting *self)
         snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
         mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), value);
         if (self->model_exists)
-            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, before the checkpoint", self->effort,
+            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, from the checkpoint", self->effort,
                             (long long)self->search.steps);
         else
             mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
                             (long long)self->search.steps, report->seconds,
-                            report->cut ? " (ended by the budget)" : "");
+                            report->cut ? " (ended at the time limit)" : "");
     } else if (!self->model_exists) {
         mrc_fit_decide(self, "search", "search", asked ? MRC_GIVEN : MRC_DEFAULT, "planned");
         mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
@@ -362,7 +363,7 @@ mercer_status mrc_stage_search(mercer_fitting *self)
     MRC_TRY(mrc_fit_choose_effort(self));
     if (searching && !self->searches)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: belongs to other options: it has a search, this fit has none (%s)", checkpoint,
+                        "%s: is from other options: it has a search, but this fit has none (%s)", checkpoint,
                         self->search_report.skipped);
     /* A fit for centers only searches only on request. */
     if (self->centers_only && options->search.tune != MERCER_ON && options->search.learn_features != MERCER_ON)

@@ -30,7 +30,7 @@ void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, m
     mrc_fit_record *record = &self->record;
     mrc_decision *one = find_decision(record, stage, name);
     if (!one && record->decision_count == MRC_DECISIONS) {
-        mrc_log(self->context, MERCER_LOG_ERROR, "the record of a fit is full: %s %s is missing", stage, name);
+        mrc_log(self->context, MERCER_LOG_ERROR, "the record of the fit is full; %s %s is not recorded", stage, name);
         return;
     }
     if (!one) one = &record->decisions[record->decision_count++];

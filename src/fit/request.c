@@ -21,9 +21,8 @@ static mercer_status check_word(mercer_context *context, const char *option, con
     for (int i = 0; text && words[i]; i++)
         if (strcmp(text, words[i]) == 0) return MERCER_OK;
     if (!text) return MERCER_OK;
-    return mrc_blame(
-        context, option,
-        mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%.60s' is not known; there are %s", option, text, valid));
+    return mrc_blame(context, option,
+                     mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%.60s' is unknown; valid: %s", option, text, valid));
 }
 
 /* ---- Data and targets -------------------------------------------------------------------------------------------- */
@@ -41,16 +40,16 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least)
             return mrc_blame(context, numbers[i].name,
-                             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
+                             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld; it must be at least %lld",
                                       numbers[i].name, (long long)numbers[i].value, (long long)numbers[i].least));
     if (!(options->validation.fraction >= 0 && options->validation.fraction < 1))
         return mrc_blame(context, "validation.fraction",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "validation.fraction is %g, it must be at least 0 and below 1",
+                                  "validation.fraction is %g; it must be at least 0 and below 1",
                                   options->validation.fraction));
     if (options->run.precision && options->run.precision != MERCER_F32 && options->run.precision != MERCER_F64)
         return mrc_blame(context, "run.precision",
-                         mrc_fail(context, MERCER_ERROR_DTYPE, "precision may be f32, f64 or 0: chosen"));
+                         mrc_fail(context, MERCER_ERROR_DTYPE, "precision must be f32, f64 or 0 (automatic)"));
     if (options->centers.type && mrc_dtype_size(options->centers.type) == 0)
         return mrc_blame(context, "centers.type",
                          mrc_fail(context, MERCER_ERROR_DTYPE, "centers.type is %d, which is not an element type",
@@ -64,9 +63,11 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
     const mercer_train_options *train = &request->train;
     if (options->validation.data && options->validation.fraction > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: validation.data and validation.fraction are both set: one of them is enough");
+                        "options: validation.data and validation.fraction are both set; set only one");
     if (options->run.model && (options->run.checkpoint || options->run.comm))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: model is for one process, and not with checkpoint");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: model cannot be combined with comm or checkpoint; "
+                        "remove one of them");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: train: validation_X is set; a fit reads its validation set from a dataset");
@@ -75,18 +76,20 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
 
 static mercer_status check_targets(mercer_context *context, const mercer_fit_options *options)
 {
-    static const char *const transforms[] = {"auto", "none", "center", "standardise", "log", "rank", NULL},
-                             *const populations[] = {"population", "weighted", NULL};
+    /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
+    static const char old_name[] = "standardise", *const transforms[] = {"auto", "none", "center", "standardize",
+                                                                         "log",  "rank", old_name, NULL},
+                      *const populations[] = {"population", "weighted", NULL};
     MRC_TRY(check_word(context, "data.target_transform", options->data.target_transform, transforms,
-                       "auto, none, center, standardise, log and rank"));
+                       "auto, none, center, standardize, log, rank"));
     if (mrc_fit_weighs_classes(options) && strcmp(options->data.class_weight, "balanced") != 0 &&
         !strchr(options->data.class_weight, '='))
         return mrc_blame(context, "data.class_weight",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
+                                  "class_weight '%.60s' is unknown; valid: none, balanced, NAME=WEIGHT,...",
                                   options->data.class_weight));
     return check_word(context, "validation.calibrate_to", options->validation.calibrate_to, populations,
-                      "population and weighted");
+                      "population, weighted");
 }
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
@@ -96,11 +99,11 @@ static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_o
     const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
     if (!open)
         return mrc_fail(
-            context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s", options->kernel.function ? "given" : kernel,
-            options->kernel.function || strstr(kernel, "bandwidth=") ? "has a bandwidth already: give it once"
-                                                                     : "has no bandwidth");
+            context, MERCER_ERROR_ARGUMENT, "bandwidth: kernel %s %s", options->kernel.function ? "given" : kernel,
+            options->kernel.function || strstr(kernel, "bandwidth=") ? "already has a bandwidth; set only one"
+                                                                     : "has no bandwidth; remove it");
     if (!(options->kernel.bandwidth > 0))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g; it must be above 0, or 0 (automatic)",
                         options->kernel.bandwidth);
     mercer_kernel kernel_function;
     return mrc_fit_parse_kernel(options, context, options->kernel.bandwidth, &kernel_function, &open);
@@ -111,7 +114,9 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
     mercer_kernel kernel;
     bool open;
     if (options->kernel.spec && options->kernel.function)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel.spec and kernel.function are both set");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: kernel.spec and kernel.function are both set; set only "
+                        "one");
     MRC_TRY(mrc_blame(context, "kernel.spec", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
     bool chosen = options->centers.count >= 0 && !options->centers.given;
@@ -143,12 +148,12 @@ static mercer_status check_search(mercer_context *context, const mercer_fit_opti
 {
     if (options->search.effort < 0 || options->search.effort > MRC_MOST_EFFORT)
         return mrc_blame(context, "search.effort",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d, it must be 1 to %d, or 0: the default",
+                         mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d; it must be 1 to %d, or 0 (default)",
                                   options->search.effort, MRC_MOST_EFFORT));
     if (!(options->search.budget >= 0) || !isfinite(options->search.budget))
         return mrc_blame(context, "search.budget",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "budget is %g, it must be a number of seconds, or 0: none", options->search.budget));
+                                  "budget is %g; it must be a number of seconds, or 0 (none)", options->search.budget));
     if (options->kernel.metric && options->run.model)
         return mrc_blame(
             context, "kernel.metric",
@@ -175,14 +180,13 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
             "centers.method '%s' is not known; there are random, kmeans, rpcholesky, balanced and augmented",
             options->centers.method);
     if (augmented && !options->data.augment)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "centers.method augmented takes samples of augment, which is NULL");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "centers.method augmented needs data.augment, which is NULL");
     if (augmented && options->centers.type)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "centers.method augmented keeps the type of the samples: leave centers.type 0");
+                        "centers.method augmented: centers have the type of the samples; leave centers.type 0");
     bool means = !augmented && method == MRC_CENTERS_KMEANS && options->centers.count >= 0 && !options->centers.given;
     if ((options->centers.iterations || options->centers.batch) && !means)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is for centers.method kmeans",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s has no effect without centers.method kmeans; remove it",
                         options->centers.iterations ? "centers.iterations" : "centers.batch");
     return MERCER_OK;
 }
@@ -192,7 +196,7 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
     if (options->centers.count < -1)
         return mrc_blame(context, "centers.count",
                          mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "centers.count is %lld; it is a number, 0: chosen, or -1: all rows",
+                                  "centers.count is %lld; it must be a number, 0 (automatic) or -1 (all rows)",
                                   (long long)options->centers.count));
     return mrc_blame(context, "centers.method", check_center_method(context, options));
 }

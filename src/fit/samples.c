@@ -71,7 +71,9 @@ static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, cons
     const mercer_dataset *data = self->data;
     double *own;
     if (count == 0)
-        return mrc_fail(self->context, MERCER_ERROR_DATA, "the weights of all %lld samples are 0: none counts",
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "the weights of all %lld samples are 0; at least one must "
+                        "be positive",
                         (long long)data->rows);
     if (count == data->rows && !data->weights) return MERCER_OK;
     MRC_TRY(mrc_dataset_take(&self->merged, data, rows, count));
@@ -132,8 +134,8 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "times: all rows up to the held-out ones have the same time, so no earlier rows are left to "
-                        "train on");
+                        "times: all rows before the held-out rows have the same time, so there are no training "
+                        "rows; use more times");
     for (int64_t i = from; i < n; i++) marks[sorted[i].row] = true;
     return MERCER_OK;
 }
@@ -245,7 +247,8 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     MRC_TRY(mark_rows(self, held, marks, &possible));
     if (!possible) {
         mrc_warn(self->context, "validation.fraction",
-                 "no rows are held out: all of them have equal features, or each class has one different row only");
+                 "no rows are held out, because all rows have equal features or each class has only one different "
+                 "row");
         return MERCER_OK;
     }
     MRC_TRY(take_part(data, marks, true, numbers, &self->aside));
@@ -266,7 +269,7 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
                                                         : HELD_SHARE_INTERVALS;
     *held = mrc_min(HELD_ROWS, data->rows / share);
     if (*held > 0 || !intervals) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some out",
+    return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold out some of them",
                     (long long)data->rows);
 }
 
@@ -281,7 +284,8 @@ static mercer_status split(mercer_fitting *self)
     if (self->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "validation.fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
+                        "validation.fraction: %g of %lld rows leaves the training or validation set empty", share,
+                        (long long)data->rows);
     if (share == 0) MRC_TRY(choose_held(self, &held));
     if (held == 0) return MERCER_OK;
     MRC_TRY(hold_out(self, held));

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OVER "the fitting was already prepared, or one of its stages failed; open a new one"
+#define OVER "the fitting was already prepared, or a stage failed; open a new one"
 
 typedef struct stage {
     const char *name;
@@ -75,7 +75,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
 
 mercer_status mrc_fitting_prepare(mercer_fitting *self)
 {
-    if (self->info.task == MERCER_TASK_UNLABELLED)
+    if (self->info.task == MERCER_TASK_UNLABELED)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
     if (self->stage > find_stage("samples") + 1) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
     return run_through(self, "plan");
@@ -86,7 +86,9 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     int train = find_stage("train");
     if (self->stage < train) MRC_TRY(mrc_fitting_prepare(self));
     if (!self->trainer)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the model was taken from the fitting; open a new one");
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                        "the model was already taken from the fitting; open a "
+                        "new one");
     self->stage = train, self->failed = false; /* a fit may be trained again */
     return run_through(self, "calibrate");
 }

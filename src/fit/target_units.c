@@ -3,7 +3,7 @@
  * The transform of the targets (core/numbers/units.h), found once per fit from the training rows and used by the
  * search, by training and, through the model, by prediction.
  *
- *   none, center, standardise   y; y minus the mean; y minus the mean, divided by the standard deviation
+ *   none, center, standardize   y; y minus the mean; y minus the mean, divided by the standard deviation
  *   log    g(y) = log(y + shift), standardized: the shift is 0 if all targets are above 0, and 1 if the smallest is
  *          0; a target below 0 is an error
  *   rank   normal quantile of the rank, (weight of smaller targets + half the weight of equal ones) / W, standardized;
@@ -73,7 +73,7 @@ static mercer_status find_least(const mercer_dataset *data, double *least)
             if (value < 0)
                 return mrc_fail(data->context, MERCER_ERROR_DATA,
                                 "target_transform log: target %lld of sample %lld (from 0) is %g, which has no "
-                                "logarithm; use rank or standardise",
+                                "logarithm; use rank or standardize",
                                 (long long)j, (long long)i, value);
         }
     }
@@ -139,7 +139,9 @@ static mercer_status make_ranks(mercer_fitting *self, const target_sample *sampl
     MRC_TRY(mrc_scope_alloc(&own, &list, sample->y.rows, sizeof *list, "ranks of targets"));
     for (int64_t j = 0; j < c; j++)
         if (!fill_knots(sample, j, list, mrc_row(numbers, 2 * j), k))
-            return mrc_fail(self->context, MERCER_ERROR_DATA, "target_transform rank: target %lld (from 0) is constant",
+            return mrc_fail(self->context, MERCER_ERROR_DATA,
+                            "target_transform rank: target %lld (from 0) is "
+                            "constant; use center or standardize",
                             (long long)j);
     return MERCER_OK;
 }
@@ -171,7 +173,9 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
     target_sample sample;
     mercer_matrix numbers;
     if (self->data->task == MERCER_TASK_CLASSIFICATION)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "target_transform %s is for values, not for classes",
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                        "target_transform %s is only for regression; use "
+                        "center",
                         how);
     mrc_curve_find(how, &kind);
     MRC_SCOPE(scope, self->context);
@@ -200,7 +204,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
     if (far)
         mrc_warn(self->context, "data.target_transform",
                  "target_transform none: the mean of the targets is more than %d standard deviations from 0, and the "
-                 "model has no intercept; use center or standardise",
+                 "model has no intercept; use center or standardize",
                  FAR_FROM_ZERO);
     return MERCER_OK;
 }
@@ -210,8 +214,8 @@ mercer_status mrc_fit_find_units(mercer_fitting *self)
     const mercer_dataset *data = self->data;
     const char *how = self->request->options.data.target_transform;
     double *mean;
-    if (data->task == MERCER_TASK_UNLABELLED) return MERCER_OK;
-    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
+    if (data->task == MERCER_TASK_UNLABELED) return MERCER_OK;
+    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardize";
     if (strcmp(how, "none") == 0) return warn_if_far_from_zero(self);
     if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return find_curve(self, how);
     MRC_SCOPE(scope, self->context);

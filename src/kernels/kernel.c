@@ -37,7 +37,7 @@ mercer_status mrc_kernel_check_powers(mercer_context *context, const mercer_kern
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
     if (!mrc_spec_parameter(&entry->form, "q") || kernel->q <= kernel->p) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_KERNEL,
-                    "kernel %s: q is %g, it must be > 0 and <= p, which is %g: others are not positive definite",
+                    "kernel %s: q is %g; it must be > 0 and <= p = %g, else the kernel is not positive definite",
                     entry->form.name, kernel->q, kernel->p);
 }
 
@@ -45,9 +45,9 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
 {
     if (!kernel) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel is NULL");
     if (mrc_kernel_is_callback(kernel)) {
-        if (!kernel->callback) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel: its callback is NULL");
+        if (!kernel->callback) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel: the callback is NULL");
         if (kernel->p >= 0 && kernel->p <= 2) return MERCER_OK;
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: p is %g, it must be > 0 and <= 2 (0: 2)", kernel->p);
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: p is %g; it must be > 0 and <= 2 (0: 2)", kernel->p);
     }
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
     if (!entry)
@@ -60,7 +60,7 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
         if (mrc_parameter_valid(parameter, value)) continue;
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->form.name,
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g; it must be %s", entry->form.name,
                         parameter->name, value, range);
     }
     return mrc_kernel_check_powers(context, kernel);

@@ -40,7 +40,7 @@ mercer_status mrc_kernel_print(mercer_context *context, const mercer_kernel *ker
     }
     if (needed) *needed = bytes;
     if (bytes > size)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few, %zu are needed", size, bytes);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few; %zu are needed", size, bytes);
     if (!text) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text is NULL");
     memcpy(text, line, bytes);
     return MERCER_OK;

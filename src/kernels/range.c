@@ -55,7 +55,7 @@ mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kerne
     return mrc_fail(
         context, MERCER_ERROR_DATA,
         "%s: row %lld (from 0) is so long, |x|^2 = %.3g, that values of the %s kernel overflow %s; scale the "
-        "features by a preprocessing%s%s",
+        "features with a preprocessing%s%s",
         name, (long long)row, sqnorm, entry ? entry->form.name : "user's",
         mrc_dtype_name(real == MERCER_F64 ? MERCER_F64 : MERCER_F32), power ? ", lower the degree" : "",
         real == MERCER_F64 ? "" : ", or compute in f64");

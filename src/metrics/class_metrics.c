@@ -222,7 +222,7 @@ mercer_status mrc_class_curve(const mercer_evaluation *self, const char *name, i
     if (strcmp(name, "roc") == 0) return roc_curve(self, index, x, y, room, count);
     if (strcmp(name, "calibration") != 0)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "name: classes have no curve '%s'; there are roc and calibration", name);
+                        "name: classification has no curve '%s'; valid: roc, calibration", name);
     *count = 0;
     for (int k = 0; k < MRC_CALIBRATION_BINS && *count < room; k++) {
         const mrc_confidence_bin *bin = &self->bins[k];

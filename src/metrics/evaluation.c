@@ -9,7 +9,7 @@
 
 enum { KEPT_BYTES = 64 << 20 };
 
-/* Returns how many rows can be saved for ranking: each takes a score per output, a weight and a label. */
+/* Returns the number of rows that can be saved for ranking: each takes a score per output, a weight and a label. */
 static int64_t rows_to_keep(const mercer_evaluation_options *options)
 {
     int64_t bytes = options->memory > 0 ? options->memory : KEPT_BYTES;

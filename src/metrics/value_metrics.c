@@ -98,7 +98,9 @@ mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, i
 {
     int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
     if (strcmp(name, "predictions") != 0)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "name: values have no curve '%s'; there is predictions",
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                        "name: regression has no curve '%s'; valid: "
+                        "predictions",
                         name);
     *count = index < shown ? mrc_min(self->plotted, room) : 0;
     for (int64_t i = 0; i < *count; i++) {

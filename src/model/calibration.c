@@ -29,7 +29,7 @@ mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (temperature != 0 && !mrc_in_range(temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
-        return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g, it must be in %g .. %g (0: none)",
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g; it must be in %g .. %g (0: none)",
                         temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
     model->calibration.temperature = temperature;
     return MERCER_OK;
@@ -42,7 +42,7 @@ mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift
     int64_t c = model->weights.cols;
     for (int64_t j = 0; shift && j < c; j++)
         if (!(fabs(shift[j]) <= MOST_SHIFT))
-            return mrc_fail(model->context, MERCER_ERROR_DATA, "shift[%lld] is %g, it must lie within +-%g",
+            return mrc_fail(model->context, MERCER_ERROR_DATA, "shift[%lld] is %g; it must be within +-%g",
                             (long long)j, shift[j], MOST_SHIFT);
     if (shift) {
         MRC_TRY(mrc_alloc(model->context, &memory, c, sizeof *memory, "shifts of classes"));
@@ -70,15 +70,15 @@ static mercer_status check_scores(const mercer_model *model, const mercer_matrix
     bool classes = task == MERCER_TASK_CLASSIFICATION;
     MRC_TRY(mrc_check_matrix(context, "scores", scores, MRC_ACCEPT_REAL));
     if (!classes && task != MERCER_TASK_REGRESSION)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "task is %d, it must be CLASSIFICATION or REGRESSION",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "task is %d; it must be CLASSIFICATION or REGRESSION",
                         (int)task);
     MRC_TRY(mrc_check_finite(context, "scores", scores, NULL));
     if (scores->rows != (classes ? 1 : model->weights.cols) || scores->cols < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "scores: %lld x %lld; a list for each of %lld is needed",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "scores: is %lld x %lld; it must have a row for each of %lld",
                         (long long)scores->rows, (long long)scores->cols,
                         (long long)(classes ? 1 : model->weights.cols));
     if (!mrc_in_range(rows, 1, MRC_INTERVAL_ROWS_MOST))
-        return mrc_fail(context, MERCER_ERROR_DATA, "rows is %g, it must be in 1 .. %g", rows, MRC_INTERVAL_ROWS_MOST);
+        return mrc_fail(context, MERCER_ERROR_DATA, "rows is %g; it must be in 1 .. %g", rows, MRC_INTERVAL_ROWS_MOST);
     for (int64_t i = 0; i < scores->rows; i++)
         for (int64_t k = 0; k < scores->cols; k++)
             if (mrc_load(scores, i, k) < (k > 0 ? mrc_load(scores, i, k - 1) : 0))
@@ -114,15 +114,16 @@ mercer_status mrc_model_interval(const mercer_model *model, double *radius, doub
     const double rounding = 1e-9; /* so that ceil(0.9 (1 + 1 / 9) 9) is 9, not 10 */
     const mrc_calibration *own = &model->calibration;
     if (!(level > 0 && level < 1))
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "level is %g, it must lie between 0 and 1", level);
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "level is %g; it must be between 0 and 1", level);
     if (!own->scores)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
-                        "the model has no intervals: it was trained without rows held back for them");
+                        "the model has no intervals, because it was trained without held-out rows; fit it with "
+                        "intervals on");
     double place = fmax(1, ceil(level * (1 + 1 / own->rows) * (double)own->count - rounding));
     if (place > (double)own->count)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
-                        "level is %g, but %.6g rows were held back: at most %.6g can be told from them", level,
-                        own->rows, own->rows / (own->rows + 1));
+                        "level is %g, but %.6g held-out rows determine levels only up to %.6g", level, own->rows,
+                        own->rows / (own->rows + 1));
     for (int64_t i = 0; i < own->lists; i++) radius[i] = own->scores[i * own->count + (int64_t)place - 1];
     return MERCER_OK;
 }

@@ -17,11 +17,13 @@ mercer_status mrc_model_append(mercer_model *model, mercer_model *member)
 {
     mercer_context *context = model->context;
     if (model->comm || member->comm || member->context != context)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "members of a model belong to one process and context");
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "members of a model must have the same process and "
+                        "context");
     if (mrc_model_features(model) != mrc_model_features(member) || model->weights.cols != member->weights.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "members of a model have the same features and outputs");
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "members of a model must have the same features and outputs");
     if (member->member_count > 1 || model->member_count == MERCER_MEMBERS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "a model is the mean of at most %d single models",
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "a model can be the mean of at most %d single models",
                         MERCER_MEMBERS);
     model->members[model->member_count++] = member;
     return MERCER_OK;

@@ -116,7 +116,9 @@ mercer_status mrc_model_set_labels(mercer_model *model, const char *const *label
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t outputs = model->weights.cols;
     if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
-        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE,
+                        "labels: there are %lld, but the model has %lld "
+                        "outputs%s",
                         (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
     MRC_TRY(check_names(model, labels, count, "label"));
     MRC_TRY(check_distinct(model, labels, count));
@@ -130,7 +132,7 @@ mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t features = mrc_model_features(model);
     if (count != 0 && count != features)
-        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, the model has %lld features",
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, but the model has %lld features",
                         (long long)count, (long long)features);
     return replace_names(model, &model->feature_names, names, count, "name");
 }
@@ -141,8 +143,8 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     int64_t outputs = model->weights.cols;
     if (count != 0 && count != outputs && count != 1)
         return mrc_fail(model->context, MERCER_ERROR_SHAPE,
-                        "names: there are %lld, the model has %lld outputs (1 name, or as many)", (long long)count,
-                        (long long)outputs);
+                        "names: there are %lld, but the model has %lld outputs (1 name or one per output)",
+                        (long long)count, (long long)outputs);
     MRC_TRY(replace_names(model, &model->target_names, names, count, "name"));
     model->target_count = count;
     return MERCER_OK;
@@ -183,7 +185,7 @@ mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
     bool fills = parsed && parsed->gaps.count > 0, noted = parsed && parsed->noted;
     mrc_schema_free(parsed);
     if (features != mrc_model_features(model))
-        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: it makes %lld features, the model has %lld",
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: has %lld features, but the model has %lld",
                         (long long)features, (long long)mrc_model_features(model));
     MRC_TRY(replace_text(model, &model->schema, schema, "schema"));
     model->fills_gaps = fills;

@@ -44,7 +44,7 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
                         mrc_dtype_name(options->weights));
     if (mrc_kernel_is_callback(&model->kernel))
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "a kernel given by a callback cannot be stored in a model file; use one that has a name");
+                        "a callback kernel cannot be saved in a model file; use a built-in kernel");
     /* A model whose kernel values overflow would predict NaN for any weights. */
     mercer_dtype centers = options->centers ? options->centers : model->centers.dtype,
                  weights = options->weights ? options->weights : model->weights.dtype;
@@ -204,7 +204,7 @@ static mercer_status describe_member(const mercer_model *model, member_texts *te
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, texts->kernel, KERNEL_CHARS, NULL));
     if (folded)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, texts->kernel_before, KERNEL_CHARS, NULL));
-    const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? preprocess->spec : NULL,
+    const char *values[POINT_TEXTS] = {texts->kernel, preprocess ? mrc_preprocess_stored_spec(preprocess) : NULL,
                                        preprocess ? (folded ? "true" : "false") : NULL,
                                        folded ? texts->kernel_before : NULL};
     char(*keys)[KEY_CHARS] = texts->keys;

@@ -25,7 +25,7 @@ typedef struct model_reader {
 
 static mercer_status wrong(const model_reader *self, const char *what)
 {
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; make the file again with Mercer", self->path, what);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; write the file again with Mercer", self->path, what);
 }
 
 /* Prefixes the last error with the file and the part of it that failed. The message may quote the file, so control
@@ -63,7 +63,7 @@ static mercer_status check_format(const model_reader *self)
     const char *format = mrc_tensor_file_metadata(self->file, "format");
     const char *version = mrc_tensor_file_metadata(self->file, "format_version");
     if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
-        return wrong(self, "its metadata do not say \"format\": \"" MRC_MODEL_FORMAT "\", it is no model");
+        return wrong(self, "its metadata have no \"format\": \"" MRC_MODEL_FORMAT "\", so it is not a Mercer model");
     if (version_of(self) >= 0) return MERCER_OK;
     if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
         return wrong(self, "its metadata have no valid format_version");
@@ -90,7 +90,7 @@ static bool own_tensor(const model_reader *self, const char *name, mercer_matrix
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
 {
     const char *text = own_text(self, key);
-    if (!text) return wrong(self, "its metadata name no kernel");
+    if (!text) return wrong(self, "its metadata have no kernel");
     return inside(self, key, mrc_kernel_parse(self->context, out, text));
 }
 
@@ -99,11 +99,12 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
                                  mercer_matrix *out)
 {
     if (!own_tensor(self, name, out))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s%s\"; it is no model", self->path,
-                        self->prefix, name);
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s%s\", so it is not a Mercer model",
+                        self->path, self->prefix, name);
     if (!(accept & 1 << out->dtype) || (rows >= 0 && out->rows != rows) || (cols >= 0 && out->cols != cols))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not fit the others; make the file again",
+                        "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not match the others; write the file "
+                        "again with Mercer",
                         self->path, self->prefix, name, (long long)out->rows, (long long)out->cols,
                         mrc_dtype_name(out->dtype));
     return inside(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
@@ -131,7 +132,9 @@ static mercer_status read_units(const model_reader *self)
     bool have = mrc_tensor_file_find(self->file, "targets.offset", &offset) ||
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
-    if (version_of(self) < UNITS) return wrong(self, "it has units of targets, which its format_version does not know");
+    if (version_of(self) < UNITS)
+        return wrong(self, "it has units of targets, which its format_version does not "
+                           "support");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
     return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
@@ -144,7 +147,7 @@ static mercer_status check_metric(const model_reader *self, const mercer_matrix 
         if (!mrc_in_range(value, -MRC_METRIC_MOST, MRC_METRIC_MOST))
             return mrc_fail(
                 self->context, MERCER_ERROR_FORMAT,
-                "%s: an entry of its metric is %g, it must be in -%g .. %g; make the file again with Mercer",
+                "%s: an entry of its metric is %g; it must be in -%g .. %g; write the file again with Mercer",
                 self->path, value, MRC_METRIC_MOST, MRC_METRIC_MOST);
     }
     return MERCER_OK;
@@ -158,7 +161,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     *features = width;
     *out = (mercer_matrix){0};
     if (!own_tensor(self, "metric", out)) return MERCER_OK;
-    if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not know");
+    if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not support");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
     if (out->rows < 1) return wrong(self, "its metric is empty");
     MRC_TRY(check_metric(self, out));
@@ -175,8 +178,8 @@ static mercer_status read_curve(const model_reader *self)
     mercer_matrix numbers;
     if (!name) return MERCER_OK;
     if (version_of(self) < METRIC)
-        return wrong(self, "it has a target_transform, which its format_version does not know");
-    if (!mrc_curve_find(name, &kind)) return wrong(self, "its target_transform is not known");
+        return wrong(self, "it has a target_transform, which its format_version does not support");
+    if (!mrc_curve_find(name, &kind)) return wrong(self, "its target_transform is unknown");
     MRC_TRY(read_tensor(self, "targets.curve", -1, -1, MRC_ACCEPT_F64, &numbers));
     return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
@@ -187,7 +190,7 @@ static mercer_status check_factors(const model_reader *self, const mercer_matrix
     for (int64_t j = 0; j < factor->cols; j++)
         if (mrc_load(factor, 0, j) < 0)
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                            "%s: preprocess.factor of feature %lld (from 0) is %g, it must not be negative; make the "
+                            "%s: preprocess.factor of feature %lld (from 0) is %g; it must not be negative; write the "
                             "file again with Mercer",
                             self->path, (long long)j, mrc_load(factor, 0, j));
     return MERCER_OK;
@@ -200,7 +203,7 @@ static mercer_status check_knots(const model_reader *self, const mercer_matrix *
         for (int64_t k = 1; k < knots->cols; k++)
             if (mrc_load(knots, j, k) < mrc_load(knots, j, k - 1))
                 return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                                "%s: preprocess.quantiles of feature %lld (from 0) descend at entry %lld; make the "
+                                "%s: preprocess.quantiles of feature %lld (from 0) descend at entry %lld; write the "
                                 "file again with Mercer",
                                 self->path, (long long)j, (long long)k);
     return MERCER_OK;
@@ -216,7 +219,7 @@ static mercer_status read_rank_weight(const model_reader *self, mercer_preproces
     for (int64_t j = 0; j < d; j++)
         if (!mrc_in_range(mrc_load(&weight, 0, j), 0, MRC_METRIC_MOST))
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                            "%s: preprocess.rank_weight of feature %lld (from 0) is %g, it must be in 0 .. %g; make "
+                            "%s: preprocess.rank_weight of feature %lld (from 0) is %g; it must be in 0 .. %g; write "
                             "the file again with Mercer",
                             self->path, (long long)j, mrc_load(&weight, 0, j), MRC_METRIC_MOST);
     return mrc_preprocess_set_rank_weight(preprocess, weight.data, NULL, NULL);
@@ -227,9 +230,9 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
 {
     mrc_preprocess_kind kind;
     mercer_preprocess **out = &self->model->preprocess;
-    bool known = mrc_preprocess_find(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
+    bool known = mrc_preprocess_find_stored(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
     bool rank = blend || (known && kind == MRC_PREPROCESS_RANK);
-    if (!known || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX && !rank))
+    if (!known || (kind != MRC_PREPROCESS_STANDARDIZE && kind != MRC_PREPROCESS_MINMAX && !rank))
         return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
     mercer_matrix shift = {0}, factor = {0}, knots = {0};
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));
@@ -253,8 +256,8 @@ static mercer_status read_preprocess(const model_reader *self)
     mercer_preprocess *made = self->model->preprocess;
     if (metric.data) MRC_TRY(mrc_preprocess_set_map(made, d, metric.cols, metric.rows == 1, metric.data));
     if (!folded || strcmp(folded, "true") != 0) return MERCER_OK;
-    if (metric.data) return wrong(self, "its preprocessing cannot be a part of the kernel beside a metric");
-    if (made->kind != MRC_PREPROCESS_SCALE) return wrong(self, "its preprocessing cannot be a part of the kernel");
+    if (metric.data) return wrong(self, "its preprocessing cannot be part of the kernel together with a metric");
+    if (made->kind != MRC_PREPROCESS_SCALE) return wrong(self, "its preprocessing cannot be part of the kernel");
     made->folded = true;
     return read_kernel(self, "kernel_before_preprocess", &made->kernel);
 }
@@ -271,7 +274,7 @@ static mercer_status take_names(const model_reader *self, const char *key, const
         names[i] = json_string_value(json_array_get(array, (size_t)i));
         if (!names[i])
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                            "%s: its %s are not all texts; make the file again with Mercer", self->path, key);
+                            "%s: its %s are not all texts; write the file again with Mercer", self->path, key);
     }
     return inside(self, key, set(self->model, names, count));
 }
@@ -282,7 +285,7 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
     const char *text = mrc_tensor_file_metadata(self->file, key);
     if (!text) return MERCER_OK;
     if (!mrc_json_is_bounded(text, (int64_t)strlen(text), 1, mrc_max(most, 1) - 1))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: it has too many %s; make the file again with Mercer",
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: it has too many %s; write the file again with Mercer",
                         self->path, key);
     json_error_t error = {0};
     json_auto_t *array = json_loads(text, 0, &error);
@@ -293,7 +296,7 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
     if (!json_is_array(array))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: its %s are no JSON array; make the file again with Mercer", self->path, key);
+                        "%s: its %s are not a JSON array; write the file again with Mercer", self->path, key);
     return take_names(self, key, array, set);
 }
 
@@ -305,7 +308,7 @@ static mercer_status read_scalar(const model_reader *self, const char *key, doub
     if (text && mrc_scan_number(text, out) && mrc_in_range(*out, low, high)) return MERCER_OK;
     return inside(self, key,
                   mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                           "'%.40s' is not a number in %g .. %g; make the file again with Mercer", text ? text : "",
+                           "'%.40s' is not a number in %g .. %g; write the file again with Mercer", text ? text : "",
                            low, high));
 }
 
@@ -320,13 +323,15 @@ static mercer_status read_calibration(const model_reader *self)
         MRC_TRY(inside(self, "temperature", mrc_model_set_temperature(self->model, value)));
     }
     if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
-        if (version_of(self) < SHIFT) return wrong(self, "it shifts classes, which its format_version does not know");
+        if (version_of(self) < SHIFT)
+            return wrong(self, "it has class shifts, which its format_version does not "
+                               "support");
         MRC_TRY(read_tensor(self, "classes.shift", 1, self->model->weights.cols, MRC_ACCEPT_F64, &scores));
         MRC_TRY(inside(self, "classes.shift", mrc_model_set_class_shift(self->model, scores.data)));
     }
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
-        return wrong(self, "its intervals are neither of values nor of classes");
+        return wrong(self, "its intervals have an unknown task");
     MRC_TRY(read_scalar(self, "interval_rows", 1, MRC_INTERVAL_ROWS_MOST, &value));
     MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
     mercer_task task = strcmp(kind, "classes") == 0 ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
@@ -339,12 +344,12 @@ static mercer_status read_schema(const model_reader *self)
 {
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");
     if (!schema) return MERCER_OK;
-    if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not know");
+    if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not support");
     MRC_TRY(inside(self, "schema", mrc_model_set_schema(self->model, schema)));
     if (self->model->fills_gaps && version_of(self) < GAPS)
-        return wrong(self, "its schema fills gaps, which its format_version does not know");
+        return wrong(self, "its schema fills in missing values, which its format_version does not support");
     if (self->model->reads_notations && version_of(self) < NOTATIONS)
-        return wrong(self, "its schema has notations, which its format_version does not know");
+        return wrong(self, "its schema has notations, which its format_version does not support");
     return MERCER_OK;
 }
 
@@ -377,12 +382,13 @@ static mercer_status read_members(const model_reader *self)
     const char *text = mrc_tensor_file_metadata(self->file, "members");
     double count;
     if (!text) return MERCER_OK;
-    if (version_of(self) < MEMBERS) return wrong(self, "it has members, which its format_version does not know");
+    if (version_of(self) < MEMBERS) return wrong(self, "it has members, which its format_version does not support");
     if (!mrc_scan_number(text, &count) || !(count >= 2 && count <= MERCER_MEMBERS && count == (double)(int64_t)count))
         return wrong(self, "its number of members is not valid");
     if (self->model->comm)
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
-                        "%s: is the mean of %s models, which ranks cannot share", self->path, text);
+                        "%s: is the mean of %s models and cannot be shared by ranks; use one process", self->path,
+                        text);
     for (int64_t i = 1; i < (int64_t)count; i++) MRC_TRY(read_member(self->model, self, i));
     return MERCER_OK;
 }

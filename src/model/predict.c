@@ -101,8 +101,8 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
     if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
         MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
                                    model->total, model->origin, model->weights.dtype));
-        out->shared.half = model->context->arithmetic == MRC_FAST;
         out->centers = &out->shared;
+        if (model->context->arithmetic == MRC_FAST) MRC_TRY(mrc_centers_allow_half(&out->shared));
     }
     return make_room(model, X, F, out);
 }
@@ -167,8 +167,8 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
     if (status != MERCER_ERROR_DATA) return status;
     return mrc_fail(
         model->context, MERCER_ERROR_NUMERIC,
-        "the model's predictions are not finite: its weights or kernel values are too large for %s at these "
-        "samples",
+        "the predictions are not finite: weights or kernel values overflow %s at these samples; scale the samples "
+        "or use f64",
         mrc_dtype_name(f->dtype));
 }
 

@@ -45,8 +45,8 @@ static mercer_status damaged(const mrc_tensor_file *self, const char *format, ..
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; the file is damaged or no model file of Mercer",
-                    self->path, what);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; the file is damaged or not a Mercer model", self->path,
+                    what);
 }
 
 static const char *header_text(const mrc_tensor_file *self)
@@ -68,7 +68,7 @@ static mercer_status find_header(mrc_tensor_file *self)
     if (room <= 0) return damaged(self, "only %lld bytes, too short for a header", (long long)self->map.bytes);
     memcpy(&length, self->map.data, sizeof length);
     if (length > (uint64_t)room || length > MRC_TENSOR_MOST_HEADER)
-        return damaged(self, "at offset 0: a header of %llu bytes is announced, there is room for %lld",
+        return damaged(self, "at offset 0: the header size is %llu bytes, but the file has only %lld more",
                        (unsigned long long)length, (long long)mrc_min(room, MRC_TENSOR_MOST_HEADER));
     self->header_bytes = (int64_t)length;
     const int64_t start = sizeof MRC_TENSOR_HEADER_START - 1;
@@ -87,7 +87,7 @@ static mercer_status check_header(const mrc_tensor_file *self)
     mrc_tensor_digits(sum, digits);
     if (memcmp(header_text(self) + sizeof MRC_TENSOR_HEADER_START - 1, digits, MRC_TENSOR_DIGITS) == 0)
         return MERCER_OK;
-    return damaged(self, "the header does not have the checksum it was written with");
+    return damaged(self, "the checksum of the header is wrong");
 }
 
 static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
@@ -96,7 +96,7 @@ static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
     return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
 }
 
-/* Parses a second time to tell bad JSON from a lack of memory. The parser reports a failed allocation inside a
+/* Parses a second time to distinguish bad JSON from a lack of memory. The parser reports a failed allocation inside a
    string as a bad token; a bad token fails again at the same position, an allocation at another position or not at
    all. */
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
@@ -106,7 +106,7 @@ static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *firs
     if (self->root) return MERCER_OK;
     if (mrc_json_no_memory(first) || mrc_json_no_memory(&error) || error.position != first->position)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
-    return damaged(self, "at offset %lld: the header is no valid JSON",
+    return damaged(self, "at offset %lld: the header is not valid JSON",
                    (long long)error.position + MRC_TENSOR_LENGTH_BYTES);
 }
 
@@ -123,7 +123,7 @@ static mercer_status parse_header(mrc_tensor_file *self)
     json_t *value;
     json_object_foreach((json_t *)self->metadata, key, value)
     {
-        if (!json_is_string(value)) return damaged(self, "an entry of __metadata__ is no text");
+        if (!json_is_string(value)) return damaged(self, "an entry of __metadata__ is not text");
     }
     return MERCER_OK;
 }
@@ -196,12 +196,12 @@ static mercer_status read_tensors(mrc_tensor_file *self)
     for (int64_t i = 0; i < self->count; i++) {
         const entry *next = &self->entries[i];
         if (next->begin != place)
-            return damaged(self, "tensor \"%s\": begins at offset %lld, the one before it ends at %lld", next->name,
+            return damaged(self, "tensor \"%s\": begins at offset %lld, but the previous one ends at %lld", next->name,
                            (long long)next->begin, (long long)place);
         place = next->end;
     }
     if (place != data_bytes(self))
-        return damaged(self, "the tensors end at offset %lld, the data at %lld", (long long)place,
+        return damaged(self, "the tensors end at offset %lld, but the data end at %lld", (long long)place,
                        (long long)data_bytes(self));
     return MERCER_OK;
 }
@@ -219,8 +219,7 @@ static mercer_status check_tensors(const mrc_tensor_file *self)
         if (!stored) return damaged(self, "tensor \"%s\": has no checksum", next->name);
         mrc_tensor_digits(XXH3_64bits(next->value.data, (size_t)(next->end - next->begin)), digits);
         if (strcmp(stored, digits) != 0)
-            return damaged(self, "tensor \"%s\" (from byte %lld on) does not have the checksum it was written with",
-                           next->name, (long long)place);
+            return damaged(self, "tensor \"%s\" (from byte %lld): the checksum is wrong", next->name, (long long)place);
     }
     return MERCER_OK;
 }

@@ -4,7 +4,7 @@
  *
  *   8 bytes      length N of the header, little-endian, N <= 100,000,000
  *   N bytes      the header: JSON, then spaces up to a multiple of 64 bytes from the beginning of the file
- *   the rest     the tensors, row-major, little-endian, one after the other without gaps
+ *   the rest     the tensors, row-major, little-endian, one directly after the other
  *
  * Header:  {"__metadata__": {"xxh3.header": H, key: text, ..., "xxh3.NAME": H, ...},
  *           NAME: {"dtype": "F64" | "F32" | "F16" | "U8", "shape": [rows, cols] or [cols], "data_offsets": [begin,
@@ -31,7 +31,7 @@ typedef struct mrc_tensor {
     mercer_matrix value; /* host matrix with any ld; may have 0 rows or columns */
     mercer_dtype stored; /* type in the file; 0: the type of value */
     bool vector;         /* stored with the shape [cols]; value has one row */
-    int64_t total;       /* > 0: number of rows of all ranks, of which value holds those from `first` on; 0: value is
+    int64_t total;       /* > 0: number of rows of all ranks; `value` has those from `first` on; 0: value is
                             complete */
     int64_t first;
 } mrc_tensor;

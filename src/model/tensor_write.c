@@ -70,7 +70,7 @@ static mercer_status pack_row(mercer_context *context, const placed *item, int64
         if (!convert(mrc_load(value, i, j), item->stored, out + j * size))
             return mrc_fail(context, MERCER_ERROR_DATA, "%s: element at row %lld, column %lld (from 0) is %g, %s",
                             item->tensor->name, (long long)i, (long long)j, mrc_load(value, i, j),
-                            item->stored == MERCER_U8    ? "but u8 holds whole numbers 0 .. 255 only"
+                            item->stored == MERCER_U8    ? "but u8 needs whole numbers 0 .. 255"
                             : item->stored == MERCER_F16 ? "which is too large for f16; store f32"
                                                          : "which is too large for f32; store f64");
     return MERCER_OK;
@@ -115,7 +115,9 @@ static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensor
                 .tensor = &tensors[i], .stored = stored, .begin = place, .rows = rows, .row_bytes = value->cols * size};
             if (!mrc_multiply(rows, value->cols, &elements) || !mrc_multiply(elements, size, &bytes) ||
                 !mrc_add(place, bytes, &place))
-                return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld x %lld elements overflow a file",
+                return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                                "%s: %lld x %lld elements exceed the maximum "
+                                "file size",
                                 tensors[i].name, (long long)rows, (long long)value->cols);
             item->end = place;
             if (needs_packing(item))
@@ -193,7 +195,7 @@ static mercer_status writer_header(tensor_writer *self, const mrc_metadata *meta
         mrc_round_up(length + MRC_TENSOR_LENGTH_BYTES, MRC_TENSOR_DATA_ALIGNMENT) - MRC_TENSOR_LENGTH_BYTES;
     if (self->header_bytes > MRC_TENSOR_MOST_HEADER)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "the header takes %lld bytes, at most %d are allowed; shorten the labels or the note",
+                        "the header has %lld bytes, but at most %d are allowed; shorten the labels or the note",
                         (long long)self->header_bytes, MRC_TENSOR_MOST_HEADER);
     uint64_t sum;
     char digits[MRC_TENSOR_DIGITS + 1];
@@ -232,7 +234,7 @@ static mercer_status writer_begin(tensor_writer *self, const mrc_tensor *tensors
     mercer_context *context = self->context;
     for (int64_t i = 0; i < count; i++)
         if (!mrc_tensor_name_valid(tensors[i].name))
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or not plain",
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or has special characters",
                             tensors[i].name);
     for (int64_t i = 0; i < entries; i++)
         if (metadata[i].value) MRC_TRY(mrc_check_text(context, metadata[i].key, metadata[i].value));
@@ -349,7 +351,9 @@ static mercer_status sum_shared(shared_file *self, char *digits)
     if (!state) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
     int64_t wanted = data_start(self) + data_end(self);
     if (map.bytes != wanted)
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: has %lld bytes here, rank 0 made it %lld; is the folder shared?",
+        return mrc_fail(context, MERCER_ERROR_IO,
+                        "%s: has %lld bytes, but rank 0 wrote %lld; use a folder that all "
+                        "ranks share",
                         self->temporary, (long long)map.bytes, (long long)wanted);
     for (int64_t i = self->comm->rank; i < self->writer.count; i += self->comm->ranks) {
         const placed *item = &self->writer.items[i];

@@ -100,8 +100,8 @@ static void set_budget(mrc_planner *self)
     char budget[MRC_BYTES_TEXT];
     mrc_plan_say(self->public_plan, "memory budget %s (%s)\n", mrc_bytes_text(budget, self->plan->budget),
                  asked > 0      ? "given"
-                 : self->device ? "what is free on the device, but for a margin"
-                                : "half of what is free");
+                 : self->device ? "free memory of the device, less a margin"
+                                : "half of the free memory");
 }
 
 /* ---- Memory and time ----------------------------------------------------------------------------------------- */
@@ -172,10 +172,10 @@ static mercer_status share_memory(mrc_planner *self)
     double base = mrc_bytes_sum(cost.set_up.held) + (double)workspace_bytes(self);
     int64_t running = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.peak));
     int64_t set_up = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.set_up)), budget = self->plan->budget;
-    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "lower p or s, or raise memory";
+    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "reduce p or s, or raise memory";
     if (running > budget || set_up > budget) {
         if (!(row->traits & MRC_USES_SIZES))
-            snprintf(hint, sizeof hint, "use %s, lower p or raise memory", mrc_solver_fallback()->name);
+            snprintf(hint, sizeof hint, "use %s, reduce p or raise memory", mrc_solver_fallback()->name);
         return mrc_refuse(self->reason, "memory", MERCER_ERROR_MEMORY,
                           "the memory budget of %s is too small: %s with p = %lld needs %s; %s",
                           mrc_bytes_text(has, budget), row->name, (long long)self->problem.p,
@@ -247,12 +247,12 @@ static mercer_status ask(mrc_planner *self, candidate *one)
 static void say_candidate(mercer_plan *plan, const candidate *one, const char *before)
 {
     if (one->unsuited)
-        mrc_plan_say(plan, "%s%s has no use for %s", before, one->row->name, one->unsuited);
+        mrc_plan_say(plan, "%s%s does not support %s", before, one->row->name, one->unsuited);
     else if (!one->fits)
-        mrc_plan_say(plan, "%s%s does not fit", before, one->row->name);
+        mrc_plan_say(plan, "%s%s does not fit into memory", before, one->row->name);
     else if (one->short_steps)
-        mrc_plan_say(plan, "%s%s would take short steps, as one sample weighs far more than the others", before,
-                     one->row->name);
+        mrc_plan_say(plan, "%s%s would take short steps, because one sample has a much larger weight than the others",
+                     before, one->row->name);
     else
         mrc_plan_say(plan, "%s%s %.1f s", before, one->row->name, one->plan.public_plan.seconds);
 }
@@ -321,10 +321,10 @@ static void mention_useless(mrc_planner *self)
 {
     mrc_useless one;
     for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
-        mrc_plan_say(self->public_plan, "%s%s %s has no use for %s\n", one.warns ? "warning: " : "", one.who, one.name,
+        mrc_plan_say(self->public_plan, "%s%s %s: %s has no effect\n", one.warns ? "warning: " : "", one.who, one.name,
                      one.option);
         if (one.warns && !self->request->sizes_only) /* training may choose another solver */
-            warn(self, one.option, "%s %s has no use for %s, which was given", one.who, one.name, one.option);
+            warn(self, one.option, "%s %s: %s has no effect; remove it", one.who, one.name, one.option);
     }
 }
 
@@ -333,8 +333,8 @@ static void mention_bandwidth(mrc_planner *self)
     char text[256];
     if (self->request->spread < WIDE_BANDWIDTH) return;
     snprintf(text, sizeof text,
-             "the bandwidth is %.0f times the median distance between centers: to the kernel function all samples are "
-             "nearly the same",
+             "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for "
+             "the kernel; use a smaller bandwidth",
              self->request->spread);
     warn(self, "bandwidth", "%s", text);
     mrc_plan_say(self->public_plan, "warning: %s\n", text);
@@ -347,16 +347,16 @@ static void say_sums(mrc_planner *self)
     const mrc_projector_ops *projector = self->plan->projector;
     bool matrix = projector ? projector->keeps == MRC_KEEPS_MATRIX : self->plan->preconditioner_sizes.basis > 0;
     char bytes[MRC_BYTES_TEXT];
-    mrc_plan_say(plan, "weights and kernel values in %s; kept: %s%s%s\n", mrc_dtype_name(self->request->real),
+    mrc_plan_say(plan, "weights and kernel values in %s; cached: %s%s%s\n", mrc_dtype_name(self->request->real),
                  plan->cache_data ? "K(X,Z)" : "", plan->cache_data && plan->cache_centers ? ", " : "",
                  plan->cache_centers ? matrix ? "K(Z,Z)" : "the factor of K(Z,Z)"
                  : plan->cache_data  ? ""
                                      : "nothing");
-    if (self->plan->polish > 0) mrc_plan_say(plan, "polish: %lld CG steps at the end\n", (long long)self->plan->polish);
+    if (self->plan->polish > 0) mrc_plan_say(plan, "polish: %lld final CG steps\n", (long long)self->plan->polish);
     mrc_plan_say(plan, "estimated %s, %.3g flops, %.1f s\n", mrc_bytes_text(bytes, plan->bytes), plan->flops,
                  plan->seconds);
     if (self->request->sizes_only)
-        mrc_plan_say(plan, "from sizes alone: a training looks at the kernel matrix first, and may choose otherwise\n");
+        mrc_plan_say(plan, "from sizes only; a training examines the kernel matrix first and may choose otherwise\n");
 }
 
 const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)
@@ -449,10 +449,10 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
                              const mercer_train_options *options, mrc_reason *reason)
 {
     if (shape->features < 1)
-        return mrc_refuse(reason, "", MERCER_ERROR_SHAPE, "training needs at least one feature, there are %lld",
+        return mrc_refuse(reason, "", MERCER_ERROR_SHAPE, "training needs at least one feature, but there are %lld",
                           (long long)shape->features);
     if (shape->points && mrc_dtype_size(shape->points) == 0)
-        return mrc_refuse(reason, "", MERCER_ERROR_DTYPE, "samples have the element type %d, which does not exist",
+        return mrc_refuse(reason, "", MERCER_ERROR_DTYPE, "samples have the unknown element type %d",
                           (int)shape->points);
     mrc_comm comm = {.ranks = 1, .shards = shape->shards > 0 ? shape->shards : 0};
     int shards = shape->shards == 0 ? 1 : mrc_comm_shards(&comm, shape->centers);
@@ -487,9 +487,10 @@ static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
     memcpy(now->text, then->text, sizeof now->text);
     now->changes = then->changes;
     if (now->batch == then->batch && now->period == then->period && now->cache_data == then->cache_data) return;
-    mrc_plan_say(now, "refined: now that the data were seen, m = %lld", (long long)now->batch);
+    mrc_plan_say(now, "refined: after reading a sample of the data, m = %lld", (long long)now->batch);
     if (plan->projector) mrc_plan_say(now, ", T = %lld", (long long)now->period);
-    if (now->cache_data != then->cache_data) mrc_plan_say(now, ", K(X,Z) is %s", now->cache_data ? "kept" : "not kept");
+    if (now->cache_data != then->cache_data)
+        mrc_plan_say(now, ", K(X,Z) is %s", now->cache_data ? "cached" : "not cached");
     mrc_plan_say(now, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
     now->changes++;
 }
@@ -523,7 +524,7 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
     MRC_TRY(make_plan(&next, &other, reason));
     mercer_plan *now = &next.public_plan;
     memcpy(now->text, plan->public_plan.text, sizeof now->text);
-    mrc_plan_say(now, "replaced: %s; %ssolver %s instead\n", why, plan->half_chosen ? "arithmetic accurate, " : "",
+    mrc_plan_say(now, "replaced: %s; %snow solver %s\n", why, plan->half_chosen ? "arithmetic accurate, " : "",
                  now->solver);
     now->changes = plan->public_plan.changes + 1;
     if (next.half_chosen) {

@@ -46,30 +46,32 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[] = {
 /*      field, alias, type, words, limit, used by, otherwise, help */
-    ROW(solver, "preset", NAME, NULL, 0, 0, REFUSED, "how the weights are found"),
+    ROW(solver, "preset", NAME, NULL, 0, 0, REFUSED, "algorithm that computes the weights"),
     ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
-    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
-    ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),
+    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, maximum number "
+                                                                      "of steps"),
+    ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples per step"),
     ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
     ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, REFUSED,
-        "stop after so many epochs without a better validation result, and keep the best; 0: never"),
+        "stop after N epochs without a better validation result and return the best epoch; 0: never"),
     ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),
-    ROW(decay, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "let the step fall in the later epochs"),
-    ROW(polish, NULL, INTEGER, NULL, 0, MRC_USES_STEPS, REFUSED, "so many CG steps on the true objective at the end"),
+    ROW(decay, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "decrease the step size in the later epochs"),
+    ROW(polish, NULL, INTEGER, NULL, 0, MRC_USES_STEPS, REFUSED, "number of final CG steps on the exact objective"),
     ROW(step_factor, NULL, NUMBER, "auto", 1, MRC_USES_STEPS, REFUSED, "gamma of the step rule, between 0 and 1"),
     ROW(nystrom, NULL, INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples of the preconditioner"),
     ROW(eigenpairs, NULL, INTEGER, "auto|none", 0, MRC_USES_EIGENPAIRS, MENTIONED, "eigenpairs of the preconditioner"),
     ROW(period, NULL, INTEGER, "auto", 0, MRC_USES_PERIOD, REFUSED, "batches between projections"),
     PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_nystrom, INTEGER, "samples of the projector's own preconditioner"),
-    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "its eigenpairs"),
+    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "eigenpairs of the projector's own "
+                                                                        "preconditioner"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_passes, INTEGER,
-        "at most so many passes over K(Z,Z) in a projection"),
+        "maximum number of passes over K(Z,Z) in a projection"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_tolerance, NUMBER, "stop a projection at this relative residual"),
     PROJECTOR_ROW(MRC_PROJECTOR_BLOCKS, projector_block, INTEGER, "centers in a block of bgs"),
-    ROW(carry, NULL, SWITCH, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "add what a projection leaves over to the next"),
-    ROW(cache, NULL, SWITCH, NULL, 0, MRC_USES_EPOCHS, NOTED, "keep K(X,Z) if it fits"),
+    ROW(carry, NULL, SWITCH, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "add the residual of a projection to the next one"),
+    ROW(cache, NULL, SWITCH, NULL, 0, MRC_USES_EPOCHS, NOTED, "cache K(X,Z) if it fits into memory"),
     ROW(converge, NULL, SWITCH, NULL, 0, MRC_CONVERGES, REFUSED,
-        "take a solver that goes on until weights are as good as exact: krr, direct or cg"),
+        "use a solver that runs to convergence: krr, direct or cg"),
 };
 /* clang-format on */
 
@@ -112,10 +114,10 @@ static mercer_status check_value(mrc_reason *reason, const mercer_option *option
         return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT,
                           "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF", option->name, value);
     if (!(value >= 0 || value == least) || isinf(value))
-        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g",
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g; it must be >= %g",
                           option->name, value, least);
     if (option->limit > 0 && value >= option->limit)
-        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be below %g",
+        return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT, "options: %s is %g; it must be below %g",
                           option->name, value, option->limit);
     return MERCER_OK;
 }
@@ -198,7 +200,7 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
     const mrc_solver *row = mrc_solver_find(o->solver);
     for (int i = 0; row_at(i); i++) MRC_TRY(check_value(reason, &row_at(i)->option, value_of(&row_at(i)->option, o)));
     if (o->memory < 0)
-        return mrc_refuse(reason, "memory", MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
+        return mrc_refuse(reason, "memory", MERCER_ERROR_ARGUMENT, "options: memory is %lld; it must be >= 0",
                           (long long)o->memory);
     if (o->classification < MERCER_AUTO || o->classification > MERCER_OFF)
         return mrc_refuse(reason, "classification", MERCER_ERROR_ARGUMENT,
@@ -214,8 +216,8 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         char names[256];
         list_users(option, names, sizeof names);
         return mrc_refuse(reason, option->option.name, MERCER_ERROR_ARGUMENT,
-                          "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
-                          row->name, row->says, option->option.name, names);
+                          "options: solver %s (%s) does not support %s; remove it or use one of: %s", row->name,
+                          row->says, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
     return unknown(reason, "projector", o->projector, projector_name);

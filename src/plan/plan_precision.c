@@ -50,20 +50,19 @@ static double request_error(const mrc_plan_request *request)
 static bool must_be_accurate(const mrc_plan_request *request, const mrc_solver *row, char *why, size_t size)
 {
     double justified = 1 / sqrt((double)request->n);
-    const char *reason = request->accurate ? request->accurate
-                         : !(row->traits & MRC_USES_STEPS)
-                             ? "the solver goes on to errors below those of half precision"
-                         : request->options->polish > 0 ? "polishing goes on to errors below those of half precision"
+    const char *reason = request->accurate                 ? request->accurate
+                         : !(row->traits & MRC_USES_STEPS) ? "the solver reaches errors below half precision"
+                         : request->options->polish > 0    ? "polishing reaches errors below half precision"
                          : request->real == MERCER_F64 || request->points == MERCER_F64 ? "double precision"
-                         : request->streaming ? "single batches leave no rows to check half precision with"
+                         : request->streaming ? "single batches provide no rows to check half precision"
                                               : NULL;
     if (reason)
         snprintf(why, size, "%s", reason);
     else if (request->points != MERCER_U8 && request->farthest > FARTHEST)
-        snprintf(why, size, "a coordinate is %.0f bandwidths from the origin, half precision holds %.0f",
+        snprintf(why, size, "a coordinate is %.0f bandwidths from the origin, more than the %.0f of half precision",
                  request->farthest, FARTHEST);
     else if (request_error(request) > justified)
-        snprintf(why, size, "the error of half precision, %.1e, is above the %.1e that %lld samples justify",
+        snprintf(why, size, "the error of half precision, %.1e, is above the limit of %.1e for %lld samples",
                  request_error(request), justified, (long long)request->n);
     else
         return false;
@@ -85,7 +84,7 @@ void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan)
         mrc_plan_say(&plan->public_plan, "arithmetic accurate: %s\n", why);
     else
         mrc_plan_say(&plan->public_plan,
-                     "arithmetic fast: its error, about %.1e, is below the %.1e that %lld samples justify; rows held "
-                     "back will tell\n",
+                     "arithmetic fast: the error, about %.1e, is below the limit of %.1e for %lld samples; to be "
+                     "confirmed on held-out rows\n",
                      request_error(request), 1 / sqrt((double)request->n), (long long)request->n);
 }

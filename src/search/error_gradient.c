@@ -325,7 +325,7 @@ static mercer_status find_moment(const mrc_gradient_buffer *self, const mrc_draw
     MRC_TRY(ops->scale_rows(backend, &own, self->numbers)); /* y = D_c Z / 2 */
     mrc_gemm last = {.transpose_a = true, .alpha = 1, .beta = 1, .a = &z, .b = &own, .c = &self->moment};
     MRC_TRY(ops->gemm(backend, &last));
-    MRC_TRY(ops->symmetrise(backend, &self->moment)); /* (B + B') / 2 */
+    MRC_TRY(ops->symmetrize(backend, &self->moment)); /* (B + B') / 2 */
     MRC_TRY(ops->copy(backend, &shown, &self->moment));
     for (int64_t i = 0; i < k * k; i++) out[i] *= 2;
     return MERCER_OK;

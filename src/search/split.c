@@ -33,7 +33,7 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "times: no rows are earlier than the latest fifth, so none are left to train on");
+                        "times: no rows are earlier than the latest fifth, so there are no training rows");
     for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
     return MERCER_OK;
 }
@@ -185,7 +185,8 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
     MRC_SCOPE(scope, data->context);
     *out = (mrc_split){.folds.held_out = held_out};
     if (n < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA, "%lld rows are too few to hold some out", (long long)n);
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "%lld rows are too few to hold out some of them",
+                        (long long)n);
     out->folds.count = held_out ? 2 : (int)mrc_min(n < FEW_ROWS ? 2 * FOLDS : FOLDS, n);
     int64_t held = held_out ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0, fitted = mrc_min(n - held, most),
             m = data->keys ? n : mrc_min(n, fitted + held);

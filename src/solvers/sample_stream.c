@@ -19,15 +19,17 @@ mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *con
     *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true};
     if (!source) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source is NULL");
     if (source->struct_size < offsetof(mercer_source, skip))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: set struct_size to sizeof(mercer_source)");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "source: struct_size is wrong; set it to "
+                        "sizeof(mercer_source)");
     if (!source->restart || !source->next)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: %s is NULL", source->next ? "restart" : "next");
-    if (source->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "source: it has no samples");
+    if (source->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "source: has no samples");
     if (source->features != d)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld features, the centers have %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld features, but the centers have %lld",
                         (long long)source->features, (long long)d);
     if (source->outputs != c)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld outputs, the model has %lld",
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld outputs, but the model has %lld",
                         (long long)source->outputs, (long long)c);
     return MERCER_OK;
 }
@@ -60,7 +62,7 @@ mercer_status mrc_sample_stream_weigh(mrc_sample_stream *stream, const mercer_ba
         double weight = batch->weights ? batch->weights[i] : 1;
         if (!(weight >= 0) || isinf(weight))
             return mrc_fail(stream->context, MERCER_ERROR_DATA,
-                            "source: sample weight %lld of a batch is %g, it must be >= 0", (long long)i, weight);
+                            "source: sample weight %lld of a batch is %g; it must be >= 0", (long long)i, weight);
         stream->heaviest = fmax(stream->heaviest, weight);
         stream->weight += weight;
     }
@@ -111,10 +113,10 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     }
     if (batch->X.rows > most)
         return mrc_fail(stream->context, MERCER_ERROR_SHAPE,
-                        "source: a batch has %lld rows, at most %lld were asked for", (long long)batch->X.rows,
+                        "source: a batch has %lld rows, but at most %lld were requested", (long long)batch->X.rows,
                         (long long)most);
     if (batch->X.dtype != source->dtype)
-        return mrc_fail(stream->context, MERCER_ERROR_DTYPE, "source: X is %s, the source announced %s",
+        return mrc_fail(stream->context, MERCER_ERROR_DTYPE, "source: X is %s, but the source announced %s",
                         mrc_dtype_name(batch->X.dtype), mrc_dtype_name(source->dtype));
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
@@ -188,7 +190,7 @@ mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows)
         MRC_TRY(mrc_sample_stream_points(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
         if (batch.X.rows == 0)
             return mrc_fail(stream->context, MERCER_ERROR_MISMATCH,
-                            "source: the pass has fewer than the %lld samples to skip", (long long)rows);
+                            "source: the pass has fewer than %lld samples to skip", (long long)rows);
         done += batch.X.rows;
     }
     return MERCER_OK;

@@ -30,7 +30,7 @@ enum {
 };
 
 static const mrc_solver table[] = {
-    {"krr", "kernel ridge regression: the centers are the samples, one factorisation", &mrc_krr_ops,
+    {"krr", "kernel ridge regression: the centers are the samples, one factorization", &mrc_krr_ops,
      MRC_FOR_AUTO | MRC_CONVERGES | MRC_NEEDS_SAMPLES, 0.5, .preset = {0}},
     {"direct", "dense normal equations in the RKHS metric, double precision", &mrc_direct_ops,
      MRC_FOR_AUTO | MRC_CONVERGES, 0.5, .preset = {0}},
@@ -112,6 +112,12 @@ mercer_status mrc_job_kernel_blocks(mrc_job *job)
     return mrc_kernel_blocks_create(&job->kernel_blocks, &job->centers, plan->batch, job->plan.keep_bytes,
                                     plan->cache_data ? job->n : 0,
                                     plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : job->centers.real);
+}
+
+mercer_status mrc_job_first_weights(const mrc_job *job, const mercer_matrix *field)
+{
+    const mrc_backend_ops *ops = job->backend->ops;
+    return job->from_zero ? ops->clear(job->backend, field) : ops->copy(job->backend, field, job->target.weights);
 }
 
 const mercer_matrix *mrc_job_candidate(const mrc_job *job)

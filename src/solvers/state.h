@@ -28,8 +28,9 @@ typedef struct mrc_state_matrix {
     const char *name;
     mercer_matrix value; /* view of the live matrix; no rows if the solver has none */
     int64_t total;       /* > 0: value has this rank's share of that number of rows; 0: all ranks have the same rows */
-    const struct mrc_temporary_centers *temporary; /* set for temporary centers: rows with gaps between the shards */
-    int64_t first;                                 /* global index of the first of these rows */
+    const struct mrc_temporary_centers
+        *temporary; /* set for temporary centers: rows with unused rows between the shards */
+    int64_t first;  /* global index of the first of these rows */
 } mrc_state_matrix;
 
 /* The sizes and choices of a plan that must be the same when training is resumed. */
@@ -59,18 +60,5 @@ void mrc_state_read_numbers(const mrc_state *state, double *values);
 /* Set the numbers. If a value is invalid, change nothing and set *wrong to the first such number; otherwise *wrong is
    NULL. */
 void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_state_number **wrong);
-
-/* Storage for states, passed to the trainer from outside because the algorithms do not access files. */
-typedef struct mrc_keeper {
-    /* Writes the state; `weights` (p, c) are those the model would get now. */
-    mercer_status (*save)(void *user, const mrc_state *state, const mercer_matrix *weights);
-    /* Reads the plan of the saved state, which must have plan->count values. */
-    mercer_status (*load_plan)(void *user, mrc_state_plan *plan);
-    /* Reads the numbers, or the matrices, of the saved state. MERCER_ERROR_MISMATCH if it belongs to another
-       training. */
-    mercer_status (*load_numbers)(void *user, mrc_state *state);
-    mercer_status (*load_matrices)(void *user, mrc_state *state);
-    void *user;
-} mrc_keeper;
 
 #endif

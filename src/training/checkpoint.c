@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A checkpoint is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
- * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights that training would return at that moment, and the caller's text
- * as its note.
+ * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the
+ * weights that training would return at that moment, and the caller's text as its note.
  */
-#include "training/trainer.h"
+#include "training/checkpoint.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -36,9 +36,8 @@ static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *ent
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
+mercer_status mrc_checkpoint_save(mrc_checkpoint *self, const mrc_state *state, const mercer_matrix *weights)
 {
-    mrc_checkpoint *self = user;
     mrc_tensor tensors[MRC_STATE_MATRICES + 3];
     double numbers[MRC_STATE_NUMBERS];
     mrc_state_plan plan = state->plan;
@@ -73,9 +72,8 @@ static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int
     name[MRC_STATE_NAME - 1] = 0;
 }
 
-static mercer_status load_plan(void *user, mrc_state_plan *plan)
+mercer_status mrc_checkpoint_load_plan(mrc_checkpoint *self, mrc_state_plan *plan)
 {
-    mrc_checkpoint *self = user;
     mercer_matrix values, names;
     if (!mrc_tensor_file_find(self->file, "state.plan", &values) || values.dtype != MERCER_F64 || values.rows != 1 ||
         values.cols != plan->count || !mrc_tensor_file_find(self->file, "state.names", &names) ||
@@ -87,33 +85,32 @@ static mercer_status load_plan(void *user, mrc_state_plan *plan)
     return MERCER_OK;
 }
 
-static mercer_status load_numbers(void *user, mrc_state *state)
+mercer_status mrc_checkpoint_load_numbers(mrc_checkpoint *self, mrc_state *state)
 {
-    mrc_checkpoint *self = user;
     mercer_matrix found;
     const mrc_state_number *wrong;
     double numbers[MRC_STATE_NUMBERS];
     if (!mrc_tensor_file_find(self->file, "state.numbers", &found) || found.dtype != MERCER_F64 || found.rows != 1 ||
         found.cols != state->number_count)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "the checkpoint's numbers are not those of this solver in this version");
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint is from another solver or version");
     for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
     mrc_state_write_numbers(state, numbers, &wrong);
     if (!wrong) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which no training writes",
-                    wrong->name, numbers[wrong - state->numbers]);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is not valid", wrong->name,
+                    numbers[wrong - state->numbers]);
 }
 
-static mercer_status load_matrices(void *user, mrc_state *state)
+mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *state)
 {
-    mrc_checkpoint *self = user;
     for (int i = 0; i < state->matrix_count; i++) {
         mrc_state_matrix *entry = &state->matrices[i];
         mercer_matrix found;
         int64_t rows = entry->total > 0 ? entry->total : entry->value.rows;
         if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
-            return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or of another shape",
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                            "the checkpoint's %s is missing or has another "
+                            "shape",
                             entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
@@ -135,7 +132,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
     const char *theirs = mrc_tensor_file_metadata(file, "kernel");
     MRC_TRY(mercer_kernel_print(self->context, kernel, sizeof kernel, NULL, &self->model->kernel));
     if (!theirs || strcmp(theirs, kernel) != 0)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, the model's %s", path,
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, but the model has %s", path,
                         theirs ? theirs : "missing", kernel);
     bool same = mrc_tensor_file_find(file, "centers", &found) && found.rows == self->model->total &&
                 found.cols == z->cols && found.dtype == z->dtype;
@@ -144,7 +141,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
         same = memcmp(mrc_row(&found, row), mrc_row(z, row), (size_t)(z->cols * mrc_dtype_size(z->dtype))) == 0;
     if (same) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: its centers are not those of the model; load the model from the checkpoint", path);
+                    "%s: its centers differ from those of the model; load the model from the checkpoint", path);
 }
 
 /* ---- Creation and release ---------------------------------------------------------------------------------------- */
@@ -171,16 +168,12 @@ void mrc_checkpoint_free(mrc_checkpoint *self)
     MRC_FREE_ALL(self->context, self->note, self->path, self);
 }
 
-void mrc_checkpoint_attach(mrc_checkpoint *self, mrc_trainer *trainer)
+bool mrc_checkpoint_saves(const mrc_checkpoint *self)
 {
-    trainer->keeper = (mrc_keeper){.save = self->path ? save : NULL,
-                                   .load_plan = load_plan,
-                                   .load_numbers = load_numbers,
-                                   .load_matrices = load_matrices,
-                                   .user = self};
+    return self && self->path;
 }
 
-mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, const char *path)
+mercer_status mrc_checkpoint_open(mrc_checkpoint *self, const char *path)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mercer_matrix plan;
@@ -188,9 +181,8 @@ mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, 
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: is a model, not a checkpoint: it has no state of a training", path);
+                        "%s: is a model without a training state; give a checkpoint", path);
     mrc_tensor_file_close(self->file);
     self->file = file, file = NULL;
-    trainer->job.resuming = true;
     return MERCER_OK;
 }

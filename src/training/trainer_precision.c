@@ -101,9 +101,9 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
             (long long)loss.rows, limit);
     if (!refused) return MERCER_OK;
     return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                    "arithmetic fast: on %lld %s its rounding makes %.1e of the loss, more than the %.1e that %lld "
-                    "samples justify",
-                    (long long)loss.rows, job->options.validation_X ? "held-back rows" : "samples", share, limit,
+                    "arithmetic fast: on %lld %s rounding changes the loss by %.1e, more than the limit of %.1e for "
+                    "%lld samples",
+                    (long long)loss.rows, job->options.validation_X ? "held-out rows" : "samples", share, limit,
                     (long long)job->n);
 }
 
@@ -112,9 +112,8 @@ void mrc_trainer_tell_precision(mrc_trainer *self)
     const mrc_job *job = &self->job;
     mercer_plan *plan = &self->job.plan.public_plan;
     if (!job->plan.half_chosen || self->rounding_rows == 0) return;
-    mrc_plan_say(
-        plan, "arithmetic fast, confirmed: on %lld %s its rounding makes %.1e of the loss, at most %.1e is justified\n",
-        (long long)self->rounding_rows, job->options.validation_X ? "held-back rows" : "samples", self->rounding,
-        mrc_rounding_limit(job->n));
+    mrc_plan_say(plan, "arithmetic fast, confirmed: on %lld %s rounding changes the loss by %.1e (limit %.1e)\n",
+                 (long long)self->rounding_rows, job->options.validation_X ? "held-out rows" : "samples",
+                 self->rounding, mrc_rounding_limit(job->n));
     plan->changes++;
 }

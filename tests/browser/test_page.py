@@ -55,7 +55,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(read.counts["img"], 2)
         words = read.text()
         for part in ["97.74", "60,000", "10,000", "1.79", "26.4", "kmeans", "critical batch", "Eigenpairs q",
-                     "Everything else", "recall", "874 times", "More data, same centers"]:
+                     "Other: data", "recall", "874 times", "More data, same centers"]:
             self.assertIn(part, words)
         self.assertNotIn("no summary", words)
 
@@ -88,7 +88,7 @@ class Reports(unittest.TestCase):
     def test_torn_last_line(self):
         whole = fixture.text(fixture.whole_run()[:40]).encode()
         for tail in [b'{"event":"progress","epo', b'{"event":"progress","epo\n', b"\xc3", b"\0\0\0"]:
-            self.assertIn("cut off there", self.good(whole + tail).text())
+            self.assertIn("incomplete", self.good(whole + tail).text())
         # A complete last line without a newline is valid.
         self.assertNotIn("cut off", self.good(whole.rstrip(b"\n")).text())
 
@@ -109,13 +109,13 @@ class Reports(unittest.TestCase):
         read = self.good(log)
         row = '<th scope="row">training</th><td class="n">3</td>'
         self.assertEqual(self.report(log).count(row), 2, "epoch 3 once in the tables of loss and of accuracy")
-        self.assertNotIn("holds 2 runs", read.text())
+        self.assertNotIn("contains 2 runs", read.text())
 
     def test_last_of_several_runs(self):
         first = fixture.whole_run()
         second = [dict(fixture.start_event(), kernel="gaussian:bandwidth=3")] + fixture.epoch_events(2, 1)
         read = self.good(first + second)
-        self.assertIn("holds 2 runs", read.text())
+        self.assertIn("contains 2 runs", read.text())
         self.assertIn(f"begins at line {len(first) + 1}", read.text())
         self.assertIn("gaussian:bandwidth=3", read.text())
         self.assertNotIn("confusion", read.ids)
@@ -221,7 +221,7 @@ class Reports(unittest.TestCase):
             self.assertEqual((read.problems, page.foreign(text)), ([], []))
             self.assertEqual('class="map"' in text, drawn, count)
             self.assertEqual('class="confusion"' in text, count <= 14)
-            self.assertEqual(f"{count} classes; the pairs that are confused most" in read.text(), count > 14)
+            self.assertEqual(f"{count} classes; the most frequently confused pairs" in read.text(), count > 14)
             if not drawn:
                 continue
             box = [float(number) for number in re.search(r'viewBox="([^"]+)"', text).group(1).split()]

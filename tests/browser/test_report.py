@@ -72,20 +72,20 @@ def pixels(path):
 
 def check_screenshot(path, dark):
     rows = pixels(path)
-    colours = {}
+    colors = {}
     for row in rows:
-        for colour in row:
-            colours[colour] = colours.get(colour, 0) + 1
+        for color in row:
+            colors[color] = colors.get(color, 0) + 1
     background = sum(rows[2][2]) / 3
     assert len(rows) == HEIGHT and len(rows[0]) == WIDTH, "the screenshot has another size"
     assert (background < 60) if dark else (background > 240), f"background {rows[2][2].hex()} in {'dark' if dark else 'light'}"
-    assert len(colours) > 200, f"only {len(colours)} colours: a blank page?"
+    assert len(colors) > 200, f"only {len(colors)} colors: a blank page?"
     # The first two series are blue and orange, so strongly colored pixels are lines and marks, not text.
-    strong = sum(count for colour, count in colours.items() if max(colour) - min(colour) > 110)
+    strong = sum(count for color, count in colors.items() if max(color) - min(color) > 110)
     assert strong > 1500, f"only {strong} pixels of lines and marks"
     # Each fifth of the screenshot must show something.
     for band in range(0, HEIGHT, HEIGHT // 5):
-        part = {colour for row in rows[band:band + HEIGHT // 5] for colour in row}
+        part = {color for row in rows[band:band + HEIGHT // 5] for color in row}
         assert len(part) > 10, f"nothing between lines {band} and {band + HEIGHT // 5}"
 
 

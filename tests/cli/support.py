@@ -168,7 +168,7 @@ class Case(unittest.TestCase):
 
     def make_csv(self, name="data.csv", n=60, names=("red", "green", "blue"), seed=0):
         rows, labels = blobs(n, 4, len(names), seed)
-        lines = ["a,b,c,d,colour"]
+        lines = ["a,b,c,d,color"]
         lines += [",".join("%.6f" % v for v in row) + "," + names[label] for row, label in zip(rows, labels)]
         return self.write(name, "\n".join(lines) + "\n")
 

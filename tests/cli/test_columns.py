@@ -60,7 +60,7 @@ class Columns(Case):
             for answer in (named, found):
                 answer.pop("seconds", None)
             self.assertEqual(found, named)
-            self.bad(65, r"x\.csv: has no column 'sort', the target of the model; give --target NAME or --y FILE", *on, "--x", "x.csv")
+            self.bad(65, r"x\.csv: has no column 'sort', the target of the model", *on, "--x", "x.csv")
             self.write("u.csv", table(["a", "B", "c", "d", "sort"], rows))
             self.bad(65, r"u\.csv: has no column 'b', .*nearest.*'B'", *on, "--x", "u.csv")
         self.write("k.csv", table(["sort"], [["k%d" % k] for k in self.labels]))
@@ -77,7 +77,7 @@ class Columns(Case):
         self.write("new.csv", table(["a", "b", "d"], [row[:3] for row in self.rows]))
         self.bad(65, r"new\.csv: has no column 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
         self.write("new.csv", table(["a", "b", "c", "d", "c"], [row + [0] for row in self.rows]))
-        self.bad(65, r"new\.csv: 2 columns are named 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
+        self.bad(65, r"new\.csv: has 2 columns named 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
 
     def test_without_names_by_position(self):
         self.write("bare.csv", "\n".join(",".join(str(v) for v in row) for row in self.rows) + "\n")
@@ -141,7 +141,7 @@ class Targets(Case):
         self.assertEqual(self.trained("--x", "px.csv", "--y", "y.npy"), (3, text))
         self.write("x.npy", x)
         self.assertEqual(self.trained("--x", "px.csv", "--y", "py.csv", "--target", "v")[0], 1)
-        self.bad(65, r"py\.csv: has 3 columns of targets; classes are one", "train", "--x", "px.csv", "--y", "py.csv", "--task", "classification", "-o", "m")
+        self.bad(65, r"py\.csv: has 3 columns of targets", "train", "--x", "px.csv", "--y", "py.csv", "--task", "classification", "-o", "m")
 
     def test_a_list_of_targets(self):
         outputs, both = self.trained("--x", "all.csv", "--target", "u,v,w")
@@ -153,7 +153,7 @@ class Targets(Case):
         self.assertEqual(self.trained("--x", "all.csv", "--target", "0, 2,-1"), (3, both))
         self.write("c.json", json.dumps({"target": ["u", "v", "w"]}))
         self.assertEqual(self.trained("--x", "all.csv", "--config", "c.json"), (3, both))
-        self.bad(2, r"column 'u' is asked for twice", "train", "--x", "all.csv", "--target", "u,u", "-o", "m")
+        self.bad(2, r"column 'u'", "train", "--x", "all.csv", "--target", "u,u", "-o", "m")
         self.bad(65, r"no column is named 'zz'", "train", "--x", "all.csv", "--target", "u,zz", "-o", "m")
         answer = self.answer("eval", "-m", "m.safetensors", "--x", "all.csv", "--target", "u,v,w")
         self.assertGreater(answer["r2"], 0.9)
@@ -165,7 +165,7 @@ class Targets(Case):
 
     def test_names_among_several(self):
         self.write("n.csv", table("ua", [["red" if i == 5 else y[0], x[0]] for i, (x, y) in enumerate(zip(self.rows, self.values))]))
-        self.bad(65, r"n\.csv: line 7, column 'u': 'red' is not a number; several targets", "train", "--x", "px.csv", "--y", "n.csv", "-o", "m")
+        self.bad(65, r"n\.csv: line 7, column 'u': 'red'", "train", "--x", "px.csv", "--y", "n.csv", "-o", "m")
 
     def test_whole_numbers_are_classes_up_to_twenty(self):
         for count, task in ((20, "classification"), (21, "regression")):
@@ -203,9 +203,9 @@ class Endings(Case):
     def test_other_names_are_refused(self):
         self.write("d.csv", "a,y\n1,2\n3,4\n")
         for name in ("x.parquet", "x", "x.txt"):
-            self.bad(2, r"--output: %s: the name must end in \.npy, \.csv or \.tsv" % name, "convert", "--x", "d.csv", "-o", name)
+            self.bad(2, r"--output: %s: .*\.npy, \.csv or \.tsv" % name, "convert", "--x", "d.csv", "-o", name)
             self.bad(2, r"--y-output: %s: " % name, "synth", "spirals", "-n", "5", "-o", "x.npy", "--y-output", name)
-        self.bad(2, r"--output: c\.csv: the name must end in \.npy", "centers", "--x", "d.csv", "--centers", "1", "-o", "c.csv")
+        self.bad(2, r"--output: c\.csv: .*\.npy", "centers", "--x", "d.csv", "--centers", "1", "-o", "c.csv")
 
     def test_synth(self):
         self.good("synth", "teacher:d=2,c=2,centers=5", "-n", "7", "-o", "x.csv", "--y-output", "y.csv", "-q")

@@ -87,16 +87,16 @@ class Train(Case):
     def test_csv_with_names(self):
         self.make_csv()
         self.make_csv("test.csv", seed=9)
-        self.good("train", "--x", "data.csv", "--target", "colour", "--centers", "20", "--tune", "off", "-o", "m.safetensors", "-q")
+        self.good("train", "--x", "data.csv", "--target", "color", "--centers", "20", "--tune", "off", "-o", "m.safetensors", "-q")
         found = self.answer("inspect", "m.safetensors")
         self.assertEqual(found["labels"], ["blue", "green", "red"])
-        self.assertEqual(found["preprocess"], "standardise")
-        found = self.answer("eval", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour")
+        self.assertEqual(found["preprocess"], "standardize")
+        found = self.answer("eval", "-m", "m.safetensors", "--x", "test.csv", "--target", "color")
         self.assertGreater(found["accuracy"], 0.95)
-        self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "p.npy")
+        self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "color", "-o", "p.npy")
         kind, shape, values = read_npy(self.path("p.npy"))
         self.assertEqual((kind, shape, values[:3]), ("<U5", (60,), ["red", "green", "blue"]))
-        out = self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "-")
+        out = self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "color", "-o", "-")
         self.assertEqual(out.split()[:3], ["red", "green", "blue"])
 
     def test_regression(self):
@@ -167,7 +167,7 @@ class Train(Case):
         self.write("d.svm", "\n".join(lines) + "\n")
         found = self.answer("train", "--x", "d.svm", "-o", "m")
         self.assertEqual(found["data"]["features"], len(rows[0]))
-        self.assertEqual([text[:64] for text in found["warnings"]], ["d.svm: indices count from 0, because index 0 occurs; files of th"])
+        self.assertEqual([text[:30] for text in found["warnings"]], ["d.svm: indices count from 0, b"])
 
     def test_folder(self):
         for zipped in (True, False):
@@ -208,7 +208,7 @@ class Train(Case):
             found = self.answer("centers", "--x", "x.npy", "--y", "y.npy", "-p", "12", "--center-method", method, "-o", "c.npy")
             self.assertEqual((found["centers"], found["method"]), (12, method))
             self.assertEqual(read_npy(self.path("c.npy"))[1], (12, 4))
-        self.bad(2, "--center-iterations is for --center-method kmeans", "centers", "--x", "x.npy", "-p", "12", "--center-iterations", "3", "-o", "d.npy")
+        self.bad(2, "--center-iterations .*--center-method kmeans", "centers", "--x", "x.npy", "-p", "12", "--center-iterations", "3", "-o", "d.npy")
         self.bad(2, "balanced needs classes", "centers", "--x", "x.npy", "-p", "12", "--center-method", "balanced", "-o", "d.npy")
         self.assertEqual(self.answer("centers", "--x", "x.npy", "-p", "3", "-o", "d.npy")["centers"], 3)
         found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--center-method", "file:c.npy", "-o", "m")
@@ -284,14 +284,14 @@ class Others(Case):
         largest = refused["largest_centers"]
         self.assertTrue(1000 < largest < 1000000, largest)
         self.assertTrue(self.answer("plan", *sizes, "--centers", str(largest), "--memory", "1G", "--solver", "ep4")["fits"])
-        self.bad(1, r"1,000,000 centers do not fit the memory of 1.1 GB: at most about %d do; give --centers %d" % (largest, largest),
+        self.bad(1, r"1,000,000 centers .*1.1 GB; use at most about %d; use --centers %d" % (largest, largest),
                  "plan", *sizes, "--centers", "1M", "--memory", "1G", "--solver", "ep4")  # fmt: skip
-        self.assertIn("from sizes alone", self.good("plan", *sizes, "--centers", "1000", "--memory", "1G"))
+        self.assertIn("from sizes", self.good("plan", *sizes, "--centers", "1000", "--memory", "1G"))
         self.make_npy()
         text = self.good("plan", "--x", "x.npy", "--y", "y.npy", "--centers", "10")
         self.assertRegex(text, r"centers +10, ")
         self.assertRegex(text, r"memory budget")
-        self.bad(2, r"plan: give data .* or sizes", "plan", "--rows", "10")
+        self.bad(2, r"plan: .*--features N", "plan", "--rows", "10")
 
     def test_one_plan(self):
         train = ["train", "--synth", "digits", "--rows", "400", "--centers", "60", "--epochs", "2", "--log", "run.jsonl"]
@@ -314,7 +314,7 @@ class Others(Case):
         self.assertRegex(text, r"50 epochs, gamma 0.50, beta = max K\(x,x\) and steps as printed")
         again = self.good(*sizes, "--solver", "paper")  # The predicted time may differ, because the speed is measured.
         self.assertEqual(*(re.sub(r"(?m)^time .*", "", plan) for plan in (text, again)))
-        self.bad(2, r"direct .* has no use for average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
+        self.bad(2, r"direct .*average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
 
     def test_cifar(self):
         self.make_records("ten", {"data_batch_%d.bin" % k: 8 for k in range(1, 6)} | {"test_batch.bin": 6}, 1)
@@ -352,7 +352,7 @@ class Others(Case):
 
     def test_convert(self):
         self.make_csv()
-        found = self.answer("convert", "--x", "data.csv", "--target", "colour", "-o", "x.npy", "--y-output", "y.npy")
+        found = self.answer("convert", "--x", "data.csv", "--target", "color", "-o", "x.npy", "--y-output", "y.npy")
         self.assertEqual((found["rows"], found["features"], found["labels"]), (60, 4, ["blue", "green", "red"]))
         self.assertEqual(read_npy(self.path("x.npy"))[1], (60, 4))
         self.assertEqual(read_npy(self.path("y.npy"))[2][:3], ["red", "green", "blue"])
@@ -370,7 +370,7 @@ class Others(Case):
         self.assertEqual([result["solver"] for result in found], ["ep4", "ep4", "cg", "direct"])
         for result in found:
             spans = {span["name"]: span["seconds"] for span in result["timeline"]}
-            self.assertLessEqual({"context", "computing samples", "choosing centers", "evaluation", "writing the model"}, set(spans))
+            self.assertLessEqual({"context", "generating samples", "choosing centers", "evaluation", "writing the model"}, set(spans))
             self.assertTrue(any(name.startswith("set-up: ") for name in spans))
             self.assertGreater(result["set-up"], 0)
             self.assertGreater(result["forward"] + result["gradient"], 0)

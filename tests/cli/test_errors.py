@@ -28,14 +28,14 @@ TABLE = [
     ({"x.npy": npy_bytes("<f4", (0, 2), [])}, "x.npy", [], 65, r"x\.npy: holds no"),
     ({"x.npy": GOOD_X.replace(b"<f4", b"<c8")}, "x.npy", [], 65, r"x\.npy: .*c8"),
     ({"x.npy": GOOD_X.replace(b"(4, 2)}" + b" " * 18, b"(4611686018427387904, 2)}")}, "x.npy", [], 65, r"x\.npy: "),
-    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN: replace"),
-    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--bandwidth", "1"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN: replace"),
-    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--bandwidth", "1", "--centers", "1"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN: replace"),
-    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--preprocess", "standardise"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN: replace"),
+    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN"),
+    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--bandwidth", "1"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN"),
+    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--bandwidth", "1", "--centers", "1"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN"),
+    ({"x.npy": BAD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--preprocess", "standardize"], 65, r"x\.npy: row 2, column 1 \(from 0\) is NaN"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "none.npy"], 66, r"none\.npy: "),
     ({"x.npy": GOOD_X, "y.npy": npy_bytes("<i8", (3,), [0, 1, 0])}, "x.npy", ["--y", "y.npy"], 65, r"y\.npy has 3 targets, x\.npy has 4 samples"),
     ({"x.npy": GOOD_X, "y.npy": npy_bytes("<f8", (4,), [0, 1, NAN, 2])}, "x.npy", ["--y", "y.npy"], 65, r"y\.npy: "),
-    ({"x.npy": GOOD_X}, "x.npy", [], 2, r"x\.npy: has no targets to learn: give --y FILE"),
+    ({"x.npy": GOOD_X}, "x.npy", [], 2, r"x\.npy: has no targets to learn; add --y FILE"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--centers", "5"], 65, r"x\.npy: has 4 rows, fewer than --centers 5: give --centers 4"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--first", "3", "--rows", "2"], 65, r"x\.npy: rows from 3"),
     ({}, "none.npy", [], 66, r"none\.npy: "),
@@ -50,15 +50,15 @@ TABLE = [
     ({"x.gz": gzip.compress(idx_bytes((4, 2, 2), range(16)))[:-9]}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     ({"x.gz": b"\x1f\x8bnonsense"}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     # CIFAR
-    ({"data_batch_1.bin": bytes(3073)[:-1]}, "data_batch_1.bin", [], 65, r"data_batch_1\.bin: 3072 bytes are not whole records of CIFAR-10"),
+    ({"data_batch_1.bin": bytes(3073)[:-1]}, "data_batch_1.bin", [], 65, r"data_batch_1\.bin: the size of 3072 bytes .*CIFAR-10"),
     ({"data_batch_2.bin": bytes(3073) + b"\x0a" + bytes(3072)}, "data_batch_2.bin", [], 65, r"data_batch_2\.bin: record 1 \(from 0\) has the label 10"),
-    ({"train.bin": bytes(3073)}, "train.bin", ["--format", "cifar100"], 65, r"train\.bin: 3073 bytes are not whole records of CIFAR-100"),
+    ({"train.bin": bytes(3073)}, "train.bin", ["--format", "cifar100"], 65, r"train\.bin: the size of 3073 bytes .*CIFAR-100"),
     # CSV
     ({"d.csv": "a,b,c\n1,2,x\n3,4\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
     ({"d.csv": "a,b,c\n1,2,x\n3,oops,y\n"}, "d.csv", ["--target", "c", "--columns", "b:number"], 65, r"d\.csv:3: .*oops|d\.csv: line 3.*oops"),
     ({"d.csv": "a,b,c\n1,2,x\n3,-inf,y\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
     ({"d.csv": 'a,b,c\n1,2,"x\n3,4,y\n'}, "d.csv", [], 65, r"d\.csv:\d|d\.csv: line"),
-    ({"d.csv": "a,b,c\n1,2,x\n3,4,y\n"}, "d.csv", ["--target", "colour"], 65, r"d\.csv: .*colour"),
+    ({"d.csv": "a,b,c\n1,2,x\n3,4,y\n"}, "d.csv", ["--target", "color"], 65, r"d\.csv: .*color"),
     ({"d.csv": "a,b,c\n1,2,x\n3,4,y\n"}, "d.csv", ["--target", "7"], 65, r"d\.csv: .*7"),
     ({"d.csv": ""}, "d.csv", [], 65, r"d\.csv: .*empty"),
     ({"d.csv": "a,b,c\n"}, "d.csv", [], 65, r"d\.csv: "),
@@ -71,11 +71,11 @@ TABLE = [
     ({"x.bin": b"12345", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f32:2", "--y", "y.npy"], 65, r"x\.bin: "),
     ({"x.bin": b"1234", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f99:2", "--y", "y.npy"], 2, r"f99"),
     # options checked by the library
-    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "gpu"], 2, r"'gpu' is none of cpu, cuda"),
-    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "cuda:x"], 2, r"'cuda:x' is none of"),
+    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "gpu"], 2, r"--device: 'gpu'.* cuda:N"),
+    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "cuda:x"], 2, r"--device: 'cuda:x'"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--augment", "melt"], 2, r"melt"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--augment", "flip"], 2, r"flip"),
-    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--image", "2by2"], 2, r"--image: '2by2' is no shape"),
+    ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--image", "2by2"], 2, r"--image: '2by2'"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--preprocess", "wash"], 2, r"wash"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--center-method", "file:c.npy"], 66, r"c\.npy: "),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y, "c.npy": npy_bytes("<f4", (1, 3), [1, 2, 3])}, "x.npy", ["--y", "y.npy", "--center-method", "file:c.npy"], 65, r"c\.npy: 3 features, but the data have 2"),
@@ -98,7 +98,7 @@ class Training(Case):
                 self.assertEqual(left, ["model.safetensors"])
 
     def test_folders(self):
-        self.bad(66, r"none: there is no such folder", "train", "--data", "none", "-o", "m")
+        self.bad(66, r"none: the folder", "train", "--data", "none", "-o", "m")
         self.write("images/other", b"")
         self.bad(66, r"images: has no train-images-idx3-ubyte \(or .gz\)", "train", "--data", "images", "-o", "m")
         self.make_folder()
@@ -116,7 +116,7 @@ class Training(Case):
         self.bad(65, r"w\.npy: .*7", *arguments)
 
     def test_memory(self):
-        self.bad(1, r"centers do not fit the memory of|memory", "train", "--synth", "digits", "--rows", "60k", "--centers", "50k",
+        self.bad(1, r"memory", "train", "--synth", "digits", "--rows", "60k", "--centers", "50k",
                  "--memory", "100MB", "--solver", "ep4", "-o", "m", "-q")  # fmt: skip
         self.assertFalse(os.path.exists(self.path("m")))
 
@@ -128,7 +128,7 @@ class Training(Case):
 class Models(Case):
     def test_not_models(self):
         self.make_npy()
-        self.write("text", b"this is no model file at all, but it is long enough to be taken for one\n")
+        self.write("text", b"this is not a model file at all, but it is long enough to be taken for one\n")
         self.write("empty", b"")
         for command in (["eval", "--y", "y.npy"], ["predict", "-o", "p.npy"]):
             self.bad(66, r"none: ", *command, "-m", "none", "--x", "x.npy")
@@ -172,11 +172,11 @@ class Writing(Case):
     def test_outputs_are_checked_before_work(self):
         self.make_npy()
         train = ["train", "--x", "none.npy", "--y", "y.npy"]
-        self.bad(74, r"no/such/m: no file can be made", *train, "-o", "no/such/m")
-        self.bad(74, r": is a folder: name a file", *train, "-o", self.folder)
+        self.bad(74, r"no/such/m: ", *train, "-o", "no/such/m")
+        self.bad(74, r": is a folder", *train, "-o", self.folder)
         self.bad(74, r"/dev/full: is not a regular file", *train, "-o", "/dev/full")
         self.bad(2, r"not to stdout", *train, "-o", "-")
-        self.bad(74, r"no/run.jsonl: no file can be made", *train, "-o", "m", "--log", "no/run.jsonl")
+        self.bad(74, r"no/run.jsonl: ", *train, "-o", "m", "--log", "no/run.jsonl")
         self.write("file", b"")
         self.bad(74, r"file", *train, "-o", "m", "--checkpoint", "file")
         self.bad(74, r"no/x.npy", "synth", "digits", "-n", "2", "-o", "no/x.npy")
@@ -187,18 +187,18 @@ class Writing(Case):
         self.make_npy()
         os.makedirs(self.path("locked"))
         os.chmod(self.path("locked"), 0o500)
-        self.bad(74, r"locked/m: no file can be made", "train", "--x", "x.npy", "--y", "y.npy", "-o", "locked/m")
+        self.bad(74, r"locked/m: ", "train", "--x", "x.npy", "--y", "y.npy", "-o", "locked/m")
 
     def test_stdout_that_is_full(self):
         self.make_model("m")
         with open("/dev/full", "wb") as full:
             for command in (["help"], ["inspect", "m"], ["inspect", "m", "--json"], ["completions", "bash"],
                             ["predict", "-m", "m", "--x", "x.npy", "-o", "-"], ["train", "--print-config"]):  # fmt: skip
-                self.bad(74, r"stdout: writing failed", *command, stdout=full)
+                self.bad(74, r"stdout: ", *command, stdout=full)
 
     def test_log_that_is_full(self):
         self.make_npy()
-        self.bad(74, r"/dev/full: writing failed", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "/dev/full", "-q")
+        self.bad(74, r"/dev/full: ", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "/dev/full", "-q")
         self.assertTrue(os.path.exists(self.path("m")), "the model is more than its log")
 
     def test_reader_that_goes_away(self):
@@ -223,7 +223,7 @@ class Writing(Case):
         self.assertEqual(self.read("d.npy"), b"old")
         self.make_model("n")
         self.write("p.npy", b"old")
-        self.bad(74, r"p\.npy: writing failed.*nothing was changed", "predict", "-m", "n", "--synth", "teacher:d=4", "--rows", "5k",
+        self.bad(74, r"p\.npy: .*unchanged", "predict", "-m", "n", "--synth", "teacher:d=4", "--rows", "5k",
                  "-o", "p.npy", preexec_fn=limit)  # fmt: skip
         self.assertEqual(self.read("p.npy"), b"old")
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])

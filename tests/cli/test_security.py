@@ -90,14 +90,14 @@ class Caged(Case):
         with open(self.path("data.csv"), "rb") as file, gzip.open(self.path("again.csv.gz"), "wb") as other:
             shutil.copyfileobj(file, other)
         model = "$(touch owned).safetensors"
-        common = ["--target", "colour", "--centers", "20", "--seed", "1"]
+        common = ["--target", "color", "--centers", "20", "--seed", "1"]
         self.free("train", "--x", "data.csv", *common, "-o", model, "--log", "run.jsonl", "--validation-fraction", "0.25")
         self.free("train", "--x", "again.csv.gz", *common, "-o", "other.safetensors", "--solver", "auto")
         self.free("predict", "-m", model, "--x", "data.csv", "-o", "p.csv")
-        self.free("eval", "-m", model, "--x", "again.csv.gz", "--target", "colour")
+        self.free("eval", "-m", model, "--x", "again.csv.gz", "--target", "color")
         self.free("inspect", model)
         self.free("report", "run.jsonl", "-o", "page.html")
-        self.free("convert", "--x", "data.csv", "--target", "colour", "-o", "x.npy", "--y-output", "y.npy")
+        self.free("convert", "--x", "data.csv", "--target", "color", "-o", "x.npy", "--y-output", "y.npy")
         self.assertEqual(glob.glob(self.path("owned")), [])
 
     def test_a_header_that_is_an_expression(self):
@@ -118,10 +118,10 @@ class Pages(Case):
         evil = "<script>alert(1)</script>"
         rows, labels = support.blobs(60)
         names = [evil, "</title><img src=x onerror=alert(1)>", "&lt;b&gt;"]
-        lines = ['"<img src=x>",b,"</svg><script>",d,colour']
+        lines = ['"<img src=x>",b,"</svg><script>",d,color']
         lines += [",".join("%.4f" % v for v in row) + ',"' + names[k] + '"' for row, k in zip(rows, labels)]
         self.write("<b>.csv", "\n".join(lines) + "\n")
-        self.good("train", "--x", "<b>.csv", "--target", "colour", "--centers", "20", "-o", "m.safetensors", "--log", "run.jsonl",
+        self.good("train", "--x", "<b>.csv", "--target", "color", "--centers", "20", "-o", "m.safetensors", "--log", "run.jsonl",
                   "--validation-fraction", "0.3", "-q")
         self.good("report", "run.jsonl", "-o", "page.html")
         text = self.read("page.html").decode()
@@ -158,7 +158,7 @@ class RaisedRights(Case):
             raise unittest.SkipTest("no second group to give the program to") from None
         if os.statvfs(program).f_flag & os.ST_NOSUID or no_new_privileges():
             raise unittest.SkipTest("set-gid has no effect here")
-        self.assertRegex(said(), "mpi is not here: this process has more rights than its caller")
+        self.assertRegex(said(), "mpi was not found: a set-uid process")
 
 
 def no_new_privileges():

@@ -86,7 +86,7 @@ class Terminal(Case):
         change = re.compile(r"(?m)^(time|memory) .*$")
         self.assertEqual(change.sub("", wide).split(), change.sub("", narrow).split())
 
-    def test_colours(self):
+    def test_colors(self):
         self.assertNotIn("\033[3", self.see(NO_COLOR="1"))
         self.assertNotIn("\033[3", self.see("--color", "never"))
         self.assertIn("\033[3", self.see("--color", "always", NO_COLOR="1"))
@@ -94,9 +94,9 @@ class Terminal(Case):
     def test_warnings(self):
         """A warning of the library is printed once and on its own line, although plans are made several times."""
         text = self.see("--eigenpairs", "100")
-        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers: [^\r\n]*\n", text)), 1, text)
+        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\r\n]*\n", text)), 1, text)
         self.assertEqual(text.count("warning"), 1)
-        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers: [^\n]*\n$")
+        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\n]*\n$")
 
     def test_dumb_and_quiet(self):
         text = self.see(TERM="dumb")

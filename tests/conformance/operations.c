@@ -174,11 +174,11 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t ro
     guarded room = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
     mrc_kept kept = {.memory = room.matrix.data, .bytes = bytes};
     mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
-    snprintf(what, sizeof what, "forward, room %lld", (long long)room_columns);
+    snprintf(what, sizeof what, "forward, buffer of %lld columns", (long long)room_columns);
     if (returned(v, t, p, what, status, &f)) {
         compare_product(v, p, what, &p->forward, s->p, &f.matrix, NULL, (summing){240, p->unit});
         if (kept.columns < 0 || kept.columns > s->p || kept.columns > room_columns)
-            fail(v, p, what, ": kept more than there was room for");
+            fail(v, p, what, ": stored more than the buffer holds");
         status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
         snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
         if (returned(v, t, p, what, status, &h)) compare_product(v, p, what, &p->back, s->m, &h.matrix, NULL, how);

@@ -133,7 +133,7 @@ static mercer_status read_data(const char *x, const char *y, mercer_switch mappi
     options.x = x, options.y = y;
     options.mapping = mapping;
     options.spill = spill;
-    options.task = y ? MERCER_TASK_AUTO : MERCER_TASK_UNLABELLED;
+    options.task = y ? MERCER_TASK_AUTO : MERCER_TASK_UNLABELED;
     mercer_status status = mercer_dataset_open(&data, context, &options);
     mercer_matrix to = mercer_matrix_view(row, 1, WIDTH, MERCER_F32);
     if (status == MERCER_OK && data->features == WIDTH)
@@ -254,7 +254,7 @@ static mercer_status read_idx(fixture *self)
     (void)self;
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
     mercer_dataset *data = NULL;
-    options.x = in_folder("in-idx2-ubyte"), options.format = "idx", options.task = MERCER_TASK_UNLABELLED;
+    options.x = in_folder("in-idx2-ubyte"), options.format = "idx", options.task = MERCER_TASK_UNLABELED;
     mercer_status status = mercer_dataset_open(&data, context, &options);
     mercer_dataset_free(data);
     return status;
@@ -378,7 +378,7 @@ static void try(fixture *self, const action *act, const file_bytes *made, call_k
                 "%s: nothing was said", what);
     assert_that(status == MERCER_OK || (error != HALF && (error != EINTR || kind == CALL_open || kind == CALL_close ||
                                                           kind == CALL_fsync)),
-                "%s: is no failure: %s", what, message);
+                "%s: did not fail: %s", what, message);
     check_files(act, made, status, what);
     assert_that(folder_count() == files || kind == CALL_unlink, "%s: leaves a file", what);
     assert_that(open_descriptors() == descriptors, "%s: leaves a descriptor", what);

@@ -3,7 +3,7 @@
  * Makes the n-th allocation fail, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, held-out rows,
  * every method of choosing centers, calibration on a validation set and by cross-validation, intervals, class weights,
  * target transforms. Hyperparameter searches: over everything, over a metric for a given kernel, with a budget, and
- * resumed from a checkpoint. The status must be MERCER_ERROR_MEMORY, there must be no model, nothing may leak, and the
+ * resumed from a checkpoint. The status must be MERCER_ERROR_MEMORY, no model is returned, nothing may leak, and the
  * last fit must give the same model as a fit without failures.
  */
 #include "support/check.h"

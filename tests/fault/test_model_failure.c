@@ -177,7 +177,7 @@ static void open_fixture(fixture *self)
     assert_succeeds(NULL, mercer_context_create(&self->context, &options));
     context = self->context; /* global that the helpers use */
     self->model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32);
-    assert_succeeds(context, fit_to_matrix(&self->preprocess, context, "standardise", &self->x));
+    assert_succeeds(context, fit_to_matrix(&self->preprocess, context, "standardize", &self->x));
     free(rich_file(in_folder("stored")).data);
     for (int i = 0; i < SETTERS; i++) assert_succeeds(context, calls[i].run(self)); /* set every optional part */
 }
@@ -228,7 +228,7 @@ static bool fail_one(int c, int n, bool json)
         assert_true(self.header[0] == 0 && self.loaded == NULL && folder_count() == 2);
         assert_string_equal(model_info(self.model).labels[1], names[1]);
         assert_string_equal(model_info(self.model).note, "a note");
-        assert_string_equal(preprocess_info(model_info(self.model).preprocess).spec, "standardise");
+        assert_string_equal(preprocess_info(model_info(self.model).preprocess).spec, "standardize");
         file_bytes kept = read_bytes(in_folder("model"));
         assert_int_equal(kept.count, 3);
         free(kept.data);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const targets[] = {NULL, "label", "-1", "0,b"}, *const columns[] = {"a", "b"};
     static const mercer_task tasks[] = {MERCER_TASK_AUTO, MERCER_TASK_CLASSIFICATION, MERCER_TASK_REGRESSION,
-                                        MERCER_TASK_UNLABELLED};
+                                        MERCER_TASK_UNLABELED};
     mrc_budget budget;
     if (size < 2) return 0;
     unsigned choice = data[0];
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                      : alone       ? "text"
                                                                    : "tsv"),
                            .slice = {.first = choice & 0x40 ? 1 : 0, .rows = alone ? 2 : 0},
-                           .want_targets = options.task != MERCER_TASK_UNLABELLED};
+                           .want_targets = options.task != MERCER_TASK_UNLABELED};
     mercer_dataset *dataset = fuzz_dataset();
     mercer_status status = alone ? read_targets(&reading, dataset) : read_samples(&reading, dataset);
     if (status == MERCER_OK)

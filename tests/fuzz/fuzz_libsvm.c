@@ -12,7 +12,7 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const mercer_task tasks[] = {MERCER_TASK_AUTO, MERCER_TASK_CLASSIFICATION, MERCER_TASK_REGRESSION,
-                                        MERCER_TASK_UNLABELLED};
+                                        MERCER_TASK_UNLABELED};
     mrc_budget budget;
     if (size < 2) return 0;
     unsigned choice = data[0];
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            .options = &options,
                            .format = mrc_format_find("libsvm"),
                            .slice = {.first = choice & 8 ? 1 : 0, .rows = choice & 16 ? 1 : 0},
-                           .want_targets = options.task != MERCER_TASK_UNLABELLED};
+                           .want_targets = options.task != MERCER_TASK_UNLABELED};
     mercer_dataset *dataset = fuzz_dataset();
     mercer_status status = read_samples(&reading, dataset);
     if (status == MERCER_OK)

@@ -56,7 +56,7 @@ def save_texts():
         "tabs": (0x12, b"1\t2\tp\n4\t5\tq\n"),
         "mark": (0x39, b"\xef\xbb\xbfx,label\n0.5,1.25\n1e-3,7\n"),
         "part": (0x72, b"1,2,a\n3,4,b\n5,6,c\n"),
-        "unlabelled": (0x3D, b"a,b,label\n1,2,3\n4,5,6\n"),
+        "unlabeled": (0x3D, b"a,b,label\n1,2,3\n4,5,6\n"),
         "missing": (0x31, b"a,label\n1,\n,2\n"),
         "longest": (0x3B, b"1.7976931348623157e308,4.9406564584124654e-324\n0." + b"1234567890" * 9 + b",3\n"),
         "notations": (0x31, b'a,b,c,label\n"$1,308",31/12/2024,12%,"1,5"\n$5.5,1/2/2024,7 %,7\n$7,2/2/2024,8%,8\n'),
@@ -73,7 +73,7 @@ def save_texts():
         "from-zero": (0, b"a 0:1 2:3\nb 1:2"),
         "values": (2, b"0.5 1:1\r\n0.25 1:2\r\n"),
         "part": (0x1C, b"1 1:1 2:2\n2 1:3\n3 2:4\n"),
-        "unlabelled": (3, b"1 1:1 2:2\n\n# nothing\n2 1:3\n"),
+        "unlabeled": (3, b"1 1:1 2:2\n\n# nothing\n2 1:3\n"),
         "large": (1, b"1 1:1 2147483647:2\n2 qid:3 1:3\n"),
     }
     for seed, (choice, text) in libsvm.items():

@@ -22,7 +22,7 @@ typedef struct model_case {
 
 static const model_case cases[] = {
     {"laplace:bandwidth=2.3", NULL, MERCER_F64, 0, 0},
-    {"gaussian:bandwidth=1.7", "standardise", MERCER_F32, 0, 1},
+    {"gaussian:bandwidth=1.7", "standardize", MERCER_F32, 0, 1},
     {"matern32:bandwidth=3", "minmax", MERCER_F16, 0, 0},
     {"matern52:bandwidth=3", "unit", MERCER_F32, 0, 0},
     {"exppower:bandwidth=2.5,gamma=1.4", "scale:factor=0.7", MERCER_F32, 0, 0},
@@ -30,7 +30,7 @@ static const model_case cases[] = {
     {"rational-quadratic:bandwidth=2,alpha=1.5", "none", MERCER_U8, 0, 0},
     {"polynomial:degree=3,scale=0.5,offset=1.25", NULL, MERCER_U8, 0, 0},
     {"linear", NULL, MERCER_F16, 0, 0},
-    {"laplace-l1:bandwidth=4", "standardise", MERCER_F32, 0, 0},
+    {"laplace-l1:bandwidth=4", "standardize", MERCER_F32, 0, 0},
     {"exppower-l1:bandwidth=5,gamma=0.7", "scale:factor=0.3", MERCER_F32, 1, 0},
     {"lpq:p=1.5,q=1.25,bandwidth=3", NULL, MERCER_F64, 0, 1},
 };

@@ -107,7 +107,7 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
     for (int64_t i = 0; i < local && pretender; i++) parts[i].memory = MRC_CUDA;
     check(mrc_comm_sum(comm, mine, parts, pretender) == MERCER_OK, "sum", shards, (int)elements);
     check(mrc_comm_create_virtual(&alone, context, shards) == MERCER_OK, "virtual", shards, 0);
-    check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum alone", shards, (int)elements);
+    check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum of one rank", shards, (int)elements);
     size_t bytes = (size_t)(elements * mrc_dtype_size(dtype));
     check(memcmp(parts[0].data, all[0].data, bytes) == 0, "other bits than one process", shards, (int)elements);
     /* If the shards of each rank form a subtree, it sends one node: 2 (ranks - 1) / ranks buffers, as documented. */

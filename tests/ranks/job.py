@@ -43,7 +43,7 @@ TRAININGS = {
     "kmeans f64": ["--rows", "500", "--centers", "50", "--center-method", "kmeans", "--precision", "f64", "--solver", "ep4", "--epochs", "1"],
     "rpcholesky": ["--rows", "400", "--centers", "50", "--center-method", "rpcholesky", "--solver", "ep4", "--epochs", "1", "--polish", "2"],
     "balanced": ["--rows", "400", "--centers", "60", "--center-method", "balanced", "--solver", "ep4", "--validation-fraction", "0.1", "--patience", "1", "--epochs", "3"],
-    "standardise": ["--rows", "400", "--centers", "60", "--preprocess", "standardise", "--kernel", "gaussian", "--solver", "ep4", "--epochs", "1"],
+    "standardize": ["--rows", "400", "--centers", "60", "--preprocess", "standardize", "--kernel", "gaussian", "--solver", "ep4", "--epochs", "1"],
     "other norm": ["--rows", "400", "--centers", "60", "--kernel", "laplace-l1", "--center-method", "rpcholesky", "--solver", "ep4", "--epochs", "1"],
     "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
 }

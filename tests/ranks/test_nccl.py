@@ -71,7 +71,7 @@ class Nccl(Ranks):
                 os.kill(victim, signal.SIGKILL)
             _, err = process.communicate(timeout=30)
             self.assertLess(took, DEADLINE + 4, err.decode())
-            self.assertRegex(err.decode(), r"rank 1 \(.*\) has died or stopped")
+            self.assertRegex(err.decode(), r"rank 1 \(.*\) ended or stopped")
             self.good("resume", "run", "-q")
             self.assertEqual(self.read("m.safetensors"), wanted, with_signal)
 

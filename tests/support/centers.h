@@ -71,7 +71,7 @@ static inline int64_t find_row(const mercer_matrix *X, const mercer_matrix *Z, i
 static inline void assert_different_rows(const mercer_matrix *X, const mercer_matrix *Z)
 {
     for (int64_t j = 0; j < Z->rows; j++) {
-        assert_that(find_row(X, Z, j) >= 0, "center %lld is no row of X", (long long)j);
+        assert_that(find_row(X, Z, j) >= 0, "center %lld is not a row of X", (long long)j);
         for (int64_t k = 0; k < j; k++)
             assert_that(sqdist_rows(Z, j, Z, k) > 0, "centers %lld and %lld coincide", (long long)k, (long long)j);
     }

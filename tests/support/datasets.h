@@ -111,7 +111,7 @@ static inline void keep_last_warning(void *user, mercer_log_level level, const c
     snprintf(user, WARNING_CHARS, "%s", message);
 }
 
-/* Check that opening succeeds and that its last warning contains `says`; NULL: there must be no warning. */
+/* Check that opening succeeds and that its last warning contains `says`; NULL: no warning is allowed. */
 static inline void assert_warning(const mercer_dataset_options *options, const char *says)
 {
     char warned[WARNING_CHARS] = "";
@@ -140,7 +140,7 @@ static inline void check_refused(const mercer_dataset_options *options, mercer_s
     mercer_status got = mercer_dataset_open(&dataset, context, options);
     check_fails(context, got, status, part, "mercer_dataset_open", file, line);
     if (got == MERCER_OK || dataset || allocator.live != live || strchr(mercer_last_error(context), '\n')) {
-        print_error("a refused dataset left something behind, or its message has several lines: '%s'\n",
+        print_error("a refused dataset left memory or files, or its message has several lines: '%s'\n",
                     mercer_last_error(context));
         _fail(file, line);
     }

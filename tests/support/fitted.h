@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/info.h"
 
+#include "core/memory.h"
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 #include "features/metric.h"

@@ -43,7 +43,7 @@ static inline void assert_same_info(const mercer_dataset *one, const mercer_data
 /* Compare all rows in order, as written to NPY files. */
 static inline void assert_same_rows(const mercer_dataset *one, const mercer_dataset *other)
 {
-    bool targets = about(one).task != MERCER_TASK_UNLABELLED;
+    bool targets = about(one).task != MERCER_TASK_UNLABELED;
     const char *x[] = {in_folder("x1.npy"), in_folder("x2.npy")}, *y[] = {in_folder("y1.npy"), in_folder("y2.npy")};
     assert_succeeds(context, mercer_dataset_write(one, x[0], targets ? y[0] : NULL));
     assert_succeeds(context, mercer_dataset_write(other, x[1], targets ? y[1] : NULL));
@@ -87,8 +87,8 @@ static inline void assert_same_data(mercer_dataset *one, mercer_dataset *other)
 {
     assert_same_info(one, other);
     assert_same_rows(one, other);
-    if (about(one).task != MERCER_TASK_UNLABELLED) {
-        assert_same_stream(one, other, 0, "standardise");
+    if (about(one).task != MERCER_TASK_UNLABELED) {
+        assert_same_stream(one, other, 0, "standardize");
         assert_same_stream(one, other, 7, "none");
     }
     mercer_dataset_free(one), mercer_dataset_free(other);

@@ -82,7 +82,7 @@ static inline file_bytes rich_file(const char *path)
     mercer_preprocess *preprocess;
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F16, MERCER_F32);
     mercer_matrix x = make_samples(MERCER_F32);
-    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardise", &x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardize", &x));
     mercer_matrix weights = mrc_view((double[D]){1, 2}, 1, D, MERCER_F64);
     set_metric(preprocess, &weights, D);
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));

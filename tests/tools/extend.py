@@ -58,19 +58,19 @@ class Extended(unittest.TestCase):
         self.assertEqual(done.returncode, status, " ".join(command) + "\n" + done.stdout[-4000:])
         return done.stdout
 
-    def build(self, *targets, optimisation=None, **options):
+    def build(self, *targets, optimization=None, **options):
         """Configure with the options and build the targets in the folder build/.
 
-        `optimisation` is a compiler flag such as -O0. It saves time if all files must be recompiled. Otherwise the
+        `optimization` is a compiler flag such as -O0. It saves time if all files must be recompiled. Otherwise the
         default flags are faster, because unchanged files are in the compiler cache.
         """
         chosen = {"CUDA": "OFF", "MPI": "OFF", "NCCL": "OFF", "CLI": "OFF", "EXAMPLES": "OFF", "BENCH": "OFF",
                   "WERROR": "ON", **options}
         flags = [f"-DMERCER_{name}={value}" for name, value in chosen.items()]
-        if optimisation:
-            flags.append(f"-DCMAKE_C_FLAGS_RELEASE={optimisation}")
+        if optimization:
+            flags.append(f"-DCMAKE_C_FLAGS_RELEASE={optimization}")
         # In CI, files with other flags are not cached, because only a later run could use them.
-        cache = "ccache" if shutil.which("ccache") and not (optimisation and os.environ.get("CI")) else ""
+        cache = "ccache" if shutil.which("ccache") and not (optimization and os.environ.get("CI")) else ""
         flags.append(f"-DCMAKE_C_COMPILER_LAUNCHER={cache}")
         if shutil.which("ninja"):
             flags += ["-G", "Ninja"]

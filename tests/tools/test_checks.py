@@ -410,6 +410,49 @@ class Abi(Tree):
         self.assertEqual(self.run_check("check-abi", "--diff", two, one)[0], 1)
 
 
+class Words(Tree):
+    def assert_found(self, path, text, where):
+        with self.subTest(text=text):
+            self.write(path, text)
+            self.assert_wrong("check-words", where)
+            os.remove(os.path.join(self.root, path))
+
+    def test_comments_strings_and_markdown(self):
+        self.assert_found("src/a.c", "int a;\n/* Two lines, and\n * this is\n * no sentence. */\n", "src/a.c:3: 'is no': say ")
+        self.assert_found("cli/a.c", 'f("at most so "\n  "many rows");\n', "cli/a.c:1: 'so many': say ")
+        self.assert_found("python/a.py", "x = 1\n# for bytes alone\n", "python/a.py:2: 'alone': say ")
+        self.assert_found("python/a.py", 'x = f"{a} rows are held back"\n', "python/a.py:1: 'held back': say ")
+        self.assert_found("docs/a.md", "It takes 2 ms a row.\n", "docs/a.md:1: '2 ms a row': say per row")
+        self.assert_found("tools/a", "#!/bin/sh\n# The file beside it.\n", "tools/a:2: 'beside': say next to")
+        self.assert_found("cmake/a.cmake", "# Whoever reads this\n", "cmake/a.cmake:1: 'Whoever': say ")
+
+    def test_spelling_of_identifiers(self):
+        self.assert_found("src/a.c", "int colour_map;\n", "src/a.c:1: 'colour': say -or")
+        self.assert_found("src/a.c", "enum { KIND_LABELLED };\n", "src/a.c:1: 'LABELLED': say one l")
+
+    def test_what_is_allowed(self):
+        self.write("src/a.c", "int told, room = behind(told);\nconst char *key = \"beside\";\n/* There is no row: 3 is no longer 2. */\n")
+        self.write("python/a.py", 'x = f"{told} and {room}"\n')
+        self.write("docs/a.md", "Nothing stand-alone is here; a second row exists.\n")
+        self.assert_ok("check-words")
+
+    def test_waivers(self):
+        self.write("src/a.c", "int a; /* check-words: allow behind (a place) the door behind */\n"
+                              "/* check-words: allow lies (geometry) */\n/* x lies in C. */\n")
+        self.write("docs/a.md", "<!-- check-words: allow room (of a flat) -->\nIt is large,\nthis room.\n")
+        self.assert_ok("check-words")
+        self.assert_found("src/b.c", "/* check-words: allow behind */\n", "src/b.c:1: this waiver has no reason")
+        self.assert_found("src/b.c", "/* check-words: allow behind (a place) */\n", "src/b.c:1: nothing to allow here: 'behind'")
+        self.assert_found("src/b.c", "/* check-words: allow behind (a place) */\n\n/* behind */\n", "src/b.c:3: 'behind'")
+
+    def test_count(self):
+        self.write("docs/a.md", "behind\nbehind and beside\n")
+        status, output = self.run_check("check-words", "--count", self.root)
+        self.assertEqual(status, 0)
+        self.assertRegex(output, r"(?m)^ +2  behind$")
+        self.assertRegex(output, r"(?m)^ +3  in total$")
+
+
 class Promises(Tree):
     def list(self, text):
         self.write("tests/promises.txt", text)

@@ -182,8 +182,8 @@ class Results(unittest.TestCase):
         self.assertNotIn("Seconds, median", text)
 
     def test_section(self):
-        first = summarize.with_section("above\n\n## Beside boosted trees\n\nbelow\n", "old\n")
-        self.assertEqual(re.sub("<!--.*?-->", "#", first), "above\n\n#\n\nold\n\n#\n\n## Beside boosted trees\n\nbelow\n")
+        first = summarize.with_section("above\n\n## Comparison with boosted trees\n\nbelow\n", "old\n")
+        self.assertEqual(re.sub("<!--.*?-->", "#", first), "above\n\n#\n\nold\n\n#\n\n## Comparison with boosted trees\n\nbelow\n")
         self.assertEqual(summarize.with_section(first, "new\n"), first.replace("old", "new"))
         self.assertTrue(summarize.with_section("above\n", "old\n").startswith("above\n\n<!--"))
 

@@ -13,7 +13,7 @@ import extend
 READER, LIST, DOCUMENT = "src/data/files/matrix_file.c", "src/data/files/formats.c", "docs/cli.md"
 
 SOURCE = r"""/* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices behind a line of text: "MATRIX rows columns", then the elements as little-endian floats. */
+/* Matrices after a line of text: "MATRIX rows columns", then the elements as little-endian floats. */
 #include "data/files/readers.h"
 
 #include <stdio.h>

@@ -68,7 +68,7 @@ class Option(extend.Extended):
         self.insert(LIST, '"keep K(X,Z) if it fits"),\n', ROW)
         self.insert(USE, "    mercer_status status = make_plan(out, request, NULL, &first);\n", CODE)
         self.assertLessEqual(len(self.touched), 3)
-        self.build("all", optimisation="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
+        self.build("all", optimization="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
         self.run_command(sys.executable, "tools/make-python-library")
         self.run_command(sys.executable, "tools/make-cli-docs", "build/mercer")
 

@@ -88,7 +88,7 @@ static const mercer_matrix *weights(const mrc_job *job)
     return &((const descent *)job->state)->alpha;
 }
 
-/* *sum = |K_XZ v - Y|^2, and the gradient; without labels |K_XZ v|^2 alone. */
+/* *sum = |K_XZ v - Y|^2, and the gradient; without labels only |K_XZ v|^2. */
 static mercer_status pass(mrc_job *job, const mercer_matrix *v, bool labels, double *sum)
 {
     descent *self = job->state;

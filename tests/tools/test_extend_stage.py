@@ -33,7 +33,7 @@ class Stage(extend.Extended):
         self.insert(HEADER, "mercer_status mrc_stage_samples(mercer_fitting *self);\n", "mercer_status mrc_stage_count(mercer_fitting *self);\n")
         self.insert(LIST, "hold out validation rows, find the transform of the targets */\n", '    {"count", mrc_stage_count},\n')
         self.assertLessEqual(len(self.touched), 3)
-        self.build("mercer_program", optimisation="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
+        self.build("mercer_program", optimization="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
         rows = [f"{i},{i * i % 7}" for i in range(60)]
         self.write("t.csv", "\n".join(["a,y", *rows]) + "\n")
         output = self.run_command("build/mercer", "train", "--x", "t.csv", "--target", "y", "--task", "regression", "--effort", "1", "--json",

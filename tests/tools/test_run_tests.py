@@ -59,7 +59,7 @@ class RunTests(unittest.TestCase):
     def test_temporary_files_go(self):
         """Tests have a folder for temporary files. Leftover files are reported and removed."""
         status, lines = self.told(("a", 'sh "-c" "mkdir $TMPDIR/forgotten && echo $TMPDIR > $0" place', ""))
-        self.assertEqual((status, lines[-2:]), (0, ["left behind in the temporary folder: forgotten", "1 passed, 0 failed"]))
+        self.assertEqual((status, lines[-2:]), (0, ["left in the temporary folder: forgotten", "1 passed, 0 failed"]))
         self.assertFalse(os.path.exists(self.place))
         self.assertEqual(self.outcome(("a", 'sh "-c" "rmdir $(mktemp -d)"', "")), (0, "1 passed, 0 failed"))
 

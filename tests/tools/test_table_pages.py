@@ -96,7 +96,7 @@ class Documents(unittest.TestCase):
         self.assertIn("| Mercer | **.9100 ± .0058** | .8020 ± .0006 |", text)
         self.assertIn("| SVM | .9900 (1) |  |", text)
         self.assertIn("| homes | R2 | LightGBM | +0.0500 ± 0.0058 | 3 |", text)
-        self.assertIn("standard errors on homes; behind on people; within two on none", " ".join(text.split()))
+        self.assertIn("standard errors on homes; worse on people; within two on none", " ".join(text.split()))
         self.assertIn("Log loss:\n\n|  | people |\n|---|---|\n| Mercer | .5000 ± .0000 |\n| XGBoost, searched | **.4000 ± .0000** |", text)
 
     def test_page(self):

@@ -119,7 +119,7 @@ static void test_shapes(void **state)
     reset(f, spec), f->K.cols = f->K.ld = INT64_MAX, refuse(f, EVAL, MERCER_ERROR_SHAPE, "K");
     reset(f, spec), f->Z.cols = D - 1, refuse(f, EVAL | MATMUL, MERCER_ERROR_SHAPE, "Z has 4");
     reset(f, spec), f->W.rows = P - 1, refuse(f, MATMUL, MERCER_ERROR_SHAPE, "W has 2 rows");
-    reset(f, spec), f->K.rows = M - 1, refuse(f, EVAL, MERCER_ERROR_SHAPE, "K is 3 x 3, it must be 4 x 3");
+    reset(f, spec), f->K.rows = M - 1, refuse(f, EVAL, MERCER_ERROR_SHAPE, "3 x 3");
     reset(f, spec), f->K.cols = f->K.ld = P + 1, refuse(f, EVAL, MERCER_ERROR_SHAPE, "K is 4 x 4");
     reset(f, spec), f->Y.rows = M + 1, refuse(f, MATMUL, MERCER_ERROR_SHAPE, "Y is 5 x 2");
     reset(f, spec), f->Y.cols = 1, refuse(f, MATMUL, MERCER_ERROR_SHAPE, "Y is 4 x 1");

@@ -55,11 +55,11 @@ static void check_noise(mercer_context *context, mercer_dtype dtype, double sigm
     for (int64_t i = 0; i < N * D; i++) data_store(&set.x, i / D, i % D, 128);
     apply(context, &set, sigma == 20 ? "noise:sigma=20" : "noise:sigma=0.25", (mrc_augment_shape){.features = D}, 3, 0,
           0);
-    double sum = 0, squares = 0, fourth = 0, neighbours = 0, before = 0;
+    double sum = 0, squares = 0, fourth = 0, neighbors = 0, before = 0;
     for (int64_t i = 0; i < N * D; i++) {
         double gap = mrc_load(&set.block.x, i / D, i % D) - 128;
         sum += gap, squares += gap * gap, fourth += gap * gap * gap * gap;
-        neighbours += gap * before;
+        neighbors += gap * before;
         before = gap;
     }
     double n = N * D, variance = sigma * sigma + rounding * rounding / 12;
@@ -68,8 +68,7 @@ static void check_noise(mercer_context *context, mercer_dtype dtype, double sigm
                 squares / n, variance);
     assert_that(fabs(fourth / n / (variance * variance) - 3) < 6 * sqrt(96 / n) + 5e-3, "%s: fourth moment %g",
                 mrc_dtype_name(dtype), fourth / n / (variance * variance));
-    assert_that(fabs(neighbours / n) < 6 * variance / sqrt(n), "%s: neighbours %g", mrc_dtype_name(dtype),
-                neighbours / n);
+    assert_that(fabs(neighbors / n) < 6 * variance / sqrt(n), "%s: neighbors %g", mrc_dtype_name(dtype), neighbors / n);
     free_samples(&set);
 }
 
@@ -121,7 +120,7 @@ static void check_shift(const mercer_matrix *x, int64_t row, mrc_augment_shape s
                 return;
             }
         }
-    fail_msg("row %d is no shift of the image", (int)row);
+    fail_msg("row %d is not a shift of the image", (int)row);
 }
 
 static void check_shifts(mercer_context *context, const char *spec, mercer_dtype dtype, mrc_augment_shape shape)

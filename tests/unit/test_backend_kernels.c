@@ -70,7 +70,7 @@ static void refuse_by_name(mrc_backend *backend)
     const mrc_backend_ops *all = backend->ops;
     fewer.knows_kernel = knows_gaussian_alone;
     backend->ops = &fewer;
-    refuse_all(backend, &laplace, "has no kernel laplace");
+    refuse_all(backend, &laplace, "kernel laplace");
     backend->ops = all;
 }
 

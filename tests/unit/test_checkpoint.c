@@ -280,7 +280,7 @@ static void test_refusals(void **state)
     assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH, "centers");
     assert_fails(context, mercer_trainer_resume(trainer, "no such file"), MERCER_ERROR_MISSING, "no such file");
     assert_succeeds(context, mercer_model_save(other, path, NULL));
-    assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_FORMAT, "not a checkpoint");
+    assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_FORMAT, "checkpoint");
     mercer_trainer_free(trainer);
     mercer_model_free(other);
 
@@ -421,10 +421,10 @@ static void test_tampered(void **state)
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
-            const char *says = i == 0 && what == DROPPED      ? "not a checkpoint"
+            const char *says = i == 0 && what == DROPPED      ? "checkpoint"
                                : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
                                : i < 2                        ? "plan is not one of this version"
-                               : i == 2                       ? "numbers are not those"
+                               : i == 2                       ? "another solver or version"
                                                               : state_names[i];
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
@@ -529,8 +529,7 @@ static void test_other_models(void **state)
         assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 2, MERCER_F32));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
         assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH,
-                     which ? "its centers are not those"
-                           : "its kernel is laplace:bandwidth=3, the model's laplace:bandwidth=4");
+                     which ? "its centers" : "its kernel is laplace:bandwidth=3");
         mercer_trainer_free(trainer);
         mercer_model_free(model);
         free(z.data);

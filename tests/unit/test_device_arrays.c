@@ -237,7 +237,7 @@ static void predictions(mercer_context *context)
         if (kind > 0) assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
         if (kind == 2 || kind == 4) {
             mercer_preprocess *prepare;
-            const char *spec = kind == 2 ? "standardise" : "rank";
+            const char *spec = kind == 2 ? "standardize" : "rank";
             assert_succeeds(context, fit_to_matrix(&prepare, context, spec, &x));
             assert_succeeds(context, mercer_model_set_preprocess(model, prepare));
             mercer_preprocess_free(prepare);
@@ -261,7 +261,7 @@ static void refusals(mercer_context *context)
     mercer_context_info info = {.struct_size = sizeof info};
     bool host = home_of(context) == MRC_HOST;
     mercer_status expected = host ? MERCER_ERROR_UNSUPPORTED : MERCER_ERROR_ARGUMENT;
-    const char *text = host ? "it lies on a GPU, and" : "its address is not one of a GPU's memory";
+    const char *text = host ? "memory kind" : "MERCER_CUDA";
     there.memory = MERCER_CUDA, out.memory = MERCER_CUDA;
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &there};
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));

@@ -159,7 +159,7 @@ static void store_preprocessed(mercer_context *context)
     data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y};
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
-    assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "standardise", data));
+    assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "standardize", data));
     assert_succeeds(context, mrc_preprocess_set_map(preprocess, D, WIDTH, false, map));
     options.preprocess = preprocess;
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
@@ -245,11 +245,11 @@ static void augment(mercer_context *context)
         int64_t side, samples;
         bool labels;
     } cases[] = {{"noise:sigma=15", NULL, MERCER_U8, 7, 0, true},
-                 {"noise:sigma=0.3", "standardise", MERCER_F32, 6, 200, false},
+                 {"noise:sigma=0.3", "standardize", MERCER_F32, 6, 200, false},
                  {"shift:pixels=2", NULL, MERCER_F16, 6, 150, false},
                  {"flip+crop:pad=3+noise:sigma=20+shift:pixels=1", "minmax", MERCER_U8, 7, 131, true},
                  {"mixup:alpha=0.4", NULL, MERCER_U8, 5, 220, false},
-                 {"flip+noise:sigma=0.5+mixup:alpha=1+shift:pixels=2", "standardise", MERCER_F64, 160, 22, true},
+                 {"flip+noise:sigma=0.5+mixup:alpha=1+shift:pixels=2", "standardize", MERCER_F64, 160, 22, true},
                  {"shift:pixels=2+mixup:alpha=0.2+noise:sigma=9+flip", NULL, MERCER_F16, 300, 23, true}};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         bool large = cases[t].side > 100;

@@ -4,7 +4,7 @@
  *
  * The minimum of the squared error is known: the prediction of a pair is the mean of its labels, which leaves the error
  * (y - y')^2 / 2. The last iterate of stochastic steps of constant length exceeds this minimum by about half of it,
- * because each batch pulls towards its own labels; the mean of the iterates does not. With the starting point and the
+ * because each batch pulls toward its own labels; the mean of the iterates does not. With the starting point and the
  * number of averaged iterates here (the later half of 10 epochs of 4 batches), its excess is less than a tenth.
  */
 #include "support/training.h"

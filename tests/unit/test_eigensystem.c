@@ -117,8 +117,8 @@ static void test_block_method(void **state)
 
 /*
  * Rough pairs: |K v - theta v| <= sqrt(theta theta_r) / 20, so there is an eigenvalue within theta / 20 of each. The
- * comparison with LAPACK shows that they are the largest ones, each off by the residual's square over the gap: 1 %
- * here, where the gaps to the eigenvalues outside the block are a tenth and more. Equal seeds give bitwise identical
+ * comparison with LAPACK shows that they are the largest ones, each off by the residual's square over the distance to the next eigenvalue: 1 %
+ * here, where the distances to the eigenvalues outside the block are a tenth and more. Equal seeds give bitwise identical
  * pairs.
  */
 static void test_rough_pairs(void **state)
@@ -226,7 +226,7 @@ static void test_duplicate_rows(void **state)
         assert_that(system.tail >= 1e-9 * (1 - 4 * U) * system.lambda[0], "t = %g", system.tail);
         /* Beyond the rank there is only rounding error, so the tail is at its floor of 1e-9 lambda_1. */
         if (q > 6) assert_int_equal(system.q, 6);
-        if (q > 6) assert_that(system.tail <= 2e-9 * system.lambda[0], "t = %g is no rounding", system.tail);
+        if (q > 6) assert_that(system.tail <= 2e-9 * system.lambda[0], "t = %g is not rounding", system.tail);
         for (int64_t i = 0; i < system.q; i++) assert_true(isfinite(system.d[i]) && system.d[i] >= 0);
         double beta;
         assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &self.data.x, MRC_STEP_SHARP, &beta));

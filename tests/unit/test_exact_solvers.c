@@ -261,7 +261,7 @@ static void test_monitor(void **state)
         assert_succeeds(&self.context, mrc_exact_cg(&self.exact, &self.alpha));
         assert_true(me.calls == stop && self.exact.steps_done == stop);
         assert_succeeds(&self.context, mrc_objective(&self.exact, &self.alpha, &fit, &ridge));
-        assert_that(fabs(fit / mass - me.last) <= 1e-10 * me.last, "%g, told %g", fit / mass, me.last);
+        assert_that(fabs(fit / mass - me.last) <= 1e-10 * me.last, "%g, reported %g", fit / mass, me.last);
         close_bench(&self);
     }
     free_problem(&data);

@@ -264,7 +264,7 @@ static void test_calls(void **state)
     true_system = mrc_sys;
     snprintf(path, sizeof path, "%s", in_folder("file"));
     mrc_sys.write = write_nothing;
-    assert_fails(context, write_file(path), MERCER_ERROR_IO, "cannot write after 0 bytes: no room");
+    assert_fails(context, write_file(path), MERCER_ERROR_IO, "after 0 bytes");
     static const struct {
         int error;
         mercer_status status;
@@ -312,7 +312,7 @@ static void test_calls(void **state)
     assert_succeeds(context, mrc_writer_join(&other, context, writer.temporary));
     assert_succeeds(context, mrc_writer_write_at(&other, "def", 3, 3));
     mrc_sys.pwrite = place_nothing;
-    assert_fails(context, mrc_writer_write_at(&other, "abc", 3, 0), MERCER_ERROR_IO, "cannot write at byte 0: no room");
+    assert_fails(context, mrc_writer_write_at(&other, "abc", 3, 0), MERCER_ERROR_IO, "byte 0");
     mrc_sys = true_system;
     assert_succeeds(context, mrc_writer_write_at(&writer, "abc", 3, 0));
     assert_succeeds(context, mrc_writer_commit(&other)); /* synced, but still under its temporary name */

@@ -116,7 +116,7 @@ static void test_at_once_and_in_steps(void **state)
     report.training = &training;
     mercer_model *whole = fit(data, &options, &report), *steps = NULL;
     assert_int_equal(report.rows, 180), assert_int_equal(report.validation_rows, 60);
-    assert_string_equal(report.preprocess, "standardise"), assert_string_equal(training.plan->solver, "ep4");
+    assert_string_equal(report.preprocess, "standardize"), assert_string_equal(training.plan->solver, "ep4");
     assert_true(isnan(report.temperature));
     assert_true(training.validation_loss < 0.5 && strstr(model_info(whole).note, "\"seed\": 3"));
     mercer_fitting *fitting = NULL;
@@ -331,7 +331,7 @@ static double log_loss(const double (*scores)[2], const int32_t *classes, int64_
     return sum / (double)n;
 }
 
-static void test_temperature_minimises_the_loss(void **state)
+static void test_temperature_minimizes_the_loss(void **state)
 {
     (void)state;
     double scores[N][2], found;
@@ -426,7 +426,7 @@ static void test_the_most_centers(void **state)
     assert_int_equal(report.centers, 10000); /* the default */
     options.run.memory = INT64_C(1) << 30, options.centers.count = 900000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
-                 "900,000 centers do not fit the memory of 1.1 GB: at most about");
+                 "900,000 centers");
     int64_t most = report.largest_centers;
     assert_true(most > 1000 && most < 900000);
     options.centers.count = most;
@@ -594,9 +594,9 @@ static void test_refusals(void **state)
     bad = good, bad.centers.method = "guess", REFUSED(MERCER_ERROR_ARGUMENT, "guess");
     bad = good, bad.centers.method = "balanced", bad.centers.count = 9, REFUSED(MERCER_ERROR_ARGUMENT, "classes");
     bad = good, bad.centers.method = "augmented", REFUSED(MERCER_ERROR_ARGUMENT, "augment");
-    bad = good, bad.centers.batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "centers.batch is for centers.method kmeans");
+    bad = good, bad.centers.batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "centers.batch");
     bad = good, bad.validation.fraction = 1, REFUSED(MERCER_ERROR_ARGUMENT, "validation.fraction");
-    bad = good, bad.validation.fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "leaves one part empty");
+    bad = good, bad.validation.fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "validation.fraction");
     bad = good, bad.validation.data = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
     bad = good, bad.run.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
     bad = good, bad.run.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");
@@ -642,7 +642,7 @@ int main(void)
                                        cmocka_unit_test(test_parts),
                                        cmocka_unit_test(test_large_rows_stay_where_they_are),
                                        cmocka_unit_test(test_last_rows_of_a_large_file),
-                                       cmocka_unit_test(test_temperature_minimises_the_loss),
+                                       cmocka_unit_test(test_temperature_minimizes_the_loss),
                                        cmocka_unit_test(test_calibration),
                                        cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),

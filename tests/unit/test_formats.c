@@ -83,13 +83,15 @@ static void test_unknown_names(void **state)
                        "");
     options.y_format = NULL;
     options.x = byte_file("data.npz", "PK\3\4....", 8);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "is a zip archive (npz?); Mercer reads ", false, " and ",
-                       ", and gzip'ed ones");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "is a zip archive (npz?); convert it to one of ", false, " and ",
+                       ", also .gz");
     options.x = byte_file("noise", "\1\0\2\0\3\0\4\0", 8);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognised; give it: ", false, " or ", "");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognized; set it to one of: ", false, " or ",
+                       "");
     options.x = text_file("data.csv", "1,2\n3,4\n");
     options.y = byte_file("y.bin", "\1\2", 2);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognised; give it: ", true, " or ", "");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognized; set it to one of: ", true, " or ",
+                       "");
 }
 
 /* Random bytes, on their own or after the beginning of a valid file, are either read or rejected by file name. */

@@ -130,7 +130,7 @@ static void test_gaps(void **state)
     }
     sprintf(at, ",w0,,,\n");
     mercer_dataset_options options = data_options(text_file("new.csv", shuffled), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.schema = schema;
     mercer_dataset *again = open_with(&options);
     mercer_matrix z = mercer_dataset_samples(again);
@@ -140,11 +140,11 @@ static void test_gaps(void **state)
     mercer_dataset_free(again);
     /* Invalid imputation entries in a schema are refused. */
     static const char *const lies[][2] = {{"\"deviation\":0,\"precision\":[1]", "has no valid deviation"},
-                                          {"\"deviation\":1,\"precision\":[1,2]", "how its gaps are filled"},
+                                          {"\"deviation\":1,\"precision\":[1,2]", "missing values"},
                                           {"\"deviation\":1,\"precision\":[0]", "not positive definite"},
                                           {"\"deviation\":1,\"precision\":[\"1\"]", "not a list of numbers"},
                                           {"\"deviation\":1e-400,\"precision\":[1]", "has no valid deviation"},
-                                          {"\"deviation\":1", "how its gaps are filled"},
+                                          {"\"deviation\":1", "missing values"},
                                           {"\"precision\":[1]", "has no valid deviation"},
                                           {"\"deviation\":\"1\",\"precision\":[1]", "has no valid deviation"}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {

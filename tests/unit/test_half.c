@@ -70,7 +70,7 @@ static void test_every_half_round_trips(void **state)
 }
 
 /* Between neighbors a < b: test the midpoint (exact as a float), the adjacent floats, and points a quarter away. */
-static void test_rounding_between_neighbours(void **state)
+static void test_rounding_between_neighbors(void **state)
 {
     (void)state;
     for (uint32_t bits = 0; bits < 0x7c00; bits++) {
@@ -154,7 +154,7 @@ static void test_every_instruction_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_half_round_trips), cmocka_unit_test(test_rounding_between_neighbours),
+        cmocka_unit_test(test_every_half_round_trips), cmocka_unit_test(test_rounding_between_neighbors),
         cmocka_unit_test(test_rounding_at_the_edges),  cmocka_unit_test(test_nan),
         cmocka_unit_test(test_sweep_over_floats),      cmocka_unit_test(test_every_instruction_set),
     };

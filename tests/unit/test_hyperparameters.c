@@ -106,16 +106,16 @@ static void test_rule(void **state)
     const mercer_dataset_info table = {
         .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
     const int64_t memory = INT64_C(1) << 30;
-#define WHY(field, value, words, asked_too)                                                 \
-    do {                                                                                    \
-        fit = (mercer_fit_options){0};                                                      \
-        mercer_dataset_info info = table;                                                   \
+#define WHY(field, value, words, asked_too)                                                \
+    do {                                                                                   \
+        fit = (mercer_fit_options){0};                                                     \
+        mercer_dataset_info info = table;                                                  \
         assert_null(mrc_fit_search_skipped(&fit, &info, memory));                          \
-        (field) = (value);                                                                  \
+        (field) = (value);                                                                 \
         const char *why = mrc_fit_search_skipped(&fit, &info, memory);                     \
-        assert_non_null(why);                                                               \
-        assert_that(strstr(why, words) != NULL, "%s", why);                                 \
-        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                    \
+        assert_non_null(why);                                                              \
+        assert_that(strstr(why, words) != NULL, "%s", why);                                \
+        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                   \
         assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
     WHY(fit.kernel.function, &kernel, "kernel.function", false);
@@ -123,7 +123,7 @@ static void test_rule(void **state)
     WHY(fit.data.samples, 1, "augmented", false);
     WHY(fit.run.model, (mercer_model *)&fit, "model", false);
     WHY(fit.search.tune, MERCER_OFF, "off", false);
-    WHY(info.task, MERCER_TASK_UNLABELLED, "targets", false);
+    WHY(info.task, MERCER_TASK_UNLABELED, "targets", false);
     WHY(info.features, 1025, "features", true);
     WHY(info.dtype, MERCER_U8, "not a table", true);
     WHY(info.dtype, MERCER_F16, "not a table", true);
@@ -313,7 +313,7 @@ static void test_given(void **state)
         if (which == 0) options.kernel.spec = "matern52";
         if (which == 1) options.data.preprocess = "minmax";
         if (which == 2) train.lambda = 0.03;
-        if (which == 3) options.kernel.metric = &metric, options.data.preprocess = "standardise";
+        if (which == 3) options.kernel.metric = &metric, options.data.preprocess = "standardize";
         if (which == 4) train.lambda = -1; /* no ridge */
         if (which == 5) options.kernel.bandwidth = 3;
         if (which == 6) options.kernel.spec = "laplace-l1:bandwidth=3";
@@ -323,7 +323,7 @@ static void test_given(void **state)
         assert_non_null(made->search.steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
         assert_true((model_info(made->parts.model).kernel->bandwidth == 3) == (which >= 5));
-        assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardise" : "blend");
+        assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardize" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0
                                  : made->plan.lambda > 0);
@@ -611,12 +611,11 @@ static void test_refused_checkpoints(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         checkpointed with = others[i];
         with.from = path;
-        assert_fails(context, fit_from(with, &model), MERCER_ERROR_MISMATCH, "belongs to");
+        assert_fails(context, fit_from(with, &model), MERCER_ERROR_MISMATCH, "search.checkpoint");
     }
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         change(path, other, lies[i].name, lies[i].row, lies[i].column, lies[i].value);
-        assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT,
-                     "its search cannot be read");
+        assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT, "its search");
     }
     change(path, other, "search.memory", 0, 3, (double)NAN);
     assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_DATA, "search.memory");

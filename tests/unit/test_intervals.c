@@ -17,7 +17,7 @@ enum { N = 2400, TEST = 2400, D = 2, C = 3 };
 static double X[N + TEST][D], Y[N + TEST];
 static int32_t labels[N + TEST];
 
-/* Noisy values; classes, of which one third are drawn at random. */
+/* Noisy values; classes, one third of them drawn at random. */
 static void make_samples(void)
 {
     const mrc_rng rng = {5, 1};
@@ -91,7 +91,7 @@ static void test_levels(void **state)
     }
     assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first score, not index -1 */
     assert_true(radius == 1);
-    assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "at most 0.9");
+    assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "level is 0.91");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     scores[4] = 0;
     assert_fails(context, mrc_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,

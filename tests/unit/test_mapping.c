@@ -67,7 +67,7 @@ static void test_changes(void **state)
         if (strcmp(what, "removed") == 0) assert_int_equal(unlink(path), 0);
         if (strcmp(what, "replaced") == 0) assert_int_equal(rename(text_file("other", "short"), path), 0);
         if (cases[i].fails)
-            assert_fails(context, mrc_mapping_check(&map), MERCER_ERROR_IO, "changed: was cut or written to");
+            assert_fails(context, mrc_mapping_check(&map), MERCER_ERROR_IO, "changed");
         else
             assert_succeeds(context, mrc_mapping_check(&map));
         if (!cases[i].fails) assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
@@ -86,7 +86,7 @@ static void test_datasets(void **state)
     for (int copied = 0; copied < 2; copied++) {
         const char *path = plain_file("x.npy", "<f4", false, "10, 4", values, sizeof values);
         mercer_dataset_options options = data_options(path, NULL);
-        options.task = MERCER_TASK_UNLABELLED;
+        options.task = MERCER_TASK_UNLABELED;
         options.mapping = copied ? MERCER_OFF : MERCER_AUTO;
         data = open_with(&options);
         assert_int_equal(about(data).mapped, !copied);
@@ -98,7 +98,7 @@ static void test_datasets(void **state)
         if (copied)
             assert_true(status == MERCER_OK && row[3] == 39);
         else
-            assert_fails(context, status, MERCER_ERROR_IO, "x.npy: was cut or written to while it was in use");
+            assert_fails(context, status, MERCER_ERROR_IO, "x.npy");
         mercer_dataset_free(data);
     }
 }
@@ -134,7 +134,7 @@ static void test_calls(void **state)
     mrc_sys.pread = read_nothing; /* as if the file was truncated while it was read */
     mercer_status status = mrc_open_file(context, &map, path, BYTES);
     mrc_sys = true_system;
-    assert_fails(context, status, MERCER_ERROR_IO, "was cut or written to");
+    assert_fails(context, status, MERCER_ERROR_IO, "mapped: ");
     assert_int_equal(allocator.live, live);
     assert_succeeds(context, mrc_open_file(context, &map, path, 0));
     assert_int_equal(stat(path, &other_about), 0);

@@ -117,7 +117,7 @@ static void test_columns_and_classes(void **state)
     assert_applies(model, turned, "column 0 (from 0) is 'b', but the model has 'a' there");
     mercer_evaluation *evaluation = NULL;
     assert_fails(context, mercer_evaluate(&evaluation, model, renamed, NULL), MERCER_ERROR_MISMATCH,
-                 "class 0 (from 0) is 'maybe', but that of the model is 'no'");
+                 "class 0 (from 0) is 'maybe'");
     two.columns = model_info(model).feature_names, two.column_count = model_info(model).features;
     mercer_dataset *in_order = open_with(&two);
     assert_applies(model, in_order, NULL);
@@ -137,15 +137,14 @@ static void test_fits(void **state)
     mercer_fit_options good = MERCER_INIT(mercer_fit_options), bad;
     good.centers.count = 10, good.search.tune = MERCER_OFF;
     bad = good, bad.validation.data = moved;
-    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH,
-                 "validation data: encoded by a schema of its own, but the training set has none");
+    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "validation data");
     bad.validation.data = renamed;
     assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "class 0");
     bad = good, bad.centers.count = 0, bad.centers.given = moved;
-    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "centers.given: encoded");
+    assert_fails(context, mercer_fit(&out, context, data, &bad, NULL), MERCER_ERROR_MISMATCH, "centers.given");
     bad = good, bad.run.model = model;
     assert_fails(context, mercer_fit(&out, context, renamed, &bad, NULL), MERCER_ERROR_MISMATCH,
-                 "data: class 0 (from 0) is 'maybe', but that of the model is 'no'");
+                 "data: class 0 (from 0) is 'maybe'");
     assert_fails(context, mercer_fit(&out, context, moved, &bad, NULL), MERCER_ERROR_MISMATCH, "schema");
     mercer_model_free(model);
     mercer_dataset_free(renamed);

@@ -169,7 +169,7 @@ static void test_size(void **state)
     float data[12];
     mercer_matrix m = mrc_view(data, 3, 4, MERCER_F32);
     assert_succeeds(&context, mrc_check_size(&context, "W", &m, 3, 4));
-    assert_fails(&context, mrc_check_size(&context, "W", &m, 4, 4), MERCER_ERROR_SHAPE, "W is 3 x 4, it must be 4 x 4");
+    assert_fails(&context, mrc_check_size(&context, "W", &m, 4, 4), MERCER_ERROR_SHAPE, "3 x 4");
     assert_fails(&context, mrc_check_size(&context, "W", &m, 3, 5), MERCER_ERROR_SHAPE, "3 x 5");
 }
 

@@ -293,7 +293,7 @@ static mercer_status use(mercer_model *model, const mercer_matrix *x, const merc
    targets. */
 static mercer_model *model_of_kind(const task *t, int kind)
 {
-    static const char *const specs[] = {"none", "standardise", "rank"};
+    static const char *const specs[] = {"none", "standardize", "rank"};
     mercer_model *model;
     mercer_preprocess *preprocess;
     double shifts[C] = {3, 4, 5};
@@ -402,7 +402,7 @@ static void test_bad_parts(void **state)
     assert_fails(context, mrc_model_set_intervals(model, &lists, (double)INFINITY, MERCER_TASK_REGRESSION),
                  MERCER_ERROR_DATA, "rows is inf");
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_CLASSIFICATION), MERCER_ERROR_SHAPE,
-                 "a list for each of 1 is needed");
+                 "each of 1");
     scores[3] = (double)NAN;
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "row 1, column 1");

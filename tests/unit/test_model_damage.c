@@ -79,7 +79,7 @@ static void check_forgery(const forgery *lie, mercer_status expected)
                             {"labels", "[\"a\"]"},
                             {"feature_names", "[\"a\",\"b\",\"c\"]"},
                             {"target_names", "[\"t\"]"},
-                            {"preprocess", "standardise"},
+                            {"preprocess", "standardise"}, /* check-words: allow spelling -ise (file format) */
                             {"preprocess_folded", "false"},
                             {"kernel_before_preprocess", "laplace:bandwidth=2"},
                             {"members", NULL}};
@@ -116,8 +116,8 @@ static void test_no_model(void **state)
     static double units[5] = {0, -1, INFINITY, NAN, 5};
 #define VIEW(rows, cols, dtype) mrc_view(many, rows, cols, dtype)
     const forgery texts[] = {
-        {"format", "pt", {0}, "it is no model"},
-        {"format", NULL, {0}, "it is no model"},
+        {"format", "pt", {0}, "format"},
+        {"format", NULL, {0}, "format"},
         {"format_version", NULL, {0}, "format_version"},
         {"format_version", "0", {0}, "format_version"},
         {"format_version", "1.5", {0}, "format_version"},
@@ -148,10 +148,10 @@ static void test_no_model(void **state)
         {"target_names", "3", {0}, "target_names"},
         {"preprocess", "", {0}, "preprocess"},
         {"preprocess", "wash", {0}, "preprocess"},
-        {"preprocess", "standardise:", {0}, "preprocess"},
+        {"preprocess", "standardise:", {0}, "preprocess"}, /* check-words: allow spelling -ise (file format) */
         {"preprocess", "standardize", {0}, "preprocess"},
         {"preprocess", "scale:factor=nan", {0}, "preprocess"},
-        {"preprocess_folded", "true", {0}, "cannot be a part of the kernel"},
+        {"preprocess_folded", "true", {0}, "part of the kernel"},
     };
     const forgery tensors[] = {
         {NULL, NULL, {.name = "centers"}, "\"centers\""},
@@ -161,8 +161,8 @@ static void test_no_model(void **state)
         {NULL, NULL, {.name = "preprocess.factor"}, "\"preprocess.factor\""},
         {NULL, NULL, {.name = "targets.offset"}, "\"targets.offset\""},
         {NULL, NULL, {.name = "targets.scale"}, "\"targets.scale\""},
-        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 2, MERCER_F64)}, "does not fit"},
-        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 1, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 2, MERCER_F64)}, "targets.offset"},
+        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 1, MERCER_F32)}, "targets.offset"},
         {NULL, NULL, {.name = "targets.offset", .value = mrc_view(&units[2], 1, 1, MERCER_F64)}, "targets.offset"},
         {NULL, NULL, {.name = "targets.offset", .value = mrc_view(&units[3], 1, 1, MERCER_F64)}, "targets.offset"},
         {NULL,
@@ -175,21 +175,21 @@ static void test_no_model(void **state)
          "scale 0 (from 0) is -1"},
         {NULL, NULL, {.name = "targets.scale", .value = mrc_view(&units[2], 1, 1, MERCER_F64)}, "targets.scale"},
         {NULL, NULL, {.name = "targets.scale", .value = mrc_view(&units[3], 1, 1, MERCER_F64)}, "targets.scale"},
-        {NULL, NULL, {.name = "centers", .value = VIEW(0, 3, MERCER_F32)}, "does not fit"},
-        {NULL, NULL, {.name = "centers", .value = VIEW(3, 3, MERCER_F32)}, "does not fit"},
-        {NULL, NULL, {.name = "centers", .value = VIEW(2, 4, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "centers", .value = VIEW(0, 3, MERCER_F32)}, "tensor"},
+        {NULL, NULL, {.name = "centers", .value = VIEW(3, 3, MERCER_F32)}, "tensor"},
+        {NULL, NULL, {.name = "centers", .value = VIEW(2, 4, MERCER_F32)}, "tensor"},
         {NULL, NULL, {.name = "weights", .value = VIEW(2, 0, MERCER_F32)}, "no outputs"},
-        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_U8)}, "does not fit"},
-        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_F16)}, "does not fit"},
-        {NULL, NULL, {.name = "weights", .value = VIEW(1, 2, MERCER_F32)}, "does not fit"},
-        {NULL, NULL, {.name = "origin", .value = VIEW(1, 3, MERCER_F32)}, "does not fit"},
-        {NULL, NULL, {.name = "origin", .value = VIEW(3, 1, MERCER_F64)}, "does not fit"},
-        {NULL, NULL, {.name = "preprocess.shift", .value = VIEW(1, 2, MERCER_F64)}, "does not fit"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_U8)}, "weights"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_F16)}, "weights"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(1, 2, MERCER_F32)}, "weights"},
+        {NULL, NULL, {.name = "origin", .value = VIEW(1, 3, MERCER_F32)}, "origin"},
+        {NULL, NULL, {.name = "origin", .value = VIEW(3, 1, MERCER_F64)}, "origin"},
+        {NULL, NULL, {.name = "preprocess.shift", .value = VIEW(1, 2, MERCER_F64)}, "preprocess.shift"},
         {NULL, NULL, {.name = "weights", .value = mrc_view(column, 2, 1, MERCER_F64)}, "weights: element at row 1"},
         {NULL, NULL, {.name = "origin", .value = mrc_view(nans, 1, 3, MERCER_F64)}, "origin"},
         {NULL, NULL, {.name = "metric", .value = VIEW(3, 3, MERCER_F64)}, "metric, which its format_version"},
-        {"format_version", "3", {.name = "metric", .value = VIEW(3, 4, MERCER_F64)}, "does not fit"},
-        {"format_version", "3", {.name = "metric", .value = VIEW(3, 3, MERCER_F32)}, "does not fit"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(3, 4, MERCER_F64)}, "metric"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(3, 3, MERCER_F32)}, "metric"},
         {"format_version", "3", {.name = "metric", .value = VIEW(0, 3, MERCER_F64)}, "empty"},
         {"format_version", "3", {.name = "metric", .value = VIEW(2, 3, MERCER_F64)}, "more columns"},
         {"format_version", "3", {.name = "metric", .value = VIEW(4, 3, MERCER_F64)}, "preprocess.shift"},
@@ -229,7 +229,7 @@ static void newer_file(const char *path, int kind)
     mercer_matrix x = make_samples(MERCER_F32);
     for (int i = 0; i < C * 4; i++) scores[i] = (i % 4 + 1) / 4.0;
     for (int i = 0; i < 2 * C * 3; i++) curve[i] = i % 3 + 1;
-    assert_succeeds(context, fit_to_matrix(&preprocess, context, kind ? "standardise" : "rank", &x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, kind ? "standardize" : "rank", &x));
     if (kind) {
         double m[D * D] = {0};
         for (int i = 0; i < D; i++) m[i * D + i] = i + 1;
@@ -295,7 +295,7 @@ static void test_least_parts(void **state)
     mercer_model_free(model);
     far[1] = 2;
     assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F64));
-    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardise", &z));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardize", &z));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     mercer_preprocess_free(preprocess);
     assert_succeeds(context, mercer_model_save(model, path, NULL));

@@ -61,7 +61,7 @@ static void test_labels_and_note(void **state)
     /* Refused labels leave the old ones in place. */
     static const char *const wrong[C] = {"a", NULL, "c"}, *const latin[C] = {"a", "b", "gr\xf6\xdf"};
     assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, labels, 2), MERCER_ERROR_SHAPE,
-                 "2, the model has 3 outputs");
+                 "model has 3 outputs");
     assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, labels, -1), MERCER_ERROR_SHAPE,
                  "labels");
     assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, NULL, C), MERCER_ERROR_ARGUMENT,
@@ -110,7 +110,7 @@ static void test_two_labels(void **state)
 static void test_preprocess(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"none", "scale", "scale:factor=0.37", "standardise", "minmax", "unit"};
+    static const char *const specs[] = {"none", "scale", "scale:factor=0.37", "standardize", "minmax", "unit"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F64, MERCER_U8, MERCER_F16};
     enum { ROWS = 4200 }; /* more than a block */
     for (int s = 0; s < 6; s++)

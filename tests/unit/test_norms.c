@@ -188,8 +188,8 @@ static void test_nearest_rows(void **state)
                 }
                 double error = types[t] == MERCER_F64 ? 1e-13 : norm < 2 ? 8 * 0x1p-24 : 1e-4;
                 assert_that(own <= least * (1 + 2 * error) && fabs(far[r] - own) <= error * own,
-                            "%s, %s, row %d: %.9g, told %.9g, least %.9g", specs[i], mrc_dtype_name(types[t]), (int)r,
-                            own, far[r], least);
+                            "%s, %s, row %d: %.9g, reported %.9g, least %.9g", specs[i], mrc_dtype_name(types[t]),
+                            (int)r, own, far[r], least);
             }
             free(x.data), free(z.data);
         }

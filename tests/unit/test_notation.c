@@ -201,7 +201,7 @@ static void test_new_tables(void **state)
     mercer_dataset *data = open_with(&options), *again;
     char *schema = strdup(about(data).schema);
     options = data_options(text_file("new.csv", "a;when\n1.234;1/2/2000\n"), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     options.schema = schema;
     again = open_with(&options);
     mercer_matrix x = mercer_dataset_samples(again);
@@ -237,7 +237,7 @@ static void test_model_file(void **state)
 
 /* ---- A few invalid cells ----------------------------------------------------------------------------------------- */
 
-/* Return a table of one column with `count` values, of which the last is `bad`. */
+/* Return a table of one column with `count` values; the last is `bad`. */
 static char *nearly(const char *format, int count, const char *bad, char out[8192])
 {
     char *at = out + sprintf(out, "a,y\n");
@@ -287,9 +287,7 @@ static void test_order_of_dates(void **state)
 {
     (void)state;
     mercer_dataset_options options = table_options("a,y\n1/2/2000,1\n3/4/2000,2\n");
-    assert_refused(&options, MERCER_ERROR_DATA,
-                   "column 'a': dates such as '1/2/2000' do not show whether the day or the month comes first; add "
-                   "--columns 'a:date-dmy' or 'a:date-mdy'");
+    assert_refused(&options, MERCER_ERROR_DATA, "--columns 'a:date-dmy' or 'a:date-mdy'");
     static const struct {
         const char *kinds;
         double first;
@@ -310,7 +308,7 @@ static void test_order_of_dates(void **state)
     mercer_dataset_free(data);
     options = table_options("a,y\n$5,1\n" EURO "7,2\n");
     options.kinds = "a:number";
-    assert_refused(&options, MERCER_ERROR_DATA, "line 3, column 'a': '" EURO "7' is not a number, but --columns says");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 3, column 'a': '" EURO "7'");
 }
 
 /* ---- Large tables ------------------------------------------------------------------------------------------------ */
@@ -356,7 +354,7 @@ static void test_targets(void **state)
         const char *text;
         double values[3];
     } cases[] = {{"a,y\n1,\"$1,354.54\"\n2,$20\n3,7\n", {1354.54, 20, 7}},
-                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* 2.345 alone is a plain number */
+                 {"a;y\n1;1.234,5\n2;2.345\n3;7,25\n", {1234.5, 2345, 7.25}}, /* by itself, 2.345 is a plain number */
                  {"a,y\n1,5.5%\n2,7 %\n3,8%\n", {5.5, 7, 8}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = target_options(cases[i].text);

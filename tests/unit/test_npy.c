@@ -35,7 +35,7 @@ static void test_mapped_types(void **state)
         assert_int_equal(info.dtype, cases[i].dtype);
         assert_int_equal(info.mapped, 1);
         assert_int_equal(info.bytes, (int64_t)cases[i].count);
-        assert_int_equal(info.task, MERCER_TASK_UNLABELLED);
+        assert_int_equal(info.task, MERCER_TASK_UNLABELED);
         assert_int_equal(info.outputs, 0);
         assert_string_equal(info.format, "npy");
         assert_null(info.labels);
@@ -209,8 +209,7 @@ static void test_bad_headers(void **state)
     const mercer_status bad = MERCER_ERROR_FORMAT;
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 40, bad, "truncated");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 56, bad, "more than one array");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 40, bad,
-           "promises 48 bytes from offset 69");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 40, bad, "48 bytes from offset");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 8, bad, "no dimensions");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 5), }", 0, bad, "no elements");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8, bad,
@@ -222,12 +221,12 @@ static void test_bad_headers(void **state)
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': 3, }", 8, bad, "tuple of sizes");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 8, bad, "8 dimensions");
     refuse(1, "{'descr': '<f8', 'fortran_order': Falsch, 'shape': (1,), }", 8, bad, "True nor False");
-    refuse(1, "{'descr': '<f8', 'shape': (1,), }", 8, bad, "must all be there");
+    refuse(1, "{'descr': '<f8', 'shape': (1,), }", 8, bad, "'fortran_order'");
     refuse(1, "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "twice");
     refuse(1, "{'descr': '<f8', 'owner': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "unknown entry");
     refuse(1, "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", 8, bad, "structured");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, bad, "behind the");
-    refuse(1, "{'descr': '<f8, 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "are not read");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, bad, "'}'");
+    refuse(1, "{'descr': '<f8, 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "elements of type");
     refuse(1, "{'descr': '<f8", 0, bad, "structured");
     refuse(1, "", 8, bad, "begin with '{'");
     refuse(1, "{", 8, bad, "name in quotes");
@@ -237,7 +236,7 @@ static void test_bad_headers(void **state)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char header[128];
         snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }", types[i]);
-        refuse(1, header, 8, MERCER_ERROR_DTYPE, "are not read");
+        refuse(1, header, 8, MERCER_ERROR_DTYPE, "elements of type");
     }
     refuse(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "must be numbers");
 }
@@ -290,11 +289,11 @@ static void test_header_ends(void **state)
     mercer_dataset_options short_one = data_options(byte_file("bad.npy", "\x93NUMPY\2\0\0\0\1\0", 12), NULL);
     assert_refused(&short_one, MERCER_ERROR_FORMAT, "the NPY header of 65536 bytes is truncated");
     refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
-           "are not read");
+           "elements of type");
     refuse(1, "{'descr': '|S10485770', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
-           "are not read");
+           "elements of type");
     refuse(1, "{'descr': '|S10485769', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_FORMAT,
-           "promises 10485769 bytes");
+           "10485769 bytes");
 }
 
 static void test_integers_too_large(void **state)
@@ -343,9 +342,9 @@ static void test_target_types(void **state)
     data = open_with(&options);
     assert_values(data, 1, (double[]){30, -4, 30, 7, 7, 30});
     mercer_dataset_free(data);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
-    assert_int_equal(about(data).task, MERCER_TASK_UNLABELLED);
+    assert_int_equal(about(data).task, MERCER_TASK_UNLABELED);
     mercer_dataset_free(data);
 }
 

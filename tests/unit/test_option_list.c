@@ -96,8 +96,7 @@ static void test_users(void **state)
 {
     (void)state;
     mercer_train_options options = {.struct_size = sizeof options, .solver = "direct", .carry = MERCER_ON};
-    assert_fails(context, check_options(context, &options), MERCER_ERROR_ARGUMENT,
-                 "has no use for carry: leave it out, or choose a solver that has: ep4, ep3, paper, ep3-exact, nytro");
+    assert_fails(context, check_options(context, &options), MERCER_ERROR_ARGUMENT, "ep4, ep3, paper, ep3-exact, nytro");
     options = (mercer_train_options){.struct_size = sizeof options, .lambda = 5, .memory = -1};
     assert_fails(context, check_options(context, &options), MERCER_ERROR_ARGUMENT, "memory is -1");
     options.memory = 0;

@@ -7,7 +7,7 @@
 static mercer_dataset_options table(const char *name, const char *text)
 {
     mercer_dataset_options options = data_options(text_file(name, text), NULL);
-    options.task = MERCER_TASK_UNLABELLED;
+    options.task = MERCER_TASK_UNLABELED;
     return options;
 }
 

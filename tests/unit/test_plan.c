@@ -224,8 +224,8 @@ static void test_text(void **state)
     options.batch = 123, options.period = 9, options.epochs = 4, options.projector_nystrom = 555;
     options.projector_eigenpairs = 44, options.projector_passes = 2, options.step_factor = 0.8, options.polish = 3;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
-    const char *const parts[] = {"2.1 GB",    "s = 777", "q = 33",    "m = 123",  "T = 9",    "bgs",
-                                 "s = 555",   "q = 44",  "2 passes",  "carrying", "4 epochs", "0.80",
+    const char *const parts[] = {"2.1 GB",    "s = 777", "q = 33",    "m = 123", "T = 9",    "bgs",
+                                 "s = 555",   "q = 44",  "2 passes",  "carried", "4 epochs", "0.80",
                                  "averaging", "ep4",     "polish: 3", "flops"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_that(strstr(plan.public_plan.text, parts[i]), "'%s' is missing in:\n%s", parts[i],
@@ -298,7 +298,7 @@ static void test_no_option_is_ignored(void **state)
             options.solver = NULL;
             assert_succeeds(context, plan_for(&plan, of, &options));
             assert_string_equal(plan.public_plan.solver, "ep4");
-            assert_non_null(strstr(plan.public_plan.text, "direct has no use for"));
+            assert_non_null(strstr(plan.public_plan.text, "direct does not support"));
         }
     mercer_train_options options = options_for("direct");
     options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct does this anyway */
@@ -306,7 +306,7 @@ static void test_no_option_is_ignored(void **state)
     assert_null(strstr(plan.public_plan.text, "no use"));
     options.epochs = 3;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_non_null(strstr(plan.public_plan.text, "no use for epochs"));
+    assert_non_null(strstr(plan.public_plan.text, ": epochs "));
     options.solver = "cg";
     assert_succeeds(context, plan_for(&plan, of, &options));
     assert_null(strstr(plan.public_plan.text, "no use"));
@@ -448,7 +448,7 @@ static void test_device_budget(void **state)
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_true(plan.budget < device_free && plan.budget > device_free * 9 / 10);
     assert_true(plan.public_plan.bytes <= plan.budget);
-    assert_non_null(strstr(plan.public_plan.text, "on the device"));
+    assert_non_null(strstr(plan.public_plan.text, "of the device"));
     options.memory = plan.budget, options.cache = MERCER_OFF, options.batch = 4096;
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_succeeds(context, plan_for(&host, of, &options));

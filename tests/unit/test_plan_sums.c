@@ -113,7 +113,7 @@ static void test_bytes(void **state)
         assert_true(plan.keep_bytes == 0 && plan.public_plan.cache_data == 0);
         options.memory--;
         char needs[MRC_BYTES_TEXT], message[128];
-        snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, lower p or raise memory",
+        snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, reduce p or raise memory",
                  mrc_bytes_text(needs, needed));
         assert_fails(context, plan_made(&plan, &request), MERCER_ERROR_MEMORY, message);
         request.budget = needed; /* already decided: the option has no effect any more */
@@ -285,7 +285,7 @@ static void test_largest(void **state)
     made_cost.set_up.set_up = (mrc_bytes){0, 0}, made_caching.block = 0;
     options.memory = 3340 + workspace(4, 400, 4, 4, 1);
     assert_succeeds(context, plan_made(&first, &request));
-    assert_string_equal(first.public_plan.text, "replaced: a test; solver made instead\n");
+    assert_string_equal(first.public_plan.text, "replaced: a test; now solver made\n");
     static const int64_t critical[] = {100, 150, 400, 401, 799, 3200, 7000},
                          batch[] = {100, 150, 400, 200, 399, 400, 218};
     for (int i = 0; i < 7; i++) {
@@ -297,7 +297,8 @@ static void test_largest(void **state)
         char bytes[MRC_BYTES_TEXT];
         mrc_bytes_text(bytes, 3340 + workspace(4, batch[i], 4, 4, 1));
         if (i > 0)
-            snprintf(line, sizeof line, "refined: now that the data were seen, m = %d; %s, ", (int)batch[i], bytes);
+            snprintf(line, sizeof line, "refined: after reading a sample of the data, m = %d; %s, ", (int)batch[i],
+                     bytes);
         const char *more = plan.public_plan.text + strlen(first.public_plan.text);
         assert_that(strncmp(more, line, strlen(line)) == 0 && (i > 0 || !*more), "%d: %s", (int)critical[i], more);
     }
@@ -337,12 +338,12 @@ static void test_kept_text(void **state)
         double roughness;
         int64_t centers;
         const char *says;
-    } cases[] = {{"ep4", "exact", 0, 2000, "kept: K(X,Z), the factor of K(Z,Z)"},
-                 {"ep4", "pcg", 0, 2000, "kept: K(X,Z), K(Z,Z)"},
-                 {"cg", NULL, 0.1, 2000, "kept: K(X,Z), the factor of K(Z,Z)"},
-                 {"cg", NULL, 0.5, 9000, "kept: K(X,Z), K(Z,Z)"},
-                 {"direct", NULL, 0, 2000, "kept: the factor of K(Z,Z)"},
-                 {"gd", NULL, 0, INT64_C(2000000), "kept: nothing"}};
+    } cases[] = {{"ep4", "exact", 0, 2000, "cached: K(X,Z), the factor of K(Z,Z)"},
+                 {"ep4", "pcg", 0, 2000, "cached: K(X,Z), K(Z,Z)"},
+                 {"cg", NULL, 0.1, 2000, "cached: K(X,Z), the factor of K(Z,Z)"},
+                 {"cg", NULL, 0.5, 9000, "cached: K(X,Z), K(Z,Z)"},
+                 {"direct", NULL, 0, 2000, "cached: the factor of K(Z,Z)"},
+                 {"gd", NULL, 0, INT64_C(2000000), "cached: nothing"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mrc_plan plan;
         mercer_train_options options = options_for(cases[i].solver);
@@ -354,7 +355,7 @@ static void test_kept_text(void **state)
         const char *found = strstr(plan.public_plan.text, cases[i].says);
         assert_that(found && found[strlen(cases[i].says)] == '\n', "%s: %s", cases[i].says, plan.public_plan.text);
         assert_null(strstr(plan.public_plan.text, "polish"));
-        assert_null(strstr(plan.public_plan.text, "no use"));
+        assert_null(strstr(plan.public_plan.text, "no effect"));
     }
 }
 

@@ -216,10 +216,10 @@ static void round_half_on(mrc_backend *backend)
     free(x.data), free(old.data);
 }
 
-static void symmetrise_on(mrc_backend *backend)
+static void symmetrize_on(mrc_backend *backend)
 {
     mercer_matrix a = filled(33, 33, MERCER_F64, 21), old = filled(33, 33, MERCER_F64, 21);
-    assert_succeeds(backend->context, backend->ops->symmetrise(backend, &a));
+    assert_succeeds(backend->context, backend->ops->symmetrize(backend, &a));
     for (int64_t i = 0; i < 33; i++)
         for (int64_t j = 0; j < 33; j++)
             assert_true(mrc_load(&a, i, j) == (mrc_load(&old, i, j) + mrc_load(&old, j, i)) / 2);
@@ -308,7 +308,7 @@ static void test_defaults_complete_a_table(void **state)
         mrc_backend_fill_defaults(&ops);
         assert_true(ops.kernel_eval && ops.kernel_diagonal && ops.row_sqnorms && ops.column_mean && ops.eigen_top);
         assert_true(ops.cholesky && ops.triangular_solve && ops.gather_rows && ops.scatter_add_rows && ops.axpby);
-        assert_true(ops.scale_rows && ops.scale_columns && ops.column_dots && ops.symmetrise && ops.clear);
+        assert_true(ops.scale_rows && ops.scale_columns && ops.column_dots && ops.symmetrize && ops.clear);
         assert_true(ops.add_columns && ops.round_half && ops.split_gemm);
         if (mrc_backend_registry[b]->axpby) assert_true(ops.axpby == mrc_backend_registry[b]->axpby);
     }
@@ -339,7 +339,7 @@ ON_EVERY_BACKEND(axpby)
 ON_EVERY_BACKEND(scale)
 ON_EVERY_BACKEND(add_columns)
 ON_EVERY_BACKEND(round_half)
-ON_EVERY_BACKEND(symmetrise)
+ON_EVERY_BACKEND(symmetrize)
 ON_EVERY_BACKEND(column_sums)
 ON_EVERY_BACKEND(row_sqnorms)
 ON_EVERY_BACKEND(memory)
@@ -355,7 +355,7 @@ int main(void)
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_add_columns),
         cmocka_unit_test(test_round_half),
-        cmocka_unit_test(test_symmetrise),
+        cmocka_unit_test(test_symmetrize),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_row_sqnorms),
         cmocka_unit_test(test_memory),

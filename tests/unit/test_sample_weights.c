@@ -137,7 +137,7 @@ static void test_bad_weights(void **state)
                  "validation_weights: element 7");
     for (int i = 0; i < N; i++) t.weights[i] = 0;
     assert_fails(context, mercer_trainer_create(&trainer, model, NULL, &options), MERCER_ERROR_DATA,
-                 "validation_weights: their sum is 0");
+                 "validation_weights");
     mercer_model_free(model);
     task_close(&t);
 }
@@ -187,7 +187,7 @@ static void hear(void *user, mercer_log_level level, const char *text)
 {
     heard *self = user;
     if (level != MERCER_LOG_WARNING) return;
-    self->weights += strstr(text, "the heaviest sample weighs") != NULL;
+    self->weights += strstr(text, "the largest sample weight") != NULL;
     self->bias += strstr(text, "more than a tenth of the") != NULL;
 }
 

@@ -440,7 +440,7 @@ static void test_given_bandwidth(void **state)
         double sum = 0;
         plant();
         open_search(&one, context, open_rows(context, ROWS, (extras){0}));
-        assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardise", one.data));
+        assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardize", one.data));
         if (which > 0) assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernels[which]));
         one.task.kernel = which > 0 ? &kernel : NULL, one.task.bandwidth = 1.5;
         if (which > 0) one.task.preprocess = given;
@@ -464,7 +464,7 @@ static void test_given_metric(void **state)
     mercer_preprocess *given = NULL;
     (void)state, plant();
     open_search(&one, context, open_rows(context, ROWS, (extras){0}));
-    assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardise", one.data));
+    assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardize", one.data));
     set_metric(given, &metric, FEATURES);
     one.task.preprocess = given, one.task.norm_2 = true;
     run(&one);

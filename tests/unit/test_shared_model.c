@@ -116,6 +116,9 @@ static int create_wrong(mrc_comm *comm, mercer_context *context, void *user)
     if (status != MERCER_ERROR_SHAPE && status != MERCER_ERROR_COMM) return 2;
     if (!strstr(mercer_last_error(context), "this rank's share of 12 is")) return 4;
     if (model) return 8;
+    if (comm->rank == 0) z.ld = 1; /* invalid on one rank only */
+    status = mercer_model_create(&model, context, comm, &kernel, &z, OUTPUTS, MERCER_F32);
+    if (status != (comm->rank == 0 ? MERCER_ERROR_SHAPE : MERCER_ERROR_COMM) || model) return 9;
     /* The ranks are still together: the next call succeeds. */
     int code = make_share(&model, comm, context, of);
     mercer_model_free(model);

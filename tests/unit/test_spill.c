@@ -154,7 +154,7 @@ static void test_refusals(void **state)
     const char *old = getenv("TMPDIR");
     char *kept = old ? strdup(old) : NULL;
     setenv("TMPDIR", in_folder("nowhere"), 1);
-    assert_refused(&options, MERCER_ERROR_IO, "nowhere: a temporary file: cannot open: No such file");
+    assert_refused(&options, MERCER_ERROR_IO, "temporary file: cannot open");
     if (kept)
         setenv("TMPDIR", kept, 1);
     else
@@ -236,7 +236,7 @@ static void test_file(void **state)
     else
         unsetenv("TMPDIR");
     free(kept);
-    assert_fails(context, status, MERCER_ERROR_IO, "TMPDIR is too long");
+    assert_fails(context, status, MERCER_ERROR_IO, "TMPDIR");
     assert_int_equal(allocator.live, live);
 }
 

@@ -278,20 +278,20 @@ static void test_ways_of_reading(void **state)
 {
     fixture *self = *state;
     mercer_dataset *rows = open_rows(self->context, 2003), *wide;
-    mercer_preprocess *standardise;
-    assert_succeeds(self->context, mercer_preprocess_fit(&standardise, self->context, "standardise", rows));
+    mercer_preprocess *standardize;
+    assert_succeeds(self->context, mercer_preprocess_fit(&standardize, self->context, "standardize", rows));
     for (size_t a = 0; a < sizeof augmentations / sizeof *augmentations; a++)
         for (int how = SANITIZED ? (int)a % 3 : 0; how < 6; how += SANITIZED ? 5 : 1) {
             mercer_stream_options options = {.seed = 9,
                                              .augment = augmentations[a],
                                              .height = 2,
                                              .width = 3,
-                                             .preprocess = how % 2 ? standardise : NULL,
+                                             .preprocess = how % 2 ? standardize : NULL,
                                              .block = how / 2 == 1 ? 37 : 0,
                                              .samples = how / 2 == 2 ? 4500 : 0};
             check_ways(self->context, rows, options);
         }
-    mercer_preprocess_free(standardise);
+    mercer_preprocess_free(standardize);
     mercer_dataset_free(rows);
     /* 800 bytes per row: chunks have fewer rows than the pass, so that the ring buffer wraps around. */
     assert_succeeds(self->context, mercer_dataset_synthesize(&wide, self->context, WIDE, 100, 14000, 1));
@@ -453,9 +453,9 @@ static void test_bad_input(void **state)
     mercer_preprocess_free(other);
     assert_fails(context, mercer_source_from_dataset(NULL, data, NULL), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(NULL, mercer_source_from_dataset(&out, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
-    mercer_dataset_options unlabelled = {
-        .struct_size = sizeof unlabelled, .x = in_folder("x.npy"), .task = MERCER_TASK_UNLABELLED};
-    assert_succeeds(context, mercer_dataset_open(&bare, context, &unlabelled));
+    mercer_dataset_options unlabeled = {
+        .struct_size = sizeof unlabeled, .x = in_folder("x.npy"), .task = MERCER_TASK_UNLABELED};
+    assert_succeeds(context, mercer_dataset_open(&bare, context, &unlabeled));
     assert_fails(context, mercer_source_from_dataset(&out, bare, NULL), MERCER_ERROR_ARGUMENT, "no targets");
     mercer_dataset_free(bare);
     assert_succeeds(context, mercer_source_from_dataset(&out, data, NULL));

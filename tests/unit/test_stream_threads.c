@@ -60,7 +60,7 @@ static void test_all_ways(void **state)
         mercer_dataset *data;
         mercer_preprocess *preprocess;
         assert_succeeds(context, mercer_dataset_synthesize(&data, context, specs[i], 10, 700, 5));
-        assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "standardise", data));
+        assert_succeeds(context, mercer_preprocess_fit(&preprocess, context, "standardize", data));
         compare(data, NULL, NULL);
         compare(data, preprocess, NULL);
         compare(data, NULL, "noise:sigma=0.3");

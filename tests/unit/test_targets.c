@@ -41,7 +41,7 @@ static void plain_moments(const mercer_matrix *y, const double *weights, int64_t
 
 /*
  * The error of Welford's mean is at most n u (|mean| + deviation) to first order, and that of its m2 n u relative to
- * itself plus the square of the mean's error: with n = 300 and an offset of 1e9 deviations far below 1e-4 in sum.
+ * itself plus the square of the mean's error: with n = 300 and an offset of 1e9 deviations far below 1e-4 in total.
  */
 static void test_moments(void **state)
 {
@@ -112,7 +112,8 @@ static void test_moments_refused(void **state)
     values[1] = 0;
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, none), MERCER_ERROR_DATA, "weight");
     values[1] = 1e300;
-    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA, "squared");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA,
+                 "target 0 (from 0)");
     values[0] = 1e-300, values[1] = 3e-300, values[2] = 2e-300; /* their squares underflow to 0 */
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA,
                  "target 0 (from 0) ranges from 1e-300 to 3e-300");

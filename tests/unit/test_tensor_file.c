@@ -306,8 +306,8 @@ static void test_lying_headers(void **state)
         {START "}" TENSOR("y", "F64", "[1,2]", "[16,32]") "}", 32, "begins at"},
         {START "}" TENSOR("x", "F64", "[1,2]", "[0,16]") TENSOR("x", "F64", "[1,2]", "[16,32]") "}", 32, "JSON"},
         {START ",\"xxh3.header\":\"\"}}", 0, "JSON"},
-        {START ",\"a\":1}}", 0, "no text"},
-        {START ",\"a\":{}}}", 0, "no text"},
+        {START ",\"a\":1}}", 0, "text"},
+        {START ",\"a\":{}}}", 0, "text"},
         {START ",\"a\":\"\xff\"}}", 0, "JSON"},
         {START ",\"a\":\"\\u0000\"}}", 0, "JSON"},
         {START "}} trailing", 0, "JSON"},
@@ -344,7 +344,7 @@ static void test_json_with_the_right_checksum(void **state)
         assert_true(mrc_tensor_header_checksum(header, 248, &sum));
         mrc_tensor_digits(sum, digits);
         memcpy(header + sizeof MRC_TENSOR_HEADER_START - 1, digits, MRC_TENSOR_DIGITS);
-        refuse(header, 248, -1, 0, "the header is no valid JSON");
+        refuse(header, 248, -1, 0, "JSON");
     }
 }
 
@@ -401,7 +401,7 @@ static void test_large_headers(void **state)
     assert_fails(context, mrc_tensor_file_open(&file, context, path), MERCER_ERROR_FORMAT, "JSON");
     forge(path, START, strlen(START), 100000001, 0);
     assert_int_equal(truncate(path, 100000009), 0);
-    assert_fails(context, mrc_tensor_file_open(&file, context, path), MERCER_ERROR_FORMAT, "announced");
+    assert_fails(context, mrc_tensor_file_open(&file, context, path), MERCER_ERROR_FORMAT, "header size");
     unlink(path);
 }
 

@@ -6,7 +6,7 @@
  *
  * All samples are one batch and the Nystrom sample, so that nothing is random. As in test_identities.c two ways to
  * compute the same K steps differ by one step's rounding each, |alpha - alpha'|_H <= K kappa (n + p + V) u S. Samples
- * in another order also round the top q eigenvectors differently: by n u lambda_1 / gap, gap = lambda_q - lambda_{q+1},
+ * in another order also round the top q eigenvectors differently: by n u lambda_1 / delta, delta = lambda_q - lambda_{q+1},
  * which enters a step once. Factors of two are exact in every operation: such models are compared bit for bit.
  */
 #include "support/training.h"

@@ -118,9 +118,9 @@ static void test_setup_is_told(void **state)
     static const struct {
         const char *solver, *projector, *phases[3];
     } cases[] = {{"ep4", "bgs", {"reading a sample;", "eigensystem;", "projector;"}},
-                 {"ep4", "exact", {"eigensystem;", "projector;", "factorisation;"}},
-                 {"cg", NULL, {"kernel matrix of centers;", "factorisation;", ""}},
-                 {"direct", NULL, {"kernel matrix of centers;", "factorisation;", ""}}};
+                 {"ep4", "exact", {"eigensystem;", "projector;", "factorization;"}},
+                 {"cg", NULL, {"kernel matrix of centers;", "factorization;", ""}},
+                 {"direct", NULL, {"kernel matrix of centers;", "factorization;", ""}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         task t = usual_task();
         mercer_train_options options = usual_options();
@@ -142,7 +142,7 @@ static void test_setup_is_told(void **state)
         assert_string_equal(log.all, "");
         assert_true(log.calls == report.epochs && dense_distance(told, silent) == 0);
         log = (phase_log){.reads_between = exact,
-                          .stop_in = cases[i].phases[1][0] == 'f' ? "factorisation" : "eigensystem"};
+                          .stop_in = cases[i].phases[1][0] == 'f' ? "factorization" : "eigensystem"};
         options.progress_seconds = 1e-9;
         dense stopped = train(&t, &options, &report);
         assert_int_equal(report.stopped, 2);
@@ -153,7 +153,7 @@ static void test_setup_is_told(void **state)
 }
 
 /* Validation labels are 0, and steps of full batches are less than 1 / mu: every eigencomponent of f grows from 0
-   towards its limit. Every epoch is therefore worse than the first, which is returned. */
+   toward its limit. Every epoch is therefore worse than the first, which is returned. */
 static void test_patience(void **state)
 {
     (void)state;

@@ -114,8 +114,8 @@ static void print_head(const demo *self, FILE *out)
     mercer_context_query(self->context, &info);
     fprintf(out, "Mercer %s, %s (%s), %d thread%s\n\n", mercer_version(), info.backend, info.isa, info.threads,
             info.threads == 1 ? "" : "s");
-    fprintf(out, "Kernel models f(x) = sum_j alpha_j K(x, z_j) of computed digits, %s.\n", KERNEL);
-    fprintf(out, "Accuracy on %s digits that no model was trained on:\n\n", cli_count_text(text, self->sizes.tests));
+    fprintf(out, "Kernel models f(x) = sum_j alpha_j K(x, z_j) of synthetic digits, %s.\n", KERNEL);
+    fprintf(out, "Accuracy on %s test digits:\n\n", cli_count_text(text, self->sizes.tests));
     fprintf(out, "  centers |              samples n\n");
     fprintf(out, "        p |    n = p");
     for (int k = 0; k < self->sizes.sample_sizes; k++)
@@ -227,7 +227,7 @@ int cli_demo(const cli_values *v)
     const char *html = cli_text(v, "output");
     CLI_OWNED(free_demo) demo self = {.v = v, .sizes = cli_flag(v, "quick") ? quick : usual};
     if (strcmp(html, "-") == 0)
-        return cli_error(CLI_USAGE, "--output -: the demonstration prints a table on stdout; name a file for the page");
+        return cli_error(CLI_USAGE, "--output -: stdout is used for the table; name a file for the page");
     FILE *out = cli_flag(v, "json") ? stderr : stdout;
     CLI_OWNED(cli_drop) char *log = log_path(v, html);
     CLI_TRY(cli_check_output(html));

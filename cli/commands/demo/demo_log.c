@@ -39,8 +39,8 @@ static void log_images(demo *self)
     }
     cli_log_event(self->log, "images",
                   json_pack("{ss, ss, si, si, so, so}", "title", "The data", "text",
-                            "Digits that a program draws with random strokes, thickness, slant and noise; two of each.",
-                            "height", SIDE, "width", SIDE, "images", images, "labels", names));
+                            "Synthetic digits with random strokes, thickness, slant and noise; two of each.", "height",
+                            SIDE, "width", SIDE, "images", images, "labels", names));
 }
 
 void demo_log_start(demo *self)
@@ -56,9 +56,9 @@ void demo_log_start(demo *self)
     cli_log_event(
         self->log, "start",
         json_pack("{ss, ss, ss, ss, ss, so, so}", "title", "More data, more centers", "text",
-                  "The number of centers p and the number of samples n of a kernel model are two things. Below, "
-                  "models of several sizes are trained on more and more samples; the rest of the page is about "
-                  "the largest of them. Validation samples are the test samples: they are only watched.",
+                  "The number of centers p and the number of samples n of a kernel model are independent. Below, "
+                  "models of several sizes are trained on more and more samples; the rest of the page describes the "
+                  "largest of them. The validation samples are the test samples; they do not affect training.",
                   "version", mercer_version(), "command", cli_flag(self->v, "quick") ? "demo --quick" : "demo",
                   "kernel", kernel, "data", data, "centers", centers));
     log_images(self);

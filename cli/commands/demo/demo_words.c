@@ -22,7 +22,7 @@ static void say_samples(const demo *self, char out[DEMO_SENTENCE])
     snprintf(
         out, DEMO_SENTENCE,
         "More data, same model: with p = %s centers accuracy %s from %.2f %% (the centers' own labels only) to %.2f "
-        "%% (n = %s), at the same size and the same cost of a prediction; %.0f %% of the errors are gone.",
+        "%% (n = %s), with the same model size and prediction cost; %.0f %% of the errors are gone.",
         cli_count_text(p, row->centers), change(self, &row[0], most), 100 * row[0].accuracy, 100 * most->accuracy,
         cli_count_text(n, most->samples), fmax(0, 100 * gone));
 }
@@ -45,7 +45,7 @@ static void say_exchange(const demo *self, char out[DEMO_SENTENCE])
     char p[CLI_SHORT], q[CLI_SHORT];
     const demo_cell *small = &self->cells[0][self->sizes.sample_sizes], *large = &self->cells[1][0];
     const char *kind = change(self, large, small);
-    const char *words = *kind == 'g' ? "beats" : *kind == 'f' ? "stays behind" : "is as good as";
+    const char *words = *kind == 'g' ? "beats" : *kind == 'f' ? "is less accurate than" : "is as accurate as";
     snprintf(out, DEMO_SENTENCE,
              "Data instead of centers: p = %s with all data (%.2f %%) %s p = %s with its own labels (%.2f %%).",
              cli_count_text(p, small->centers), 100 * small->accuracy, words, cli_count_text(q, large->centers),

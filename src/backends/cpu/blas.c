@@ -38,7 +38,7 @@ mercer_status mrc_blas_begin(mercer_context *context)
         void *room = malloc(BUFFER_BYTES); /* tests whether the allocation is possible; never touched */
         if (!room)
             return mrc_fail(context, MERCER_ERROR_MEMORY,
-                            "LAPACK needs %d bytes of address space for a buffer: raise the limit (ulimit -v)",
+                            "LAPACK needs %d bytes of address space for a buffer; raise the limit (ulimit -v)",
                             BUFFER_BYTES);
         free(room);
         atomic_store(&has_buffer, true);

@@ -12,9 +12,8 @@
 static mercer_status check_blas_size(mercer_context *context, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->cols <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                    "a dense matrix of %lld x %lld is beyond the 32-bit sizes of BLAS", (long long)a->rows,
-                    (long long)a->cols);
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "a dense matrix of %lld x %lld exceeds the 32-bit sizes of BLAS",
+                    (long long)a->rows, (long long)a->cols);
 }
 
 typedef struct eigen_job {

@@ -156,7 +156,7 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
     mrc_blas_end();
     if (info < 0)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
-    /* Not every LAPACK detects a NaN, so info alone is not reliable: find the first pivot that is not positive. */
+    /* Not every LAPACK detects a NaN, so info is not sufficient: find the first pivot that is not positive. */
     int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
     while (row<end && * at(block, row, row)> 0) row++;
     *bad = info == 0 && row == end ? -1 : row;
@@ -178,7 +178,7 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int
     *bad = -1;
     if (a->ld > INT_MAX || a->rows > INT_MAX)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                        "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
+                        "Cholesky: %lld rows exceed the 32-bit sizes of LAPACK", (long long)a->rows);
     double *room;
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(make_room(&scope, a, a->rows, &room));

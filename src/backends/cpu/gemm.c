@@ -5,7 +5,7 @@
  *   C_ij <- fma(alpha, S_0, beta C_ij),  C_ij <- fma(alpha, S_b, C_ij),   b = 1, 2, ...
  *   S_b = sum_k op(A)_ik op(B)_kj over the b-th 256 k, one chain of FMAs from 0
  *
- * This rule alone determines the rounding of an element: it does not depend on the position in C, the size of C, the
+ * Only this rule determines the rounding of an element: it does not depend on the position in C, the size of C, the
  * number of threads or the instruction set. Equal rows of op(A) give equal rows of the product. Everything else below
  * may be chosen for speed.
  *

@@ -490,5 +490,5 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
         mrc_parallel_for(threads, (m + block_rows - 1) / block_rows, do_block, &self);
     mrc_arena_reset(arena);
     if (!atomic_load(&product->callback_failed)) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+    return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback reported failure");
 }

@@ -40,7 +40,7 @@ enum {
 
 typedef struct mrc_tile_type mrc_tile_type;
 
-/* Groups of features of which every row has at most one nonzero value, such as the one-hot levels of a category
+/* Groups of features with at most one nonzero value per row, such as the one-hot levels of a category
    (groups.c). */
 typedef struct mrc_groups {
     mrc_runs runs;

@@ -20,13 +20,11 @@ mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, cons
     bool there = error == cudaSuccess && (found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged);
     if (!there)
         return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
-                        "%s: memory says that it lies on a GPU, but its address is not one of a GPU's memory", name);
+                        "%s: memory is MERCER_CUDA, but the address is not in GPU memory", name);
     if (found.type == cudaMemoryTypeManaged || found.device == own) return MERCER_OK;
-    return mrc_fail(
-        backend->context, MERCER_ERROR_UNSUPPORTED,
-        "%s lies on CUDA device %d, this context computes on device %d: make a context for cuda:%d, or copy "
-        "it",
-        name, found.device, own, found.device);
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                    "%s is on CUDA device %d, but the context uses device %d; use a context for cuda:%d, or copy it",
+                    name, found.device, own, found.device);
 }
 
 static mercer_status order_streams(mrc_backend *backend, cudaEvent_t event, cudaStream_t other)

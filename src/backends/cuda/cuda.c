@@ -59,7 +59,7 @@ static mercer_status find_device(mrc_backend *backend, int *device)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device: %s", why_none(error));
     *device = backend->device;
     if (backend->device < count) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device %d: there are %d, numbered from 0",
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device %d; there are %d, numbered from 0",
                     backend->device, count);
 }
 
@@ -102,10 +102,10 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
     if (cuda->libraries.cublasCreate_v2(&cuda->blas) != CUBLAS_STATUS_SUCCESS ||
         cuda->libraries.cublasSetStream_v2(cuda->blas, cuda->stream) != CUBLAS_STATUS_SUCCESS)
-        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuBLAS could not be started on %s", cuda->name);
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuBLAS cannot start on %s", cuda->name);
     if (cuda->libraries.cusolverDnCreate(&cuda->solver) != CUSOLVER_STATUS_SUCCESS ||
         cuda->libraries.cusolverDnSetStream(cuda->solver, cuda->stream) != CUSOLVER_STATUS_SUCCESS)
-        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuSOLVER could not be started on %s", cuda->name);
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuSOLVER cannot start on %s", cuda->name);
     mrc_cuda_start_warming(backend);
     mrc_lap(&since, &cuda->library_seconds);
     return MERCER_OK;

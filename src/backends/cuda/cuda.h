@@ -101,7 +101,7 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, invert)                                                                   /* cuda_inverse.c */   \
     X(cuda, gather_rows) X(cuda, scatter_rows) X(cuda, scatter_add_rows)              /* cuda_vectors.c */   \
     X(cuda, axpby) X(cuda, scale_rows)                                                                      \
-    X(cuda, scale_columns) X(cuda, add_columns) X(cuda, round_half) X(cuda, symmetrise) X(cuda, column_dots) \
+    X(cuda, scale_columns) X(cuda, add_columns) X(cuda, round_half) X(cuda, symmetrize) X(cuda, column_dots) \
     X(cuda, column_mean) X(cuda, row_sqnorms) X(cuda, affine) X(cuda, draw_normals) X(cuda, change_rows)    \
     X(cuda, row_losses) X(cuda, feature_sums)                                                               \
     X(cuda, check_memory) X(cuda, wait) X(cuda, scan)                                 /* callers.c */         \

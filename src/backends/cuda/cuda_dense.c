@@ -35,7 +35,7 @@ static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a
 {
     if (a->rows <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                    "a dense matrix of %lld x %lld is beyond the 32-bit sizes of cuSOLVER", (long long)a->rows,
+                    "a dense matrix of %lld x %lld exceeds the 32-bit sizes of cuSOLVER", (long long)a->rows,
                     (long long)a->cols);
 }
 

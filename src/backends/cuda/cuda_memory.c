@@ -100,8 +100,8 @@ mercer_status mrc_cuda_sync(mrc_backend *backend)
     if (!*cuda->overflow) return MERCER_OK;
     *cuda->overflow = 0;
     return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                    "arithmetic fast: a coordinate is more than 500 bandwidths from the origin, which half precision "
-                    "cannot hold; use a larger bandwidth, other units or arithmetic accurate");
+                    "arithmetic fast: a coordinate is more than 500 bandwidths from the origin, too large for half "
+                    "precision; use a larger bandwidth, other units or arithmetic accurate");
 }
 
 int64_t mrc_cuda_free_memory(mrc_backend *backend)
@@ -150,7 +150,9 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes)
     bool fits = cuda->scratches > 0 && cuda->used + size <= cuda->scratch[cuda->scratches - 1].bytes;
     if (!fits) {
         if (cuda->scratches == (int)(sizeof cuda->scratch / sizeof *cuda->scratch))
-            return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "CUDA: an operation asks for scratch too often");
+            return mrc_fail(backend->context, MERCER_ERROR_INTERNAL,
+                            "CUDA: an operation requests too many scratch "
+                            "buffers");
         int64_t block = mrc_max(size, mrc_max(SMALLEST_SCRATCH, cuda->needed / 2));
         MRC_TRY(mrc_cuda_take(backend, &cuda->scratch[cuda->scratches], block, "scratch"));
         cuda->needed += cuda->scratch[cuda->scratches].bytes;

@@ -177,7 +177,7 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
                                  .x_sqnorms = inner ? x_norms : NULL,
                                  .z_sqnorms = inner ? z_norms : NULL};
     if (kernel->callback(kernel->callback_user, &block))
-        return mrc_fail(self->backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+        return mrc_fail(self->backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback reported failure");
     return mrc_cuda_copy(self->backend, values, &host);
 }
 

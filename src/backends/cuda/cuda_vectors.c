@@ -158,13 +158,13 @@ mercer_status mrc_cuda_affine(mrc_backend *backend, const mercer_matrix *to, con
     return mrc_cuda_write_back(backend, to, &target);
 }
 
-mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+mercer_status mrc_cuda_symmetrize(mrc_backend *backend, const mercer_matrix *a)
 {
     mercer_matrix target;
     if (is_empty(a)) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_write(backend, a, true, &target));
-    MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
+    MRC_CUDA_TRY(backend, mrc_launch_symmetrize(mrc_cuda_of(backend)->stream, target));
     return mrc_cuda_write_back(backend, a, &target);
 }
 

@@ -18,7 +18,7 @@ static mercer_status diagonal_by_callback(mrc_backend *backend, const mercer_ker
         values[i] = inner ? norms[i] : 0;
         mercer_kernel_block one = {sizeof one, 1, 1, 1, &values[i], inner ? &norms[i] : NULL, inner ? &norms[i] : NULL};
         if (kernel->callback(kernel->callback_user, &one))
-            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: the callback failed at row %lld of X",
                             (long long)i);
     }
     mercer_matrix host = mrc_view(values, x->rows, 1, MERCER_F64);

@@ -33,8 +33,8 @@ static mercer_status load(mercer_context *context, const char *name, const char 
     *out = mrc_load_library(name, folders);
     if (*out) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                    "backend 'cuda' needs %s: pip install %s, or install the CUDA toolkit, or name the folder that has "
-                    "it in LD_LIBRARY_PATH",
+                    "backend 'cuda' needs %s; run pip install %s, install the CUDA toolkit, or add its folder to "
+                    "LD_LIBRARY_PATH",
                     name, wheel);
 }
 
@@ -42,7 +42,8 @@ static mercer_status find(mercer_context *context, void *library, const char *na
 {
     void *function = dlsym(library, name);
     if (!function)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend 'cuda': the CUDA libraries have no %s", name);
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend 'cuda': the CUDA libraries have no function %s",
+                        name);
     memcpy(out, &function, sizeof function); /* ISO C has no cast from an object pointer to a function pointer */
     return MERCER_OK;
 }

@@ -42,7 +42,7 @@ static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, cons
             mrc_load_row_f64(pair->z, j, z);
             if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
                 return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
-                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
+                                "kernel: the callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
             for (int64_t k = 0; k < c; k++) sums[i * c + k] += value * mrc_load(w, j, k);
         }
     }

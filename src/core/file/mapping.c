@@ -31,7 +31,7 @@ static mercer_status fail_file(mercer_context *context, const char *path, const 
 static mercer_status fail_changed(mercer_context *context, const char *path)
 {
     return mrc_fail(context, MERCER_ERROR_IO,
-                    "%s: was cut or written to while it was in use; write a new file and rename it instead", path);
+                    "%s: was truncated or modified while in use; replace such files by renaming a new one", path);
 }
 
 static mercer_status look(mercer_context *context, struct stat *about, const char *path, int descriptor)
@@ -39,7 +39,7 @@ static mercer_status look(mercer_context *context, struct stat *about, const cha
     if (mrc_sys.fstat(descriptor, about) != 0) return fail_file(context, path, "cannot read", errno);
     if (S_ISDIR(about->st_mode)) return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file", path);
     if (!S_ISREG(about->st_mode))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is not a regular file; save it to one first", path);
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is not a regular file; save its contents to a file first", path);
     return MERCER_OK;
 }
 

@@ -23,7 +23,7 @@ enum { BUFFER_BYTES = 1 << 20 };
 
 static mercer_status fail(const mrc_spill *self, const char *what, int error)
 {
-    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: a temporary file: %s: %s; TMPDIR names another folder",
+    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: temporary file: %s: %s; set TMPDIR to another folder",
                     self->folder, what, strerror(error));
 }
 
@@ -36,7 +36,8 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     if (getentropy(&number, sizeof number) != 0) number = (uint64_t)(uintptr_t)out ^ (uint64_t)getpid() << 40;
     int length = snprintf(name, sizeof name, "%s/mercer-%016" PRIx64, out->folder, number);
     if (length >= (int)sizeof name)
-        return mrc_fail(context, MERCER_ERROR_IO, "TMPDIR is too long for the name of a file: %.80s...", out->folder);
+        return mrc_fail(context, MERCER_ERROR_IO, "TMPDIR: the path is too long for a file name: %.80s...",
+                        out->folder);
     MRC_TRY(mrc_alloc(context, &out->buffer, BUFFER_BYTES, 1, "a temporary file"));
     out->descriptor = mrc_sys.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (out->descriptor < 0) return fail(out, "cannot open", errno);

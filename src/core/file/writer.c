@@ -131,7 +131,7 @@ static mercer_status resolve(mercer_context *context, const char **path, char ro
     if (mrc_sys.lstat(*path, &about) != 0) return fail_unseen(context, *path, errno);
     if (!S_ISLNK(about.st_mode)) return MERCER_OK;
     if (!mrc_sys.realpath(*path, room))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a link that leads to no file: %s", *path, strerror(errno));
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a broken symbolic link: %s", *path, strerror(errno));
     *path = room;
     return MERCER_OK;
 }
@@ -144,9 +144,9 @@ mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const ch
     MRC_TRY(resolve(context, &path, room));
     bool exists = mrc_sys.stat(path, &about) == 0;
     if (!exists) MRC_TRY(fail_unseen(context, path, errno));
-    if (path[0] == 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "the name of the file to write is empty");
+    if (path[0] == 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "the name of the output file is empty");
     if (exists && S_ISDIR(about.st_mode))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, cannot be written as a file", path);
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder; name a file", path);
     MRC_TRY(copy_names(out, path));
     out->direct = exists && !S_ISREG(about.st_mode);
     if (!out->direct) remove_remains(out);
@@ -168,7 +168,7 @@ mercer_status mrc_writer_write(mrc_writer *self, const void *data, int64_t bytes
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write after %lld bytes: %s", self->path,
-                            (long long)self->written, done < 0 ? strerror(errno) : "no room");
+                            (long long)self->written, done < 0 ? strerror(errno) : "no space");
         from += done;
         bytes -= done;
         self->written += done;
@@ -180,9 +180,9 @@ mercer_status mrc_writer_resize(mrc_writer *self, int64_t bytes)
 {
     if (self->direct)
         return mrc_fail(self->context, MERCER_ERROR_IO,
-                        "%s: is no regular file, several ranks cannot write to it; name a file", self->path);
+                        "%s: is not a regular file, so several ranks cannot write to it; name a file", self->path);
     if (mrc_sys.ftruncate(self->descriptor, (off_t)bytes) == 0) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot make it %lld bytes long: %s", self->path,
+    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot extend the file to %lld bytes: %s", self->path,
                     (long long)bytes, strerror(errno));
 }
 
@@ -194,7 +194,9 @@ mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const ch
     if (out->descriptor >= 0) return MERCER_OK;
     int error = errno;
     mrc_writer_cancel(out);
-    return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write here what rank 0 began: %s; is the folder shared?",
+    return mrc_fail(context, MERCER_ERROR_IO,
+                    "%s: cannot open the file that rank 0 created: %s; use a folder that "
+                    "all ranks share",
                     temporary, strerror(error));
 }
 
@@ -207,7 +209,7 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write at byte %lld: %s", self->path,
-                            (long long)offset, done < 0 ? strerror(errno) : "no room");
+                            (long long)offset, done < 0 ? strerror(errno) : "no space");
         from += done;
         bytes -= done;
         offset += done;

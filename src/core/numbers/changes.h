@@ -44,7 +44,7 @@ typedef struct mrc_change {
     const double *shares;        /* MIX: (m) weight l of the first sample per row */
 } mrc_change;
 
-/* Returns the source index of element j of a moved image; -1 if it lies outside the image, where values are 0. */
+/* Returns the source index of element j of a moved image; -1 if it is outside the image, where values are 0. */
 MRC_HD int64_t mrc_moved_from(mrc_image_shape image, mrc_image_move move, int64_t j)
 {
     int64_t channel = j % image.channels, pixel = j / image.channels;

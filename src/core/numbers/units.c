@@ -13,10 +13,10 @@ static mercer_status check(mercer_context *context, int64_t outputs, const doubl
     for (int64_t j = 0; j < outputs; j++) {
         double from = offset ? offset[j] : 0, by = scale ? scale[j] : 1;
         if (!mrc_in_range(from, -MRC_TARGET_MOST, MRC_TARGET_MOST))
-            return mrc_fail(context, MERCER_ERROR_DATA, "offset %lld (from 0) is %g, it must be in -%g .. %g",
+            return mrc_fail(context, MERCER_ERROR_DATA, "offset %lld (from 0) is %g; it must be in -%g .. %g",
                             (long long)j, from, MRC_TARGET_MOST, MRC_TARGET_MOST);
         if (!mrc_in_range(by, MRC_TARGET_SCALE_LEAST, MRC_TARGET_SCALE_MOST))
-            return mrc_fail(context, MERCER_ERROR_DATA, "scale %lld (from 0) is %g, it must be in %g .. %g",
+            return mrc_fail(context, MERCER_ERROR_DATA, "scale %lld (from 0) is %g; it must be in %g .. %g",
                             (long long)j, by, MRC_TARGET_SCALE_LEAST, MRC_TARGET_SCALE_MOST);
         *identity = *identity && from == 0 && by == 1;
     }

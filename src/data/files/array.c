@@ -129,12 +129,12 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
                         "%s: the sizes in its header are larger than any file; it is damaged", input->path);
     bool no_rows = input->part && array->shape[0] == 0 && mrc_array_row(array) > 0;
     if (count == 0 && !no_rows)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: holds no elements", input->path);
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
     if (bytes != left)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: its header promises %lld bytes from offset %lld on, %lld are there: the file is %s",
+                        "%s: the header announces %lld bytes from offset %lld, but there are %lld; the file is %s",
                         input->path, (long long)bytes, (long long)offset, (long long)left,
-                        left < bytes ? "truncated" : "damaged, or holds more than one array");
+                        left < bytes ? "truncated" : "damaged or contains more than one array");
     array->data = input->data + offset;
     return MERCER_OK;
 }
@@ -160,7 +160,8 @@ mercer_status mrc_array_check_like(const mrc_array *array, const mrc_input *inpu
     for (int i = 1; i < array->dims && same; i++) same = array->shape[i] == like->shape[i];
     if (same && array->element == like->element) return MERCER_OK;
     return mrc_fail(input->context, same ? MERCER_ERROR_DTYPE : MERCER_ERROR_SHAPE,
-                    "%s: has rows of %s, but %s has rows of %s: files of one dataset must agree in columns and type",
+                    "%s: has rows of %s, but %s has rows of %s; files of one dataset must have the same columns and "
+                    "type",
                     input->path, row_text(array, found), like_input->path, row_text(like, wanted));
 }
 
@@ -190,8 +191,9 @@ static mercer_status check_exact(const mrc_array *array, const mrc_input *input,
         double size = fabs(mrc_array_number(array, k));
         if (size >= 0x1p53)
             return mrc_fail(input->context, MERCER_ERROR_DATA,
-                            "%s: an integer of row %lld (from 0), %.0f, is too large to be exact as f64", input->path,
-                            (long long)row, size);
+                            "%s: row %lld (from 0) has the integer %.0f, which is too large to be exact as f64; "
+                            "save the array as float64",
+                            input->path, (long long)row, size);
         largest = size > largest ? size : largest;
     }
     *dtype = largest <= 0x1p24 ? MERCER_F32 : MERCER_F64;
@@ -217,7 +219,7 @@ mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, in
         case MRC_ELEMENT_BYTES:
         case MRC_ELEMENT_UNICODE: break;
     }
-    return mrc_fail(input->context, MERCER_ERROR_DTYPE, "%s: holds texts; samples must be numbers", input->path);
+    return mrc_fail(input->context, MERCER_ERROR_DTYPE, "%s: contains text; samples must be numbers", input->path);
 }
 
 /* Returns whether the stored bytes can be used in place as a matrix of that dtype. */

@@ -38,7 +38,9 @@ static mercer_status find_label(const kind *of, const mrc_reading *reading, cons
         *out = &of->named[i];
         if (!target || strcmp(target, of->named[i].name) == 0) return MERCER_OK;
     }
-    return mrc_fail(reading->input->context, MERCER_ERROR_ARGUMENT, "%s: target '%s': a record of %s has %s",
+    return mrc_fail(reading->input->context, MERCER_ERROR_ARGUMENT,
+                    "%s: target '%s' does not exist; a record of %s "
+                    "has %s",
                     reading->name, target, of->title, of->labels == 1 ? "'label'" : "'fine' and 'coarse'");
 }
 
@@ -47,7 +49,8 @@ static mercer_status count_records(const kind *of, const mrc_input *input, int64
     int64_t record = of->labels + PIXELS;
     if (input->bytes % record == 0 && mrc_add(*total, input->bytes / record, total)) return MERCER_OK;
     return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                    "%s: %lld bytes are not whole records of %s, which have %lld: %d label%s and 32 x 32 x 3 pixels",
+                    "%s: the size of %lld bytes is not a whole number of %s records of %lld bytes (%d label%s and "
+                    "32 x 32 x 3 pixels)",
                     input->path, (long long)input->bytes, of->title, (long long)record, of->labels,
                     of->labels == 1 ? "" : "s");
 }
@@ -73,7 +76,7 @@ static mercer_status take_label(const kind *of, const label *wanted, mrc_reading
     int value = record[wanted->place];
     if (value < wanted->classes) return mrc_targets_number(&reading->targets, value, place);
     return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
-                    "%s: record %lld (from 0) has the label %d (%s); those of %s are 0 to %d", reading->targets.path,
+                    "%s: record %lld (from 0) has the label %d (%s); labels of %s are 0 to %d", reading->targets.path,
                     (long long)place, value, wanted->name, of->title, wanted->classes - 1);
 }
 

@@ -95,9 +95,12 @@ static const char *foreign_name(const mrc_input *input)
         const char *mark;
         int bytes;
         const char *name;
-    } marks[] = {{"PK\3\4", 4, "a zip archive (npz?)"}, {"\x89HDF", 4, "an HDF5 file"},
-                 {"PAR1", 4, "a Parquet file"},         {"BZh", 3, "packed with bzip2"},
-                 {"\xfd\x37zXZ", 5, "packed with xz"},  {"\x28\xb5\x2f\xfd", 4, "packed with zstd"}};
+    } marks[] = {{"PK\3\4", 4, "a zip archive (npz?)"},
+                 {"\x89HDF", 4, "an HDF5 file"},
+                 {"PAR1", 4, "a Parquet file"},
+                 {"BZh", 3, "compressed with bzip2"},
+                 {"\xfd\x37zXZ", 5, "compressed with xz"},
+                 {"\x28\xb5\x2f\xfd", 4, "compressed with zstd"}};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (mrc_input_begins(input, marks[i].mark, marks[i].bytes)) return marks[i].name;
     return NULL;
@@ -114,15 +117,15 @@ static mercer_status find(const mrc_format **out, const mrc_input *input, const 
     }
     const char *foreign = foreign_name(input);
     if (foreign)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is %s; Mercer reads %s, and gzip'ed ones",
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is %s; convert it to one of %s, also .gz",
                         input->path, foreign, list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
     if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the suffix of a targets-only format */
     if (!*out) *out = by_text(input, targets);
     if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
-    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognised; give it: %s", input->path,
-                    list_names(names, targets, " or "));
+    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognized; set it to one of: %s",
+                    input->path, list_names(names, targets, " or "));
 }
 
 static mercer_status fail_empty(const mrc_input *input)
@@ -140,7 +143,7 @@ mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *input
         MRC_TRY(find(&format, &inputs[i], name, targets));
         if (lead && format != *out)
             return mrc_fail(inputs[i].context, MERCER_ERROR_MISMATCH,
-                            "%s: is %s, but %s is %s: files of one dataset must have one format", inputs[i].path,
+                            "%s: is %s, but %s is %s; files of one dataset must have the same format", inputs[i].path,
                             format->name, lead->path, (*out)->name);
         if (!lead) *out = format;
         if (!lead) lead = &inputs[i];

@@ -80,7 +80,9 @@ static mercer_status grow(unpacking *self)
 
 static mercer_status fail_corrupt(const unpacking *self, const char *what)
 {
-    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: gzip data %s at offset %lld; fetch the file again",
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
+                    "%s: gzip data %s at offset %lld; download or create "
+                    "the file again",
                     self->input->path, what, (long long)self->taken);
 }
 
@@ -155,7 +157,7 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
         input->budget->used -= self.room;
     }
     if (self.made == 0 && !input->part)
-        return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
+        return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the gzip file is empty", input->path);
     if (input->map.owner) input->budget->used -= input->copied;
     mrc_unmap(&input->map);
     mrc_free(context, input->memory);

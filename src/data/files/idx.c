@@ -25,12 +25,13 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     const uint16_t one = 1;
     *out = (mrc_array){.swapped = *(const uint8_t *)&one == 1};
     if (input->bytes < 4 || data[0] || data[1] || !element_of(data[2], &out->element))
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: is not an IDX file: it does not begin with the mark of one", input->path);
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is not an IDX file (wrong first bytes)", input->path);
     out->item = mrc_element_size(out->element);
     out->dims = data[3];
     if (out->dims < 1 || out->dims > MRC_ARRAY_DIMS)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: IDX with %d dimensions; 1 to %d are read",
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: IDX with %d dimensions is not supported; use 1 to "
+                        "%d",
                         input->path, out->dims, MRC_ARRAY_DIMS);
     int64_t offset = 4 + 4 * (int64_t)out->dims;
     if (input->bytes < offset)

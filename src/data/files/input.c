@@ -15,8 +15,8 @@ mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const
         return MERCER_OK;
     }
     return mrc_fail(context, MERCER_ERROR_MEMORY,
-                    "%s: needs %lld more bytes of memory, %lld are allowed in all and %lld taken: raise the limit, or "
-                    "convert the file to npy, which is mapped instead of read",
+                    "%s: needs %lld more bytes of memory, but the limit is %lld and %lld are in use; raise the "
+                    "limit, or convert the file to npy, which is mapped",
                     path, (long long)bytes, (long long)budget->allowed, (long long)budget->used);
 }
 

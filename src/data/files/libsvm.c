@@ -94,14 +94,17 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     double value = 0;
     if (!colon) return fail_word(self, line, word, "is not index:value");
     if (colon - word.at == 3 && memcmp(word.at, "qid", 3) == 0)
-        return fail_word(self, line, word, "groups rows for ranking, which Mercer does not do; remove it");
+        return fail_word(self, line, word, "is a group for ranking, which Mercer does not support; remove it");
     if (!parse_index(word.at, colon, &index)) return fail_word(self, line, word, "does not begin with an index");
-    if (index <= *previous) return fail_word(self, line, word, "has an index that is not larger than the one before");
+    if (index <= *previous)
+        return fail_word(self, line, word,
+                         "has an index that is not larger than the previous "
+                         "one");
     *previous = index;
     mrc_number kind = mrc_read_number(colon + 1, word.end, &value);
     if (kind == MRC_NUMBER_INFINITE || (kind == MRC_NUMBER && isinf((float)value)))
         return fail_word(self, line, word, "has a value outside the range of f32");
-    if (kind != MRC_NUMBER) return fail_word(self, line, word, "has no number as its value");
+    if (kind != MRC_NUMBER) return fail_word(self, line, word, "has a value that is not a number");
     self->least = mrc_min(self->least, index);
     self->largest = mrc_max(self->largest, index);
     if (to->row) keep_value(self, to, index - to->base, value);
@@ -118,9 +121,9 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     *empty = !next_word(&text, &word);
     if (*empty) return MERCER_OK;
     if (memchr(word.at, ':', (size_t)(word.end - word.at)))
-        return fail_word(self, line, word, "stands where the label should");
+        return fail_word(self, line, word, "is in the place of the label");
     if (memchr(word.at, ',', (size_t)(word.end - word.at)))
-        return fail_word(self, line, word, "are several labels; Mercer takes one for each row");
+        return fail_word(self, line, word, "are several labels; use one label per row");
     if (to->targets) MRC_TRY(mrc_targets_text(to->targets, word.at, word.end - word.at, line));
     while (next_word(&text, &word)) MRC_TRY(read_pair(self, line, word, to, &previous));
     return MERCER_OK;
@@ -174,8 +177,8 @@ static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes
     for (int64_t i = 0; i < reading->count; i++) held += reading->input[i].bytes;
     if (!mrc_multiply(held, MOST_RATIO, &most) || bytes - FREE_BYTES <= most) return MERCER_OK;
     return mrc_fail(reading->input->context, MERCER_ERROR_MEMORY,
-                    "%s: index %lld makes %lld features, which would take %lld bytes for a file of %lld: is it right? "
-                    "If so, give the number of features",
+                    "%s: index %lld means %lld features, which need %lld bytes for a file of %lld; if this is "
+                    "intended, set the number of features",
                     reading->name, (long long)self->largest, (long long)cols, (long long)bytes, (long long)held);
 }
 
@@ -220,12 +223,10 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
     }
     if (count == 0) return;
     double value = self->rounded[first].value;
-    mrc_warn(
-        self->reading->input->context, "",
-        "%s: index %lld: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to "
-        "it (%lld features have such); subtract what they have in common, leave them out, or give f64 samples in "
-        "an npy file",
-        self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
+    mrc_warn(self->reading->input->context, "",
+             "%s: index %lld: numbers such as %.17g are rounded to float (%.17g) and become equal to others (in %lld "
+             "features); subtract a constant, remove the feature, or use f64 samples in an npy file",
+             self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
 }
 
 /* The format does not define the first index, 0 or 1, and another file with the same features may lack index 0. */
@@ -233,8 +234,8 @@ static void warn_zero_based(const sparse *self)
 {
     if (self->least != 0) return;
     mrc_warn(self->reading->input->context, "",
-             "%s: indices count from 0, because index 0 occurs; files of the same features without it are read as "
-             "counting from 1: add 0:0 to one of their rows",
+             "%s: indices count from 0, because index 0 occurs; files without index 0 are read as counting from 1, "
+             "so add 0:0 to one of their rows",
              self->reading->name);
 }
 
@@ -249,10 +250,10 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     int64_t found = self.largest - base + 1;
     if (self.largest < 0 && features == 0)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: no row has an index:value; give the number of features", reading->name);
+                        "%s: no row has an index:value; set the number of features", reading->name);
     if (features > 0 && found > features)
         return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: index %lld is beyond the %lld features asked for (indices count from %lld)", reading->name,
+                        "%s: index %lld is beyond the requested %lld features (indices count from %lld)", reading->name,
                         (long long)self.largest, (long long)features, (long long)base);
     MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
     MRC_SCOPE(scope, input->context);

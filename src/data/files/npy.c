@@ -100,13 +100,13 @@ static mercer_status take_descr(header *self, mrc_array *array)
 {
     char text[64], excerpt[MRC_EXCERPT_CHARS];
     if (!take_string(self, text, sizeof text))
-        return fail_header(self, "'descr' is not a simple type; structured arrays are not read");
+        return fail_header(self, "'descr' is not a simple type; structured arrays are not supported");
     const char *rest = text + (*text && strchr("<>|=", *text));
     int64_t size = descr_number(*rest ? rest + 1 : rest);
     if (!element_of(*rest, size, &array->element))
         return mrc_fail(self->input->context, MERCER_ERROR_DTYPE,
-                        "%s: elements of type '%s' are not read; save the array as float64, float32, float16, uint8 or "
-                        "another integer type",
+                        "%s: elements of type '%s' are not supported; save the array as float64, float32, float16, "
+                        "uint8 or another integer type",
                         self->input->path, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
     array->item = array->element == MRC_ELEMENT_UNICODE ? 4 * size : size;
     array->swapped = order_is_swapped(text[0]);
@@ -172,9 +172,9 @@ static mercer_status parse_header(header *self, mrc_array *array)
         break;
     }
     skip_spaces(self);
-    if (self->at != self->end) return fail_header(self, "there is something behind the '}'");
+    if (self->at != self->end) return fail_header(self, "there is text after the '}'");
     if (!self->have_descr || !self->have_order || !self->have_shape)
-        return fail_header(self, "'descr', 'fortran_order' and 'shape' must all be there");
+        return fail_header(self, "'descr', 'fortran_order' and 'shape' are required");
     return MERCER_OK;
 }
 
@@ -189,13 +189,10 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     const uint8_t *data = input->data;
     *out = (mrc_array){0};
     if (input->bytes < 10 || !is_marked(input))
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: is not an NPY file: it does not begin with the mark "
-                        "of one",
-                        input->path);
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is not an NPY file (wrong first bytes)", input->path);
     int version = data[6];
     if (version < 1 || version > 3 || data[7] != 0)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: NPY version %d.%d is not read; 1.0 to 3.0 are",
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: NPY version %d.%d is not supported; use 1.0 to 3.0",
                         input->path, version, data[7]);
     int64_t begin = version == 1 ? 10 : 12, length = data[8] | data[9] << 8;
     if (version > 1 && input->bytes >= 12) length |= (int64_t)data[10] << 16 | (int64_t)data[11] << 24;

@@ -75,7 +75,7 @@ static const char *next_match(search *self, int *error)
 static mercer_status fail_folder(const search *self, int error)
 {
     return mrc_fail(self->context, error == ENOENT || error == ENOTDIR ? MERCER_ERROR_MISSING : MERCER_ERROR_IO,
-                    "%s: the folder cannot be read: %s (wildcards stand in the name of a file, not of its folder)",
+                    "%s: cannot read the folder: %s; use wildcards only in the file name, not in the folder",
                     self->name, strerror(error));
 }
 
@@ -89,7 +89,7 @@ static mercer_status measure(search *self, int64_t *count, int64_t *bytes)
     if (error) return fail_folder(self, error);
     if (*count > 0) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISSING,
-                    "%s: no file matches this pattern (* stands for any characters, ? for one, [0-9] for one of a set)",
+                    "%s: no file matches this pattern (* matches any characters, ? one, [0-9] one of a set)",
                     self->name);
 }
 
@@ -111,7 +111,9 @@ static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
     }
     if (error) return fail_folder(self, error);
     if (found < out->count)
-        return mrc_fail(self->context, MERCER_ERROR_IO, "%s: files came or went while they were looked for; try again",
+        return mrc_fail(self->context, MERCER_ERROR_IO,
+                        "%s: files were added or removed during the search; try "
+                        "again",
                         self->name);
     qsort(out->list, (size_t)found, sizeof *out->list, compare_names);
     return MERCER_OK;

@@ -10,8 +10,8 @@ static mercer_status fail_spec(const mrc_input *input, const char *spec)
 {
     return mrc_fail(
         input->context, MERCER_ERROR_ARGUMENT,
-        "%s: raw: '%s' is not understood; use for instance f32:1000x784, u8:784 (as many rows as there are) "
-        "or f64:10x3@128 (skip 128 bytes); types are f64, f32, f16, u8",
+        "%s: raw: '%s' is not a shape; use, for example, f32:1000x784, u8:784 (all rows) or f64:10x3@128 (skip 128 "
+        "bytes), with type f64, f32, f16 or u8",
         input->path, spec ? spec : "");
 }
 
@@ -55,11 +55,11 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     if (*at || cols == 0 || (both && sizes[0] == 0) || !mrc_multiply(cols, out->item, &row))
         return fail_spec(input, spec);
     if (offset > input->bytes)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has %lld bytes, %lld are to be skipped", input->path,
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has %lld bytes, but %lld are skipped", input->path,
                         (long long)input->bytes, (long long)offset);
     if (!both && (input->bytes - offset) % row != 0)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: %lld bytes from offset %lld on are not whole rows of %lld bytes", input->path,
+                        "%s: %lld bytes from offset %lld are not a whole number of rows of %lld bytes", input->path,
                         (long long)(input->bytes - offset), (long long)offset, (long long)row);
     out->shape[0] = both ? sizes[0] : (input->bytes - offset) / row;
     out->shape[1] = cols;

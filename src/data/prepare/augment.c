@@ -63,18 +63,18 @@ static mercer_status check_image(mercer_context *context, const mrc_augment_shap
     int64_t pixels, features;
     if (shape->height < 1 || shape->width < 1 || shape->channels < 1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "augmentation %s: the data have no image shape; give height, width and channels", name);
+                        "augmentation %s: the data have no image shape; set height, width and channels", name);
     if (!mrc_multiply(shape->height, shape->width, &pixels) || !mrc_multiply(pixels, shape->channels, &features) ||
         features != shape->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "augmentation %s: images of %lld x %lld x %lld do not have the %lld features of the samples",
+                        "augmentation %s: images of %lld x %lld x %lld do not match the %lld features of the samples",
                         name, (long long)shape->height, (long long)shape->width, (long long)shape->channels,
                         (long long)shape->features);
     int64_t side = mrc_min(shape->height, shape->width);
     if (found->pixels >= side)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "augmentation %s: %d pixels would move all of an image that is %lld wide or high away", name,
-                        (int)found->pixels, (long long)side);
+                        "augmentation %s: %d pixels would move the whole image of width or height %lld out of view",
+                        name, (int)found->pixels, (long long)side);
     return MERCER_OK;
 }
 

@@ -59,8 +59,8 @@ static mercer_status add_rows(moments *self, const mercer_matrix *y, const doubl
             self->high[j] = value > self->high[j] ? value : self->high[j];
         }
         if (odd != 0)
-            return mrc_fail(self->context, MERCER_ERROR_DATA,
-                            "the targets of sample %lld (from 0) are not all finite numbers", (long long)self->before);
+            return mrc_fail(self->context, MERCER_ERROR_DATA, "the targets of sample %lld (from 0) are not all finite",
+                            (long long)self->before);
     }
     return MERCER_OK;
 }
@@ -81,19 +81,20 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
     const char *name = self->names ? self->names[j] : NULL;
     return mrc_fail(
         self->context, MERCER_ERROR_DATA,
-        "target %lld (from 0)%s%s%s ranges from %g to %g: differences below %g are too small to be squared; "
-        "multiply the target by a power of ten",
+        "target %lld (from 0)%s%s%s ranges from %g to %g, so squares of differences below %g underflow; multiply "
+        "the target by a power of ten",
         (long long)j, name ? " '" : "", name ? name : "", name ? "'" : "", low, high, MRC_TARGET_SCALE_LEAST);
 }
 
 static mercer_status settle(const moments *self, double *mean, double *deviation)
 {
     if (!(self->weight > 0))
-        return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "the targets have no weight: there are no samples that count");
+        return mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no sample of positive weight");
     for (int64_t j = 0; j < self->columns; j++)
         if (!isfinite(self->m2[j]) || !isfinite(self->weight))
-            return mrc_fail(self->context, MERCER_ERROR_DATA, "target %lld (from 0) is too large to be squared",
+            return mrc_fail(self->context, MERCER_ERROR_DATA,
+                            "target %lld (from 0): its square overflows; scale "
+                            "the target",
                             (long long)j);
     for (int64_t j = 0; j < self->columns; j++) MRC_TRY(check_width(self, j, sqrt(self->m2[j] / self->weight)));
     for (int64_t j = 0; j < self->columns; j++) {

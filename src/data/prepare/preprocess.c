@@ -3,7 +3,7 @@
  * Preprocessing of features: construction from parts, and application.
  *
  *   scale                 y_j = x_j v
- *   standardise, minmax   y_j = (x_j - shift_j) factor_j
+ *   standardize, minmax   y_j = (x_j - shift_j) factor_j
  *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
  *   rank                  y_j = R_j(x_j), the normal quantile of the rank of x_j (preprocess_rank.c), or x_j factor_j
  *   blend                 y_j = (x_j - shift_j) factor_j + rank_weight_j R_j(x_j)   (preprocess_blend.c)
@@ -31,17 +31,25 @@
 
 /* ---- Kinds --------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit", "rank", "blend"};
+static const char *const names[] = {"none", "scale", "standardize", "minmax", "unit", "rank", "blend"};
+/* Model files keep the spelling of 0.1, because versions 0.1 and 0.2 read no other. */
+/* check-words: allow spelling -ise (part of the file format) */
+static const char *const stored_names[] = {"none", "scale", "standardise", "minmax", "unit", "rank", "blend"};
 
 const char *mrc_preprocess_name(mrc_preprocess_kind kind)
 {
     return names[kind];
 }
 
-bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind)
+const char *mrc_preprocess_stored_spec(const mercer_preprocess *self)
 {
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(name, names[i]) == 0) {
+    return self->kind == MRC_PREPROCESS_SCALE ? self->spec : stored_names[self->kind];
+}
+
+bool mrc_preprocess_find_stored(const char *name, mrc_preprocess_kind *kind)
+{
+    for (int i = 0; i < (int)(sizeof stored_names / sizeof *stored_names); i++)
+        if (strcmp(name, stored_names[i]) == 0) {
             *kind = (mrc_preprocess_kind)i;
             return true;
         }
@@ -121,7 +129,7 @@ bool mrc_preprocess_is_identity(const mercer_preprocess *self)
 bool mrc_preprocess_is_affine(const mercer_preprocess *preprocess)
 {
     return preprocess && !preprocess->map &&
-           (preprocess->kind == MRC_PREPROCESS_STANDARDISE || preprocess->kind == MRC_PREPROCESS_MINMAX);
+           (preprocess->kind == MRC_PREPROCESS_STANDARDIZE || preprocess->kind == MRC_PREPROCESS_MINMAX);
 }
 
 int64_t mrc_preprocess_features(const mercer_preprocess *self)
@@ -217,7 +225,7 @@ static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_
         case MRC_PREPROCESS_SCALE:
             for (int j = 0; j < PIECE; j++) piece[j] *= self->scale;
             break;
-        case MRC_PREPROCESS_STANDARDISE:
+        case MRC_PREPROCESS_STANDARDIZE:
         case MRC_PREPROCESS_MINMAX:
             for (int64_t j = 0; j < count; j++)
                 piece[j] = (piece[j] - self->shift[first + j]) * self->factor[first + j];
@@ -324,7 +332,7 @@ static double feature_slope(const mercer_preprocess *self, int64_t k, double x)
 /*
  * Converts one gradient: g (d') with respect to y A becomes A g (d) with respect to y, then the transpose of dy / dx
  * times that with respect to x:
- *   scale v g;   standardise, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|;
+ *   scale v g;   standardize, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|;
  *   blend (factor_j + rank_weight_j slope) g_j
  */
 static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x, int64_t row, const double *mapped,

@@ -21,11 +21,11 @@
 typedef enum mrc_preprocess_kind {
     MRC_PREPROCESS_NONE,
     MRC_PREPROCESS_SCALE, /* one factor */
-    MRC_PREPROCESS_STANDARDISE,
+    MRC_PREPROCESS_STANDARDIZE,
     MRC_PREPROCESS_MINMAX,
     MRC_PREPROCESS_UNIT,
     MRC_PREPROCESS_RANK, /* normal quantiles */
-    MRC_PREPROCESS_BLEND /* weighted sum of STANDARDISE and RANK */
+    MRC_PREPROCESS_BLEND /* weighted sum of STANDARDIZE and RANK */
 } mrc_preprocess_kind;
 
 struct mercer_preprocess {
@@ -33,10 +33,10 @@ struct mercer_preprocess {
     mrc_preprocess_kind kind;
     double scale;           /* factor of SCALE */
     int64_t features;       /* 0 if all features are treated alike */
-    double *shift, *factor; /* (features) STANDARDISE, MINMAX, BLEND; RANK: only scales where factor > 0; one block */
+    double *shift, *factor; /* (features) STANDARDIZE, MINMAX, BLEND; RANK: only scales where factor > 0; one block */
     double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
     double *rank_weight;    /* (features) BLEND: weight of the rank transform, 0 for flags; one block with unit, flag */
-    double *unit;           /* (features) BLEND: factor of STANDARDISE; NULL if read from a model file */
+    double *unit;           /* (features) BLEND: factor of STANDARDIZE; NULL if read from a model file */
     bool *flag;             /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
     bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
     mercer_kernel kernel;   /* if folded: the kernel before folding */
@@ -44,9 +44,12 @@ struct mercer_preprocess {
     char spec[64];
 };
 
-/* Return the name of a kind in specs, and find the kind of a name (false if there is none). */
+/* Returns the name of a kind in specs. */
 const char *mrc_preprocess_name(mrc_preprocess_kind kind);
-bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
+
+/* Return the spec of a preprocessing in a model file, and find the kind of a name there (false if there is none). */
+const char *mrc_preprocess_stored_spec(const mercer_preprocess *self);
+bool mrc_preprocess_find_stored(const char *name, mrc_preprocess_kind *kind);
 
 /* Makes a preprocessing from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
@@ -55,7 +58,7 @@ mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *con
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *preprocess, const double *knots);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 
-/* Makes a preprocessing from a spec such as "standardise" and fits it to data. data may be NULL for kinds that are not
+/* Makes a preprocessing from a spec such as "standardize" and fits it to data. data may be NULL for kinds that are not
    fitted. */
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                  const mercer_dataset *data);
@@ -68,7 +71,7 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *preprocess, cons
 /*
  * Replaces the weights of a BLEND that was fitted to data, or of a copy of it. Feature k becomes
  *     standard_weight_k * standardized_k + rank_weight_k * R_k
- * with standardized_k the result of STANDARDISE and R_k that of RANK. The weights are relative to those results and not
+ * with standardized_k the result of STANDARDIZE and R_k that of RANK. The weights are relative to those results and not
  * to the previous weights. For a flag, rank_weight_k is ignored. Both arrays (features), 0 .. MRC_METRIC_MOST. Fails
  * with ARGUMENT, and changes nothing, if a weight is out of range, or if the preprocessing was read from a model file,
  * which stores the products only.

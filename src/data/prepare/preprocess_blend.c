@@ -4,7 +4,7 @@
  *
  *   y_k = factor_k (x_k - shift_k) + rank_weight_k R_k(x_k),   factor_k = standard_weight_k unit_k
  *
- * R_k is the transform of preprocess_rank.c; shift_k and unit_k are the shift and the factor of standardise: mean and
+ * R_k is the transform of preprocess_rank.c; shift_k and unit_k are the shift and the factor of standardize: mean and
  * 1 / deviation, or 0 and the level size for flags, the 0/1 features of a table (data/schema). The rank weight of a
  * flag is 0. With weights >= 0 both terms are nondecreasing, so y_k is too. After fitting, both weights are 0.5, and
  * flags have the standard weight 1.
@@ -91,8 +91,8 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
                         mrc_preprocess_name(self->kind));
     if (self->features > 0 && !self->unit)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "preprocessing blend was read from a model file, which does not store its units; fit it to "
-                        "data to set its weights");
+                        "preprocessing blend was read from a model file without its units; fit it to data to set "
+                        "its weights");
     for (int64_t k = 0; k < self->features; k++) {
         MRC_TRY(check_weight(self, "standard", k, standard_weight[k]));
         if (!self->flag[k]) MRC_TRY(check_weight(self, "rank", k, rank_weight[k]));
@@ -111,7 +111,7 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-/* Combines a fitted STANDARDISE and a fitted RANK of the same features; moves the knots of `ranked` into the result. */
+/* Combines a fitted STANDARDIZE and a fitted RANK of the same features; moves the knots of `ranked` into the result. */
 static mercer_status combine(mercer_preprocess **out, const mercer_preprocess *standard, mercer_preprocess *ranked)
 {
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;
@@ -143,9 +143,8 @@ mercer_status mrc_preprocess_fit_blend(mercer_preprocess **out, mercer_context *
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *ranked = NULL;
     if (!data || data->rows < 1)
         return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT,
-                        "preprocessing blend needs data to be fitted to: %s",
-                        data ? "there are no samples" : "dataset is NULL");
-    MRC_TRY(mrc_preprocess_fit(&standard, context, "standardise", data));
+                        "preprocessing blend needs data: %s", data ? "there are no samples" : "dataset is NULL");
+    MRC_TRY(mrc_preprocess_fit(&standard, context, "standardize", data));
     MRC_TRY(mrc_preprocess_fit_rank(&ranked, context, data));
     return combine(out, standard, ranked);
 }

@@ -4,7 +4,7 @@
  *
  * For feature j, after k rows (Welford):
  *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
- *   standardise:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
+ *   standardize:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
  *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0;
  *   a level of a category: factor = 2 (minmax: 1); a flag that a value is missing: a quarter of that
  *
@@ -69,10 +69,10 @@ static mercer_status fail_odd(mercer_context *context, const mercer_matrix *bloc
             int64_t row = before + i;
             if (!isfinite(value))
                 return mrc_fail(context, MERCER_ERROR_DATA,
-                                "sample %lld, feature %lld (from 0) is %g: a preprocessing needs finite values",
+                                "sample %lld, feature %lld (from 0) is %g; preprocessing needs finite values",
                                 (long long)row, (long long)j, value);
         }
-    return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
+    return mrc_fail(context, MERCER_ERROR_INTERNAL, "the samples contain a value that is not finite");
 }
 
 /* Returns rows first .. first + count - 1, in place if they are contiguous, else copied to `buffer`. */
@@ -135,13 +135,14 @@ static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_
                             int64_t features)
 {
     for (int64_t j = 0; j < features; j++) {
-        bool standardise = kind == MRC_PREPROCESS_STANDARDISE;
-        double width = standardise ? sqrt(self->m2[j] / (double)rows) : self->high[j] - self->low[j];
+        bool standardize = kind == MRC_PREPROCESS_STANDARDIZE;
+        double width = standardize ? sqrt(self->m2[j] / (double)rows) : self->high[j] - self->low[j];
         if (!isfinite(width) || (width > 0 && width < 1 / DBL_MAX))
             return mrc_fail(context, MERCER_ERROR_DATA,
-                            "feature %lld (from 0) ranges from %g to %g: too wide or too narrow to be brought to 1",
+                            "feature %lld (from 0) ranges from %g to %g, which is too wide or too narrow to scale "
+                            "to 1",
                             (long long)j, self->low[j], self->high[j]);
-        if (!standardise) self->mean[j] = self->low[j];
+        if (!standardize) self->mean[j] = self->low[j];
         self->m2[j] = width > 0 ? 1 / width : 0;
     }
     return MERCER_OK;
@@ -151,12 +152,11 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
                                   const mercer_dataset *data)
 {
     if (!data || data->rows < 1)
-        return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT,
-                        "preprocessing %s needs data to be fitted to: %s", mrc_preprocess_name(kind),
-                        data ? "there are no samples" : "dataset is NULL");
+        return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT, "preprocessing %s needs data: %s",
+                        mrc_preprocess_name(kind), data ? "there are no samples" : "dataset is NULL");
     int64_t d = data->features, row_bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), numbers;
     int64_t at_once = mrc_max(1, mrc_min(data->rows, BLOCK_BYTES / row_bytes));
-    double size = kind == MRC_PREPROCESS_STANDARDISE ? MRC_LEVEL_SIZE : 1, *m;
+    double size = kind == MRC_PREPROCESS_STANDARDIZE ? MRC_LEVEL_SIZE : 1, *m;
     void *buffer = NULL;
     pass self;
     if (!mrc_multiply(d, 4, &numbers)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
@@ -188,12 +188,13 @@ static const entry entries[] = {
       "scale:factor=0.01",
       {{"factor", offsetof(parameters, factor), MRC_REAL, false, false, 0, 1e100, 1.0 / 255}}},
      MRC_PREPROCESS_SCALE},
-    {{"standardise", "standardise", {{0}}}, MRC_PREPROCESS_STANDARDISE},
+    {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDIZE},
     {{"minmax", "minmax", {{0}}}, MRC_PREPROCESS_MINMAX},
     {{"unit", "unit", {{0}}}, MRC_PREPROCESS_UNIT},
     {{"rank", "rank", {{0}}}, MRC_PREPROCESS_RANK},
     {{"blend", "blend", {{0}}}, MRC_PREPROCESS_BLEND},
-    {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
+    /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
+    {{"standardise", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDIZE},
 };
 
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
@@ -202,7 +203,7 @@ const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
     const mrc_format *of = format ? mrc_format_find(format) : NULL;
     if (of && of->sparse) return "minmax"; /* minmax keeps zeros */
     if (format && strcmp(format, "synthetic") == 0) return "none";
-    return dtype == MERCER_F16 ? "none" : "standardise"; /* standardise would convert halves to floats */
+    return dtype == MERCER_F16 ? "none" : "standardize"; /* standardize would convert halves to floats */
 }
 
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
@@ -219,7 +220,7 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     }
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
     mrc_preprocess_kind kind = entries[index].kind;
-    if (kind == MRC_PREPROCESS_STANDARDISE || kind == MRC_PREPROCESS_MINMAX)
+    if (kind == MRC_PREPROCESS_STANDARDIZE || kind == MRC_PREPROCESS_MINMAX)
         return fit_features(out, context, kind, data);
     if (kind == MRC_PREPROCESS_RANK) return mrc_preprocess_fit_rank(out, context, data);
     if (kind == MRC_PREPROCESS_BLEND) return mrc_preprocess_fit_blend(out, context, data);

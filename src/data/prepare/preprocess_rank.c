@@ -61,8 +61,8 @@ static mercer_status find_knots(mercer_context *context, const mercer_matrix *ro
             column[i] = mrc_load(rows, i, j);
             if (!isfinite(column[i]))
                 return mrc_fail(context, MERCER_ERROR_DATA,
-                                "feature %lld (from 0) has a value %g: a preprocessing needs finite values",
-                                (long long)j, column[i]);
+                                "feature %lld (from 0) has a value %g; preprocessing needs finite values", (long long)j,
+                                column[i]);
         }
         mrc_doubles_sort(column, rows->rows);
         for (int k = 0; k < MRC_RANK_KNOTS; k++)
@@ -73,8 +73,7 @@ static mercer_status find_knots(mercer_context *context, const mercer_matrix *ro
 
 mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data)
 {
-    if (!data || data->rows < 1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing rank needs data to be fitted to");
+    if (!data || data->rows < 1) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing rank needs data");
     int64_t d = data->features, bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), *rows;
     int64_t m = mrc_min(data->rows, mrc_min(MOST_ROWS, mrc_max(LEAST_ROWS, MOST_BYTES / bytes)));
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;

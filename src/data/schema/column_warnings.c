@@ -178,7 +178,7 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells)
         if (!counts_rows(column, first + j, rows, cells->count, stride)) continue;
         mrc_column_option(cells, j, name);
         mrc_warn(cells->context, name,
-                 "%s: %lld different whole numbers in order; it looks like a row number; if it is one, %s%s%s",
+                 "%s: has %lld different whole numbers in order, like a row number; if it is one, %s%s%s",
                  mrc_column_place(cells, j, place), (long long)(tallied ? cells->tallied : rows),
                  cells->path ? "add --drop '" : "remove it", cells->path ? name : "", cells->path ? "'" : "");
         warned++;

@@ -54,7 +54,8 @@ static mercer_status match(builder *self)
     int64_t used = 0, positions = schema ? schema->count : self->count;
     if (!named && positions != self->count)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE,
-                        "%lld columns without names, but the model was trained on %lld: they go by position",
+                        "%lld columns without names, but the model was trained on %lld; columns without names are "
+                        "matched by position",
                         (long long)self->count, (long long)positions);
     for (int64_t i = 0; i < positions; i++) {
         if (schema && schema->columns[i].kind == MRC_KIND_DROP) continue;
@@ -103,7 +104,7 @@ static mercer_status check_codes(const builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
     for (int64_t i = 0; i < self->rows; i++)
-        if (from->codes[i] >= from->word_count) return fail_kind(self, j, "has a code that is beyond its words");
+        if (from->codes[i] >= from->word_count) return fail_kind(self, j, "has a code without a word");
     return MERCER_OK;
 }
 
@@ -128,7 +129,7 @@ static mercer_status fail_word(const builder *self, int64_t j, int64_t row, cons
         [MRC_KIND_NUMBER] = "number", [MRC_KIND_BOOLEAN] = "boolean", [MRC_KIND_DATE] = "date"};
     char place[MRC_PLACE_CHARS], text[MRC_EXCERPT_CHARS];
     const mrc_level at = {.line = row};
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, which the model was trained on",
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, but the model was trained on one",
                     mrc_level_place(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
                     kinds[self->cells.columns[j].kind]);
 }
@@ -189,7 +190,7 @@ static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
     column->place = self->places[j];
     if (!text &&
         (!from->kind || !mrc_kind_find(from->kind, (int64_t)strlen(from->kind), kind) || *kind == MRC_KIND_DROP))
-        return fail_kind(self, j, "has no kind: number, boolean, date, category or text");
+        return fail_kind(self, j, "has no kind; use number, boolean, date, category or text");
     if (*kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
         return fail_kind(self, j, "has no values");
     column->kind = *kind;
@@ -219,7 +220,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
     column->closed = true;
     if (given != MRC_KIND_CATEGORY && (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
         char what[MRC_ERROR_CHARS / 4];
-        snprintf(what, sizeof what, "is a %s, but the model was trained on a %s there", mrc_kind_name(given),
+        snprintf(what, sizeof what, "is a %s, but the model was trained on a %s", mrc_kind_name(given),
                  mrc_kind_name(known->kind));
         return fail_kind(self, j, what);
     }
@@ -340,7 +341,7 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
     builder self = {.context = context, .given = columns, .count = count, .rows = rows, .scope = {.context = context}};
     MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
-        .context = context, .format = "columns", .task = MERCER_TASK_UNLABELLED, .rows = rows, .dtype = MERCER_F32};
+        .context = context, .format = "columns", .task = MERCER_TASK_UNLABELED, .rows = rows, .dtype = MERCER_F32};
     MRC_TRY(build(&self, schema));
     *out = self.dataset, self.dataset = NULL;
     return MERCER_OK;

@@ -45,7 +45,7 @@ typedef struct mrc_gaps {
 } mrc_gaps;
 
 /*
- * Sets deviation, gap and precision (the row of P up to the diagonal) of those of the columns (count) that take part.
+ * Sets deviation, `gap` and precision (the row of P up to the diagonal) of those of the columns (count) that take part.
  * Kind, mean and missing of all columns must be set. *memory holds the rows of P and is released by the caller with
  * mrc_free; it is NULL if no number is missing or there is too little data to fill from.
  */

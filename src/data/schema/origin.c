@@ -107,11 +107,11 @@ void mrc_cells_warn_coarse(const mrc_cells *self)
         char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
         if (!is_coarse(column) || warned++ >= MRC_COLUMN_WARNINGS) continue;
         mrc_warn(self->context, mrc_column_option(self, j, name),
-                 "%s: numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal to it; "
-                 "subtract what they have in common, or %s",
+                 "%s: numbers such as %.17g are rounded to float (%.17g) and become equal to others; subtract a "
+                 "constant, or %s",
                  mrc_column_place(self, j, place), column->rounded,
                  column->origin + (double)(float)(column->rounded - column->origin),
-                 self->path ? "drop the column, or give f64 samples in an npy file" : "remove the column");
+                 self->path ? "drop the column, or use f64 samples in an npy file" : "remove the column");
     }
     if (warned > MRC_COLUMN_WARNINGS)
         mrc_warn(self->context, "", "%s%s%lld more columns have numbers that are rounded to float and become equal",

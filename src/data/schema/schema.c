@@ -9,7 +9,7 @@
  *
  * Everything is found from per-column tallies, so the cells may come block by block.
  *
- * Cost: O(cells) and a sort of the levels, of which a column has at most 65,536.
+ * Cost: O(cells) and a sort of the levels (at most 65,536 per column).
  */
 #include "data/schema/schema.h"
 
@@ -321,7 +321,7 @@ static mercer_status check_names(const finder *self)
         if (mrc_levels_find(&names, name, length) >= 0)
             return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s %s; rename or drop one of them",
                             mrc_column_place(self->cells, j, place),
-                            length > 0 ? "occurs twice" : "has no name, and neither has another");
+                            length > 0 ? "occurs twice" : "has no name, like another column");
         MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
     return MERCER_OK;
@@ -382,8 +382,8 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
     if (!any)
         return mrc_fail(
             self->context, MERCER_ERROR_DATA,
-            "%s%sno column is left to learn from: each of %lld is empty, has one value, or a different text "
-            "in almost every row",
+            "%s%sno column is usable; each of the %lld columns is empty, has one value, or has a different text in "
+            "almost every row",
             cells->path ? cells->path : "", cells->path ? ": " : "", (long long)cells->count);
     MRC_TRY(check_names(self));
     MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));

@@ -156,7 +156,7 @@ static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *no
     if (!notation) return MERCER_OK;
     if ((!date && column->kind != MRC_KIND_NUMBER) || !text || !mrc_notation_find(text, &column->notation) ||
         date != (column->notation.date != NULL))
-        return wrong(self, i, "has a notation that is not known; it may be of a newer Mercer");
+        return wrong(self, i, "has an unknown notation; it may be from a newer version of Mercer");
     self->noted = true;
     return MERCER_OK;
 }
@@ -185,7 +185,7 @@ static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *obje
     for (int64_t k = 0; k < column->level_count; k++)
         if (!column->levels[k][0]) return wrong(self, i, "has an empty level");
     MRC_TRY(mrc_find_repeated(self->context, column->levels, column->level_count, &repeated));
-    if (repeated) return wrong(self, i, "has a level more than once");
+    if (repeated) return wrong(self, i, "has a repeated level");
     column->width = column->level_count + column->other + (column->missing > 0);
     return MERCER_OK;
 }
@@ -207,14 +207,14 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     const char *kind = json_string_value(json_object_get(object, "kind"));
     if (!kind || !mrc_kind_find(kind, (int64_t)strlen(kind), &column->kind)) return wrong(self, i, "has no kind");
     column->name = json_string_value(name);
-    if (name && !column->name) return wrong(self, i, "has a name that is no text");
+    if (name && !column->name) return wrong(self, i, "has a name that is not text");
     self->named = self->named && name;
     column->why = json_string_value(json_object_get(object, "why"));
     if (column->kind == MRC_KIND_DROP)
-        return column->why ? MERCER_OK : wrong(self, i, "does not say why it is left out");
+        return column->why ? MERCER_OK : wrong(self, i, "has no reason for being ignored");
     column->missing = json_integer_value(missing);
     if (!json_is_integer(missing) || !mrc_in_range((double)column->missing, 0, MRC_ROWS_MOST))
-        return wrong(self, i, "does not say how many are missing");
+        return wrong(self, i, "has no number of missing values");
     MRC_TRY(column->kind == MRC_KIND_CATEGORY ? read_levels(self, i, object, texts) : read_value(self, i, object));
     column->first = self->features;
     self->features += column->width;
@@ -236,7 +236,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     if (!deviation && !list) return MERCER_OK;
     if ((column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) || at == most || !json_is_array(list) ||
         (int64_t)json_array_size(list) != at + 1)
-        return wrong(self, i, "does not say how its gaps are filled");
+        return wrong(self, i, "has no rule for missing values");
     MRC_TRY(read_scalar(self, i, object, "deviation", MRC_CELL_DEVIATION_LEAST, MRC_CELL_MOST, &column->deviation));
     gaps->cells[at] = self->used - 1;
     gaps->mean[at] = column->mean;

@@ -84,7 +84,7 @@ static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
     char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS];
     mrc_level_place(self->cells, self->column, &self->levels->list[k], place);
     return mrc_fail(self->cells->context, MERCER_ERROR_DATA,
-                    "%s: '%s' is not a %s, but --columns says that the column holds %ss; if it means \"no value\", add "
+                    "%s: '%s' is not a %s, but --columns declares a column of %ss; if it means \"no value\", add "
                     "--missing='%s'",
                     place, text_of(self, k, word), date ? "date" : "number", date ? "date" : "number", word);
 }
@@ -98,12 +98,12 @@ static mercer_status refuse_ambiguous(const survey *self)
     text_of(self, 0, word);
     if (!cells->path)
         return mrc_fail(cells->context, MERCER_ERROR_DATA,
-                        "%s: dates such as '%s' do not show whether the day or the month comes first; convert the "
-                        "column to dates",
+                        "%s: the order of day and month in dates such as '%s' is unclear; convert the column to "
+                        "dates",
                         place, word);
     return mrc_fail(cells->context, MERCER_ERROR_DATA,
-                    "%s: dates such as '%s' do not show whether the day or the month comes first; add --columns "
-                    "'%s:date-dmy' or '%s:date-mdy'",
+                    "%s: the order of day and month in dates such as '%s' is unclear; add --columns '%s:date-dmy' "
+                    "or '%s:date-mdy'",
                     place, word, option, option);
 }
 
@@ -198,8 +198,8 @@ static bool stays_category(const survey *self)
     if (self->cells->path || !(self->common & mrc_readings_plain) || !are_whole(self, &codes)) return false;
     if (!codes)
         mrc_warn(self->cells->context, mrc_column_option(self->cells, self->column, name),
-                 "%s holds whole numbers as text, such as '%s', and is used as a category; convert it to numbers, or "
-                 "to categories to avoid this warning",
+                 "%s has whole numbers as text, such as '%s', and is used as a category; convert it to numbers, or "
+                 "to a category to avoid this warning",
                  mrc_column_place(self->cells, self->column, place), text_of(self, 0, word));
     return true;
 }
@@ -243,7 +243,7 @@ static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing 
         return ambiguous && column->levels.count > 1 ? refuse_ambiguous(&self) : MERCER_OK;
     warn_comma(&self, &notation);
     if (notation.date)
-        mrc_log(cells->context, MERCER_LOG_INFO, "%s holds dates in the order %s", mrc_column_place(cells, j, place),
+        mrc_log(cells->context, MERCER_LOG_INFO, "%s has dates in the order %s", mrc_column_place(cells, j, place),
                 mrc_notation_text(&notation, text));
     column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
     column->notation = notation;

@@ -190,7 +190,7 @@ static int skip(void *user, int64_t rows)
 {
     data_stream *self = user;
     if (rows < 0 || rows > self->samples - self->position) {
-        mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "cannot skip %lld samples, the pass has %lld left",
+        mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "cannot skip %lld samples; the pass has %lld left",
                  (long long)rows, (long long)(self->samples - self->position));
         return 1;
     }
@@ -403,7 +403,7 @@ static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
     if (!wants_thread(self, prefetch)) return MERCER_OK;
     mercer_status status = mrc_background_start(&self->background, self->context, make_chunk, self);
     if (status != MERCER_ERROR_UNSUPPORTED || prefetch == MERCER_ON) return status;
-    mrc_warn(self->context, "memory", "%s; samples are read when they are needed", mrc_last_error(self->context));
+    mrc_warn(self->context, "memory", "%s; samples are not read ahead", mrc_last_error(self->context));
     return MERCER_OK;
 }
 

@@ -25,7 +25,7 @@ void mrc_order_init(mrc_order *order, const mercer_dataset *data, int64_t block,
 /* Begins a pass and releases the file pages that the previous one holds in memory. */
 void mrc_order_restart(mrc_order *order, int64_t pass);
 /* Writes the rows of samples first, first + 1, ... and returns their number: between 1 and `count`, all from one
-   window. Samples beyond the number of rows are further passes over the rows, each in its own order. Tells the system
+   window. Samples beyond the number of rows are further passes over the rows, each in its own order. Advises the system
    which parts of a mapped file are needed soon, and which no longer. Any thread may call it, but with block > 1 only
    one at a time; never fails or allocates. */
 int64_t mrc_order_rows(mrc_order *order, int64_t first, int64_t count, int64_t *rows);

@@ -46,8 +46,9 @@ mercer_status mrc_synth_prepare_clusters(mercer_dataset *dataset, mrc_synth *sel
     int64_t points = (int64_t)given->centers * given->d;
     if (given->centers < given->classes)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT,
-                        "synthetic data clusters: %d centers are fewer than %d classes: each needs one", given->centers,
-                        given->classes);
+                        "synthetic data clusters: %d centers are fewer than %d classes; use at least one center per "
+                        "class",
+                        given->centers, given->classes);
     MRC_TRY(mrc_alloc(dataset->context, &self->z, points, sizeof *self->z, "centers of clusters"));
     mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_CLUSTERS}, 0, points, self->z);
     dataset->features = given->d;

@@ -56,7 +56,9 @@ static mercer_status find_columns(mercer_column_texts *self, const mrc_table *le
 {
     const char *const *names = self->names;
     if (!lead->header)
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no line of names: columns are kept by their names",
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: has no header line; columns can be copied only by "
+                        "name",
                         self->files.name);
     for (int64_t k = 0; k < self->count; k++) {
         self->columns[k] = mrc_table_find(lead, names[k]);
@@ -129,7 +131,9 @@ static mercer_status open_parts(mercer_column_texts *self, const char *columns)
     MRC_TRY(mrc_alloc(self->context, &self->fields, self->count, sizeof *self->fields, "names of columns"));
     MRC_TRY(mrc_files_open(&self->files, &opening, options->x, options->format, false));
     if (self->files.format != mrc_format_find("csv") && self->files.format != mrc_format_find("tsv"))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: is %s; columns are kept of csv and tsv files",
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: is %s; columns can be copied only from csv and tsv "
+                        "files",
                         options->x, self->files.format->name);
     MRC_TRY(open_tables(self, &opening.slice));
     self->rows = opening.slice.rows;

@@ -62,8 +62,8 @@ static mercer_status fail_missing(mercer_context *context, const char *what, con
         return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: has no column '%s', which the model was trained on", what,
                         excerpt);
     return mrc_fail(context, MERCER_ERROR_MISMATCH,
-                    "%s: has no column '%s', which the model was trained on; the nearest that it has is '%s'", what,
-                    excerpt, mrc_excerpt(other, near, (int64_t)strlen(near)));
+                    "%s: has no column '%s', which the model was trained on; did you mean '%s'?", what, excerpt,
+                    mrc_excerpt(other, near, (int64_t)strlen(near)));
 }
 
 /* Matches two sorted lists. Matched entries get index = -1, so that nearest_left finds only unmatched names. */
@@ -79,8 +79,8 @@ static mercer_status match_sorted(mercer_context *context, const char *what, ent
             char excerpt[MRC_EXCERPT_CHARS];
             mrc_excerpt(excerpt, want[j].name, (int64_t)strlen(want[j].name));
             return mrc_fail(context, MERCER_ERROR_MISMATCH,
-                            "%s: %lld columns are named '%s', the model was trained on %lld of that name", what,
-                            (long long)most, excerpt, (long long)(end - j));
+                            "%s: has %lld columns named '%s', but the model was trained on %lld", what, (long long)most,
+                            excerpt, (long long)(end - j));
         }
         for (int64_t k = 0; k < end - j; k++) {
             places[want[j + k].index] = k < most ? have[i + k].index : -1;

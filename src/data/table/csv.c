@@ -128,8 +128,8 @@ static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sin
     }
     if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "%s: has %lld columns of targets; classes are one column of numbers or names", reading->name,
-                        (long long)count);
+                        "%s: has %lld columns of targets, but classes must be one column of numbers or names",
+                        reading->name, (long long)count);
     MRC_TRY(mrc_alloc(context, &dataset->y_memory, rows * count, sizeof(double), "targets"));
     dataset->y = to->y = mrc_view(dataset->y_memory, rows, count, MERCER_F64);
     dataset->task = MERCER_TASK_REGRESSION;
@@ -167,7 +167,7 @@ static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *
     mrc_reading *reading = self->reading;
     const mrc_input *input = self->lead->input;
     int64_t all = reading->slice.rows, cols = self->layout.features, bytes;
-    if (cols == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has no columns of features", input->path);
+    if (cols == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has no feature columns", input->path);
     if (!mrc_multiply(all, reading->want_targets ? target_bytes(self) : 0, &bytes) ||
         !mrc_add(bytes, bytes_of(rows, cols), &bytes))
         bytes = INT64_MAX;
@@ -195,9 +195,9 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     self->told = true;
     if (to->rows == 0)
         return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
-                        "%s: every target is missing: is it the column that is meant?", reading->name);
+                        "%s: every target is missing; check the name of the target column", reading->name);
     mrc_warn(reading->input->context, "target",
-             "%s: %lld of %lld rows have no target and are left out, the first in line %lld", reading->name,
+             "%s: ignoring %lld of %lld rows, which have no target; the first is line %lld", reading->name,
              (long long)to->left_out, (long long)to->rows + (long long)to->left_out, (long long)to->left_line);
     return MERCER_OK;
 }
@@ -300,7 +300,7 @@ static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sin
                                   bool known)
 {
     MRC_OWNED(close_consumer) consumer through = {.take = tally_block, .columns = columns};
-    mrc_log(columns->context, MERCER_LOG_INFO, "%s: samples are kept in a temporary file", self->reading->name);
+    mrc_log(columns->context, MERCER_LOG_INFO, "%s: samples are stored in a temporary file", self->reading->name);
     if (!known) {
         MRC_TRY(read_all(self, columns, to, &through));
         MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
@@ -366,7 +366,7 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* no missing values */
     /* If there is a separate file of targets, `target` names a column of that file. */
     mrc_layout_wish wish = {
-        .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
+        .target = options->y && options->task != MERCER_TASK_UNLABELED ? NULL : options->target,
         .needed = reading->want_targets,
         .columns = options->columns,
         .column_count = options->column_count,

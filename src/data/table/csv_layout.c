@@ -72,7 +72,7 @@ static mercer_status find_column(const mrc_table *table, const char *asked, cons
     *out = mrc_table_find(table, asked);
     if (*out == -2)
         return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: several columns are named '%s'; give the index of the %s, from 0", input->path, asked,
+                        "%s: several columns are named '%s'; use the index of the %s (from 0)", input->path, asked,
                         what);
     if (*out >= 0 || !parse_index(asked, &index)) return MERCER_OK;
     *out = index < 0 ? table->columns + index : index;
@@ -98,8 +98,8 @@ static mercer_status add_target(mrc_layout *self, const mrc_table *table, const 
     const mrc_input *input = table->input;
     if (column < 0) return fail_unknown(table, asked);
     if (self->roles[column] != MRC_COLUMN_UNUSED)
-        return mrc_fail(input->context, MERCER_ERROR_ARGUMENT, "%s: column %s is asked for twice as a target",
-                        input->path, mrc_column_text(table, column, first));
+        return mrc_fail(input->context, MERCER_ERROR_ARGUMENT, "%s: column %s is given twice as a target", input->path,
+                        mrc_column_text(table, column, first));
     self->roles[column] = MRC_COLUMN_TARGET - self->targets++;
     return MERCER_OK;
 }
@@ -144,10 +144,9 @@ static mercer_status find_targets(mrc_layout *self, const mrc_table *table, cons
     column = mrc_table_find(table, NULL);
     if (column >= 0) return add_target(self, table, "", column);
     return mrc_fail(table->input->context, MERCER_ERROR_MISMATCH,
-                    "%s: %s its %lld columns is the target: give its name, or its index from 0 (target), or a file of "
-                    "targets (y)",
+                    "%s: %s (%lld columns); add --target NAME or --target INDEX (from 0), or a file of targets (y)",
                     table->input->path,
-                    column == -2 ? "several columns could be it; say which of" : "it does not show which of",
+                    column == -2 ? "several columns could be the target" : "the target column is unknown",
                     (long long)table->columns);
 }
 
@@ -161,7 +160,9 @@ static mercer_status find_free(const mrc_layout *self, const mrc_table *table, c
     MRC_TRY(find_column(table, asked, what, out));
     if (*out < 0) return fail_unknown(table, asked);
     if (self->roles[*out] == MRC_COLUMN_UNUSED) return MERCER_OK;
-    return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT, "%s: column %s is the target, and asked for as %s",
+    return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT,
+                    "%s: column %s is the target and cannot be the "
+                    "%s, too",
                     table->input->path, mrc_column_text(table, *out, name), what);
 }
 
@@ -184,8 +185,8 @@ static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *p
     mrc_date_order order;
     if (!colon || !find_kind(colon + 1, &kind, &order))
         return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT,
-                        "kinds: '%s' does not say what a column is; write NAME:KIND, with number, boolean, date, "
-                        "date-dmy, date-mdy, category or drop",
+                        "kinds: '%s' is not of the form NAME:KIND; use number, boolean, date, date-dmy, date-mdy, "
+                        "category or drop",
                         piece);
     *colon = 0;
     MRC_TRY(find_free(self, table, piece, mrc_kind_name(kind), &column));
@@ -272,7 +273,8 @@ static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, co
     for (int64_t column = 0; column < self->columns; column++) open += is_free(self, column);
     if (open != schema->count)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "%s: %lld columns without names, but the model was trained on %lld: they go by position",
+                        "%s: %lld columns without names, but the model was trained on %lld; columns without names "
+                        "are matched by position",
                         table->input->path, (long long)open, (long long)schema->count);
     for (int64_t column = 0, i = 0; column < self->columns; column++) {
         if (!is_free(self, column)) continue;

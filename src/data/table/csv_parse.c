@@ -28,7 +28,7 @@ static const char *take_quoted(mrc_csv *csv, mrc_csv_field *out)
     out->text = at;
     out->quoted = true;
     for (;; at++) {
-        if (at >= csv->end) return "a quote is opened that is never closed";
+        if (at >= csv->end) return "a quoted field is not closed";
         if (*at == '\n') csv->line++;
         if (*at != '"') continue;
         if (at + 1 == csv->end || at[1] != '"') break;
@@ -37,7 +37,7 @@ static const char *take_quoted(mrc_csv *csv, mrc_csv_field *out)
     }
     out->length = at - out->text;
     for (csv->at = at + 1; csv->at < csv->end && *csv->at == ' '; csv->at++) {}
-    return finish_field(csv, out) ? NULL : "there is text behind a closing quote; quotes inside a field are doubled";
+    return finish_field(csv, out) ? NULL : "there is text after a closing quote; double the quotes inside a field";
 }
 
 const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out)

@@ -100,7 +100,9 @@ static mercer_status look_through(mrc_table *self, walk *state)
         stop = end - at > PIECE_BYTES ? at + PIECE_BYTES : end;
         const char *zero = memchr(at, 0, (size_t)(stop - at));
         if (zero)
-            return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
+            return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
+                            "%s: has a zero byte at offset %lld; it is "
+                            "not a text file",
                             self->input->path, (long long)(zero - begin));
         if (self->start.separator && !state->quoted) state->quoted = memchr(at, '"', (size_t)(stop - at)) != NULL;
         if (!state->quoted) count_plain_lines(self, state, stop);
@@ -140,9 +142,9 @@ static mercer_status count_records(mrc_table *self)
     walk state;
     MRC_TRY(look_through(self, &state));
     if (state.quoted) MRC_TRY(count_quoted(self, &state));
-    if (state.blank) return fail_line(self, state.blank, "is empty; only at the end of the file lines may be");
+    if (state.blank) return fail_line(self, state.blank, "is empty; remove it");
     if (self->records > 0) return count_columns(self);
-    return self->input->part ? MERCER_OK : fail_line(self, 1, "the file holds nothing but empty lines");
+    return self->input->part ? MERCER_OK : fail_line(self, 1, "the file has only empty lines");
 }
 
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator)
@@ -301,7 +303,7 @@ static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
 {
     if (self->columns == lead->columns) return MERCER_OK;
     return mrc_fail(self->input->context, MERCER_ERROR_SHAPE,
-                    "%s: has %lld columns, but %s has %lld: files of one dataset must agree in columns",
+                    "%s: has %lld columns, but %s has %lld; files of one dataset must have the same columns",
                     self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
 }
 
@@ -327,7 +329,7 @@ static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
     mrc_table named = *self;
     named.header = true;
     return mrc_fail(self->input->context, MERCER_ERROR_MISMATCH,
-                    "%s: column %lld (from 0) is %s, but %s in %s: files of one dataset must agree in columns",
+                    "%s: column %lld (from 0) is %s, but %s in %s; files of one dataset must have the same columns",
                     self->input->path, (long long)column, mrc_column_text(&named, column, name),
                     mrc_column_text(lead, column, wanted), lead->input->path);
 }

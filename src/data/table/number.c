@@ -49,7 +49,7 @@ static double assemble(uint64_t bits, int64_t exponent, bool sticky)
     return ldexp((double)kept, (int)exponent + drop); /* exact: kept has at most 53 bits where the result is normal */
 }
 
-static uint64_t normalise(uint64_t bits, int64_t *exponent)
+static uint64_t normalize(uint64_t bits, int64_t *exponent)
 {
     int shift = __builtin_clzll(bits);
     *exponent -= shift;
@@ -149,7 +149,7 @@ static double assemble_wide(wide number, int64_t exponent, bool sticky)
 {
     uint64_t high = (uint64_t)(number >> 64);
     if (!high) {
-        uint64_t bits = normalise((uint64_t)number, &exponent);
+        uint64_t bits = normalize((uint64_t)number, &exponent);
         return assemble(bits, exponent, sticky);
     }
     int shift = 64 - __builtin_clzll(high);
@@ -184,7 +184,7 @@ static double convert_wide(uint64_t number, int e)
     if (e >= 0) return assemble_wide((wide)number * powers_of_five[e], e, false);
     if (divide_fast(number, -e, &value)) return value;
     int64_t exponent = e - 64;
-    uint64_t bits = normalise(number, &exponent); /* so that the quotient has at least 64 bits */
+    uint64_t bits = normalize(number, &exponent); /* so that the quotient has at least 64 bits */
     wide shifted = (wide)bits << 64, quotient = shifted / powers_of_five[-e];
     return assemble_wide(quotient, exponent, quotient * powers_of_five[-e] != shifted);
 }

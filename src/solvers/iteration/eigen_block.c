@@ -87,7 +87,7 @@ static mercer_status multiply(block_method *self, bool transpose, double alpha, 
 
 /* ---- Orthonormal columns ------------------------------------------------------------------------------------- */
 
-static mercer_status normalise_columns(block_method *self)
+static mercer_status normalize_columns(block_method *self)
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(backend->ops->column_dots(backend, &self->w, &self->w, self->norms));
@@ -96,7 +96,7 @@ static mercer_status normalise_columns(block_method *self)
 }
 
 /* Compute out <- W L^-T with W'W = L L'. *independent: whether W has independent columns, so that there is a result. */
-static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out,
+static mercer_status orthonormalize_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out,
                                          bool *independent)
 {
     mrc_backend *backend = self->backend;
@@ -119,7 +119,7 @@ static mercer_status clean(block_method *self)
     for (int time = 0; time < 2 && self->columns > 0; time++) {
         MRC_TRY(multiply(self, true, 1, &basis, &self->w, 0, &inner));
         MRC_TRY(multiply(self, false, -1, &basis, &inner, 1, &self->w));
-        MRC_TRY(normalise_columns(self));
+        MRC_TRY(normalize_columns(self));
     }
     return MERCER_OK;
 }
@@ -136,15 +136,15 @@ static mercer_status add_random(block_method *self, mrc_rng rng, double size)
 }
 
 /* Remove the basis from W and write the orthonormal result to `next`, if the columns of W are independent. */
-static mercer_status orthonormalise(block_method *self, const mercer_matrix *next, bool *independent)
+static mercer_status orthonormalize(block_method *self, const mercer_matrix *next, bool *independent)
 {
     MRC_TRY(clean(self));
-    MRC_TRY(normalise_columns(self));
-    MRC_TRY(orthonormalise_once(self, &self->w, next, independent));
+    MRC_TRY(normalize_columns(self));
+    MRC_TRY(orthonormalize_once(self, &self->w, next, independent));
     if (self->once || !*independent) return MERCER_OK;
     MRC_TRY(self->backend->ops->copy(self->backend, &self->w, next));
     MRC_TRY(clean(self));
-    return orthonormalise_once(self, &self->w, next, independent);
+    return orthonormalize_once(self, &self->w, next, independent);
 }
 
 /* Append the next block of the basis, from W, and A times it. */
@@ -153,13 +153,13 @@ static mercer_status append(block_method *self)
     mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
                   image = mrc_columns(&self->aq, self->columns, self->b);
     bool independent;
-    MRC_TRY(orthonormalise(self, &next, &independent));
+    MRC_TRY(orthonormalize(self, &next, &independent));
     if (!independent) { /* low rank, or converged pairs: W has no new directions */
         /* Add small random directions: W's own directions stay dominant, and its columns become independent. */
-        MRC_TRY(normalise_columns(self));
+        MRC_TRY(normalize_columns(self));
         mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
         MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
-        MRC_TRY(orthonormalise(self, &next, &independent));
+        MRC_TRY(orthonormalize(self, &next, &independent));
     }
     if (!independent)
         return mrc_fail(self->backend->context, MERCER_ERROR_NUMERIC,
@@ -224,7 +224,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = mrc_block(&self->t, 0, 0, k, k), y = mrc_block(&self->y, 0, 0, k, self->b);
     MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
-    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is symmetric up to rounding */
+    MRC_TRY(backend->ops->symmetrize(backend, &t)); /* it is symmetric up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {

@@ -149,7 +149,7 @@ static mercer_status build(mrc_eigensystem *out, mrc_centers *centers, const mer
     double allowed = is_rough(centers) ? ROUGH_TOLERANCE : CHECK_TOLERANCE;
     if (out->residual > allowed)
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
-                        "eigensystem: residual %.1e of the top %lld pairs is above %.0e", out->residual,
+                        "eigensystem: the residual %.1e of the top %lld pairs is above %.0e", out->residual,
                         (long long)pairs, allowed);
     return fill(out, centers, &vectors, values);
 }

@@ -4,7 +4,7 @@
  * s Nystrom sample, q eigenpairs, T period.
  *
  *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
- *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
+ *   q       s/20, at most p/10: a larger q biases the fixed point toward weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
  *   T       p/m: there are then as many temporary centers as centers; with far more, the model would follow only the
  *           labels of the centers. On a device each of several epochs is split into equal periods of about that length
@@ -56,8 +56,10 @@ static void choose_sample(mrc_planner *self)
     s = mrc_min(s, request->n);
     int64_t most = (int64_t)sqrt((double)self->plan->budget / 2 / 8 / 1.3);
     if (s > most && !preset->whole_sample) {
-        mrc_plan_say(plan, "s cut from %lld to %lld: K(X_s, X_s) in double has to fit half the budget\n", (long long)s,
-                     (long long)most);
+        mrc_plan_say(plan,
+                     "s reduced from %lld to %lld, because K(X_s, X_s) in double must fit into half of the "
+                     "memory\n",
+                     (long long)s, (long long)most);
         s = mrc_max(most, 1);
     }
     int64_t q = mrc_min(s / 20, request->p / 10);
@@ -70,7 +72,7 @@ static void choose_sample(mrc_planner *self)
     mrc_plan_say(plan, "s = %lld samples for the preconditioner, q = %lld eigenpairs\n", (long long)s,
                  (long long)plan->eigenpairs);
     if (plan->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT)
-        mrc_plan_say(plan, "warning: q is above p/10 = %lld: the fixed point moves away from least squares\n",
+        mrc_plan_say(plan, "warning: q is above p/10 = %lld, so the result is biased away from least squares\n",
                      (long long)request->p / 10);
 }
 
@@ -105,9 +107,9 @@ static void choose_batch(mrc_planner *self)
     mrc_plan_say(plan, "m = %lld (%s)\n", (long long)plan->batch,
                  preset->whole_batch                   ? "all samples"
                  : self->options->batch > 0            ? "given"
-                 : seen && m < request->critical_batch ? "what memory allows"
+                 : seen && m < request->critical_batch ? "memory limit"
                  : seen                                ? "critical batch"
-                                                       : "guess until the data have been seen");
+                                                       : "estimate until data are read");
     int64_t period = preset->period ? preset->period : mrc_max(1, request->p / plan->batch);
     if (self->device && !preset->period) period = even_period(self, period);
     if (preset->update != MRC_UPDATE_PROJECT) period = 1;
@@ -130,7 +132,7 @@ static mercer_status choose_projector(mrc_planner *self)
         if (why) projector = row;
     }
     if (!projector)
-        return mrc_refuse(self->reason, "projector", MERCER_ERROR_UNSUPPORTED, "no projector suits these sizes");
+        return mrc_refuse(self->reason, "projector", MERCER_ERROR_UNSUPPORTED, "no projector supports these sizes");
     self->plan->projector = projector;
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "%s", projector->name);
     mrc_plan_say(self->public_plan, "projector %s: %s\n", projector->name, why);
@@ -170,7 +172,7 @@ static void choose_projector_sizes(mrc_planner *self)
     if (projector->keeps != MRC_KEEPS_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
                      (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,
-                     plan->carry ? ", carrying the residual" : "");
+                     plan->carry ? ", with carried residual" : "");
 }
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
@@ -246,11 +248,10 @@ void mrc_iteration_settle(mrc_planner *self)
     mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s%s\n", (long long)plan->epochs, plan->step_factor,
                  printed ? ", beta = max K(x,x) and steps as printed" : "", plan->average ? ", averaging" : "",
                  plan->decay ? ", step decay" : "",
-                 plan->cache_data == MRC_CACHE_HALF
-                     ? ", K(X,Z) kept between epochs in half precision, since float does not fit"
-                 : plan->cache_data   ? ", K(X,Z) kept between epochs"
-                 : self->caching.anew ? ", K(X,Z) evaluated anew, which takes no longer than reading it"
-                                      : "");
+                 plan->cache_data == MRC_CACHE_HALF ? ", K(X,Z) cached in half precision, because float does not fit"
+                 : plan->cache_data                 ? ", K(X,Z) cached"
+                 : self->caching.anew               ? ", K(X,Z) recomputed, which is as fast as reading it"
+                                                    : "");
 }
 
 /* ---- Cost ---------------------------------------------------------------------------------------------------- */

@@ -50,10 +50,12 @@ static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix
     const char *name = job->plan.public_plan.solver;
     if (!rows)
         return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
-                        "solver %s has the samples as centers: its source must say which rows a batch holds", name);
+                        "solver %s uses the samples as centers, so its source must report the row numbers of a batch",
+                        name);
     if (job->target.p != job->n)
         return mrc_fail(job->context, MERCER_ERROR_SHAPE,
-                        "solver %s has the samples as centers: the model has %lld centers, the source %lld samples",
+                        "solver %s uses the samples as centers, but the model has %lld centers and the source %lld "
+                        "samples",
                         name, (long long)job->target.p, (long long)job->n);
     mercer_matrix x;
     mercer_status status = MERCER_OK;
@@ -63,7 +65,7 @@ static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix
         if (row < 0 || row >= z->rows) continue; /* another rank checks it */
         if (!mrc_rows_equal(&x, i, z, row))
             status = mrc_fail(job->context, MERCER_ERROR_DATA,
-                              "solver %s has the samples as centers: sample %lld differs from center %lld", name,
+                              "solver %s uses the samples as centers, but sample %lld differs from center %lld", name,
                               (long long)rows[i], (long long)rows[i]);
     }
     status = mrc_host_close(job->backend, sample, &x, false, status);
@@ -98,11 +100,10 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
                                  job->report.beta, job->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
     self->iteration.units = job->target.units;
-    const mercer_matrix *start = job->target.weights;
-    MRC_TRY(job->backend->ops->copy(job->backend, &self->iteration.alpha, start));
-    MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, start->cols, job->centers.real,
+    MRC_TRY(mrc_job_first_weights(job, &self->iteration.alpha));
+    MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, job->target.weights->cols, job->centers.real,
                              "weights to go back to"));
-    return job->backend->ops->copy(job->backend, &self->rollback_weights, start);
+    return mrc_job_first_weights(job, &self->rollback_weights);
 }
 
 static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)
@@ -147,8 +148,8 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     /* Warn here and not in the planner, which runs several times. */
     if (self->system.q > job->target.p / 10 && plan->solver->preset.update == MRC_UPDATE_PROJECT)
         mrc_warn(job->context, "eigenpairs",
-                 "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
-                 "squares; lower q, or finish with polish",
+                 "q = %lld eigenpairs are more than a tenth of the %lld centers, so the result is biased away from "
+                 "least squares; reduce q or set polish",
                  (long long)self->system.q, (long long)job->target.p);
     MRC_TRY(remember_spectrum(job));
     return create_iteration(job, sample);
@@ -185,7 +186,7 @@ static mercer_status read_sample(mrc_job *job, sample_room *room)
         room->filled += batch.X.rows;
     }
     if (room->filled > 0) return MERCER_OK;
-    return mrc_fail(job->context, MERCER_ERROR_DATA, "source: the pass that samples are drawn from is empty");
+    return mrc_fail(job->context, MERCER_ERROR_DATA, "source: a pass has no samples");
 }
 
 /* Build all parts from a sample of the stream: s rows, and fresh rows. */
@@ -314,16 +315,17 @@ static mercer_status roll_back(mrc_job *job)
     /* Warn only once; the report counts all halvings. */
     if (job->report.halvings == 1)
         mrc_warn(job->context, "solver",
-                 "solver %s diverged at step %lld and goes on with shorter steps: it may end far from the minimum; use "
-                 "direct or cg, or finish with polish",
+                 "solver %s diverged at step %lld and continues with shorter steps, so it may end far from the "
+                 "minimum; use direct or cg, or set polish",
                  job->plan.public_plan.solver, (long long)iteration->steps);
     mrc_log(job->context, MERCER_LOG_INFO,
-            "training diverged at step %lld: back to the last good weights, step halved to %.3g of the rule",
+            "training diverged at step %lld; continuing from the last good weights with %.3g of the step size",
             (long long)iteration->steps, iteration->halving);
     if (job->report.halvings <= MOST_HALVINGS) return MERCER_OK;
     return mrc_fail(
         job->context, MERCER_ERROR_NUMERIC,
-        "training diverges even with the step halved %d times; are batches drawn like the preconditioner's sample?",
+        "training diverges even after halving the step size %d times; check that batches and the preconditioner's "
+        "sample have the same distribution",
         (int)MOST_HALVINGS);
 }
 
@@ -376,7 +378,8 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
         if (batch.X.rows == 0) break;
         if (!batch.rows && job->plan.solver->traits & MRC_NEEDS_SAMPLES)
             return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
-                            "solver %s has the samples as centers: its source must say which rows every batch holds",
+                            "solver %s uses the samples as centers, so its source must report the row numbers of "
+                            "every batch",
                             plan->solver);
         follow_schedule(job, ((double)job->n * (double)job->epoch + (double)job->pass_rows) / all);
         MRC_TRY(take_step(job, &batch, &job->totals));
@@ -398,11 +401,10 @@ static void warn_of_weights(mrc_job *job)
     const mrc_sample_stream *stream = &job->stream;
     double mean = stream->weight / (double)mrc_max(stream->weighed, 1);
     if (job->epoch != 1 || !(stream->heaviest > MRC_UNEVEN_WEIGHTS * mean)) return;
-    mrc_warn(
-        job->context, "weights",
-        "the heaviest sample weighs %.3g times their mean, and steps are that much shorter: solver %s may end far from "
-        "the minimum; use direct or cg, or finish with polish",
-        stream->heaviest / mean, job->plan.public_plan.solver);
+    mrc_warn(job->context, "weights",
+             "the largest sample weight is %.3g times the mean, and steps are shorter by this factor, so solver %s may "
+             "end far from the minimum; use direct or cg, or set polish",
+             stream->heaviest / mean, job->plan.public_plan.solver);
 }
 
 /* Report the sums of a whole pass, validate, and report progress. */

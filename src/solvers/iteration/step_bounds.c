@@ -122,7 +122,7 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
     /* The values of samples on a device may not have been checked before (mrc_sample_stream_next). */
     if (!(all <= (stream->real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
         return mrc_fail(centers->context, MERCER_ERROR_DATA,
-                        "source: X: values of the kernel overflow: scale the features by a preprocessing");
+                        "source: X: kernel values overflow; scale the features with a preprocessing");
     if (all > seen && seen > 0) *beta *= all / seen;
     return MERCER_OK;
 }

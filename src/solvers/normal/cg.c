@@ -167,7 +167,7 @@ static mercer_status start(cg_state *self)
         self->active[j] = self->size[j] != 0;
         if (!isfinite(self->size[j]))
             return mrc_fail(exact->centers->context, MERCER_ERROR_NUMERIC,
-                            "solver cg: labels, sample weights or kernel values are too large to be squared");
+                            "solver cg: squares of labels, sample weights or kernel values overflow; scale them");
         if (self->active[j] == 0) MRC_TRY(clear_column(self, j));
     }
     if (!any_active(self)) return MERCER_OK;
@@ -266,7 +266,7 @@ static mercer_status check_own(cg_state *self)
     MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver cg: alpha", &self->alpha, &largest));
     if (centers->real == MERCER_F32 && largest > (double)FLT_MAX)
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
-                        "solver cg: weights of %g are out of the range of float", largest);
+                        "solver cg: weights of %g exceed the range of float; use f64", largest);
     return MERCER_OK;
 }
 
@@ -280,7 +280,7 @@ static mercer_status publish(cg_state *self)
     MRC_TRY(status);
     if (bad)
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
-                        "solver cg: weights of another rank are out of the range of float");
+                        "solver cg: weights of another rank exceed the range of float; use f64");
     return self->backend->ops->copy(self->backend, self->out, &self->alpha);
 }
 
@@ -431,10 +431,10 @@ static mercer_status iterate(cg_state *self)
     MRC_TRY(settle(self));
     if (self->broken && !self->progress)
         return mrc_fail(exact->centers->context, MERCER_ERROR_NUMERIC,
-                        "solver cg: broke down, no step lowers the objective (curvature %g)", self->curve[0]);
+                        "solver cg: no step decreases the objective (curvature %g)", self->curve[0]);
     if (self->broken || exact->stalled)
         mrc_log(exact->centers->context, MERCER_LOG_INFO,
-                "conjugate gradients stopped by rounding after %lld steps at %.1e", (long long)exact->steps_done,
+                "conjugate gradients reached rounding after %lld steps at %.1e", (long long)exact->steps_done,
                 exact->relative_gradient);
     return publish(self);
 }

@@ -118,8 +118,8 @@ static void settle(mrc_planner *planner)
     const mrc_preconditioner_sizes *sizes = &planner->plan->preconditioner_sizes;
     mercer_plan *plan = planner->public_plan;
     mrc_plan_say(plan, "reads batches of %lld%s\n", (long long)plan->batch,
-                 plan->cache_data == MRC_CACHE_HALF ? ", K(X,Z) kept between steps in half precision"
-                 : plan->cache_data                 ? ", K(X,Z) kept between steps"
+                 plan->cache_data == MRC_CACHE_HALF ? ", K(X,Z) cached in half precision"
+                 : plan->cache_data                 ? ", K(X,Z) cached"
                                                     : "");
     if (sizes->basis > 0)
         mrc_plan_say(plan,

@@ -83,7 +83,8 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
     if (exact->memory <= 0 || bytes <= exact->memory) return MERCER_OK;
     return mrc_fail(
         exact->centers->context, MERCER_ERROR_MEMORY,
-        "solver %s: %lld centers need %lld bytes, the budget is %lld; use cg or an iterative solver, or raise memory",
+        "solver %s: %lld centers need %lld bytes, but the memory limit is %lld; use cg or an iterative solver, or "
+        "raise memory",
         solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 
@@ -136,7 +137,7 @@ static mercer_status complete(direct_state *self)
         mercer_matrix block = mrc_block(&self->g, at, at, count, count);
         MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
     }
-    MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
+    MRC_TRY(ops->symmetrize(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
     return ops->axpby(self->backend, 2, &self->g, 0, &self->g);
 }
 
@@ -237,7 +238,7 @@ static mercer_status solve(direct_state *self)
     if (norm == 0) return MERCER_OK; /* beta is 0 already */
     if (!isfinite(norm))
         return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
-                        "solver direct: labels, sample weights or kernel values are too large to be squared");
+                        "solver direct: squares of labels, sample weights or kernel values overflow; scale them");
     MRC_SCOPE(scope, self->centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &factor, p, p, MERCER_F64, "the factor of the normal equations"));
     mrc_spd job = {.matrix = &self->g, .shift = exact->lambda, .what = "the matrix of the normal equations"};

@@ -101,7 +101,8 @@ static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
     double floor = self->floor * self->mean;
     if (!batch->rows)
         return mrc_fail(self->centers->context, MERCER_ERROR_UNSUPPORTED,
-                        "solver krr has the samples as centers: its source must say which rows a batch holds");
+                        "solver krr uses the samples as centers, so its source must report the row numbers of a "
+                        "batch");
     for (int64_t i = 0; i < batch->X.rows; i++) {
         double weight = batch->weights ? batch->weights[i] : 1;
         exact->mass += weight;
@@ -174,7 +175,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
     *found = false;
     while (shift <= most) {
         MRC_TRY(form(self, shift));
-        mrc_centers_tell(self->centers, "factorisation", -1);
+        mrc_centers_tell(self->centers, "factorization", -1);
         MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
         self->centers->flops += (double)p * (double)p * (double)p / 3;
         *found = bad < 0;
@@ -290,7 +291,7 @@ static mercer_status solve(krr_state *self)
     exact->relative_gradient = residual;
     if (residual <= USELESS) return MERCER_OK;
     return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
-                    "solver krr: after %lld steps %.1e of the targets is left; raise lambda",
+                    "solver krr: after %lld steps the relative residual is %.1e; raise lambda",
                     (long long)exact->steps_done, residual);
 }
 
@@ -461,8 +462,8 @@ static mercer_status create(mrc_job *job, const mercer_matrix *first)
 {
     if (!job->plan.on_samples)
         return mrc_fail(job->context, MERCER_ERROR_DATA,
-                        "solver krr has the samples as centers, each once and with a weight above 0: %lld centers and "
-                        "%lld samples are not the same rows",
+                        "solver krr uses the samples as centers, each once and with a positive weight, but the %lld "
+                        "centers and %lld samples are not the same rows",
                         (long long)job->target.p, (long long)job->n);
     return mrc_exact_create(job, first);
 }

@@ -174,7 +174,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         first = false;
         for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }
-    if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
+    if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass has no samples");
     return MERCER_OK;
 }
 

@@ -358,7 +358,7 @@ static mercer_status rayleigh_ritz(mrc_preconditioner *self, const mercer_matrix
     int64_t q = a->rows;
     MRC_TRY(mrc_centers_inner(centers, &self->g, &self->f, t));
     MRC_TRY(backend->ops->copy(backend, a, t));
-    MRC_TRY(backend->ops->symmetrise(backend, a));
+    MRC_TRY(backend->ops->symmetrize(backend, a));
     MRC_TRY(backend->ops->eigen_top(backend, a, q, theta, v));
     centers->flops += 4.0 / 3 * (double)q * (double)q * (double)q;
     *count = 0;

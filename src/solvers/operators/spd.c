@@ -46,7 +46,7 @@ static bool is_sound(double squared, int64_t p, double mean)
 
 /* Replace L by its factor, or its inverse; *least: the smallest squared pivot, 0 if the factorization fails. pivots
    (p). */
-static mercer_status factorise(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *pivots,
+static mercer_status factorize(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *pivots,
                                double *least)
 {
     mrc_backend *backend = centers->backend;
@@ -89,8 +89,8 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
     for (double rho = *relative;;) {
         if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
         MRC_TRY(form(centers, job, l, ones, rho, mean));
-        mrc_centers_tell(centers, "factorisation", -1);
-        MRC_TRY(factorise(centers, job, l, pivots, &least));
+        mrc_centers_tell(centers, "factorization", -1);
+        MRC_TRY(factorize(centers, job, l, pivots, &least));
         if (is_sound(least, l->rows, *mean)) {
             if (rho > *relative)
                 mrc_log(centers->context, MERCER_LOG_WARNING,

@@ -120,7 +120,7 @@ static mercer_status transform(basis *self, int64_t k)
 }
 
 /* Compute Y'Y = V W V' and U = Y V W^-1/2. */
-static mercer_status diagonalise(basis *self)
+static mercer_status diagonalize(basis *self)
 {
     mrc_coarse *out = self->out;
     int64_t q = out->q, k = 0;
@@ -159,12 +159,12 @@ static mercer_status straighten(basis *self)
     return transform(self, k);
 }
 
-static mercer_status orthonormalise(mrc_coarse *out, mrc_centers *centers, double *scale)
+static mercer_status orthonormalize(mrc_coarse *out, mrc_centers *centers, double *scale)
 {
     basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(basis_create(&self, &scope));
-    MRC_TRY(diagonalise(&self));
+    MRC_TRY(diagonalize(&self));
     return straighten(&self);
 }
 
@@ -197,7 +197,7 @@ mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s
     MRC_TRY(mrc_scope_alloc(&scope, &scale, q, sizeof *scale, "eigenvalues of the sample"));
     mercer_status status = mrc_alloc_zero(centers->context, &out->w, q, sizeof *out->w, "eigenvalues of K(Z,Z)");
     if (status == MERCER_OK) status = extend(out, centers, s, q, seed, scale);
-    if (status == MERCER_OK && out->q > 0) status = orthonormalise(out, centers, scale);
+    if (status == MERCER_OK && out->q > 0) status = orthonormalize(out, centers, scale);
     if (status != MERCER_OK) mrc_coarse_destroy(out, centers->backend);
     return status;
 }

@@ -107,7 +107,7 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
     }
     if (q < self->q)
         mrc_log(centers->context, MERCER_LOG_WARNING,
-                "projection: %lld of %lld directions of the coarse space are left out", (long long)(self->q - q),
+                "projection: ignoring %lld of %lld directions of the coarse space", (long long)(self->q - q),
                 (long long)self->q);
     self->q = self->u.cols = self->ku.cols = self->factor.rows = self->factor.cols = mrc_max(q, 0);
     return MERCER_OK;
@@ -437,7 +437,7 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 static const char *suits(const mrc_planner *planner)
 {
     (void)planner;
-    return "K(Z,Z) does not fit the budget";
+    return "K(Z,Z) does not fit into memory";
 }
 
 static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)

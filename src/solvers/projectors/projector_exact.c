@@ -144,7 +144,7 @@ static const char *suits(const mrc_planner *planner)
     double p = (double)problem->p, work = 3 * (double)problem->n * p * mrc_problem_features(problem);
     bool fits = 8 * p * p <= 0.45 * (double)planner->plan->budget;
     bool pays = p * p * p / 3 / planner->rate_double <= (double)planner->public_plan->epochs * work / planner->rate;
-    return fits && pays ? "its factor fits and pays" : NULL;
+    return fits && pays ? "its factor fits and is faster" : NULL;
 }
 
 static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)

@@ -5,7 +5,7 @@
  * is 2^-53.
  *
  *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps,
- *           only the second of which may round, so that subnormal results round once
+ *           where only the second may round, so that subnormal results round once
  *           float: x <= 80, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats below
  *           0; exp(-inf) = 0
  *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18); total: half an ulp from the last

@@ -82,7 +82,7 @@ static __global__ void affine(mercer_matrix to, mercer_matrix from, const double
     }
 }
 
-static __global__ void symmetrise(mercer_matrix a)
+static __global__ void symmetrize(mercer_matrix a)
 {
     double *data = (double *)a.data;
     MRC_FOR_EACH(i, j, a.rows, a.cols)
@@ -181,9 +181,9 @@ cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matr
     return cudaGetLastError();
 }
 
-cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a)
+cudaError_t mrc_launch_symmetrize(cudaStream_t stream, mercer_matrix a)
 {
-    symmetrise<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a);
+    symmetrize<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a);
     return cudaGetLastError();
 }
 

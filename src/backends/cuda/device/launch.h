@@ -37,7 +37,7 @@ cudaError_t mrc_launch_round_half(cudaStream_t stream, mercer_matrix x);
 cudaError_t mrc_launch_affine(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const double *shift,
                               const double *factor, const double *offset);
 /* A = (A + A') / 2, A (n, n) f64. */
-cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
+cudaError_t mrc_launch_symmetrize(cudaStream_t stream, mercer_matrix a);
 /* Sets the elements of A (n, n) f64 above the diagonal to 0. */
 cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
 /* Transposes columns (q, n), in ascending order of eigenvalues, to vectors (n, q) f64 in descending order, and applies

@@ -238,7 +238,7 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
         cuda->blas, CUBLAS_OP_N, CUBLAS_OP_T, width, h->rows, padded, &one, parts, CUDA_R_16F, width, kept->memory,
         CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of cached values returned %d",
                         (int)status);
     MRC_CUDA_TRY(backend, mrc_tile_store(cuda->stream, sums, count, factors, *h, 0));
     return MERCER_OK;
@@ -261,7 +261,7 @@ static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g,
         cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept->memory,
         CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of cached values returned %d",
                         (int)status);
     MRC_CUDA_TRY(backend, mrc_fused_add_units(cuda->stream, sums, 1, columns, factors, *h, 0));
     return MERCER_OK;

@@ -69,7 +69,7 @@ static __device__ __forceinline__ void cluster_sync(void)
 
 /* ---- Copies -------------------------------------------------------------------------------------------------- */
 
-/* Copies a box of a matrix to shared memory; its bytes count towards the barrier's transaction. */
+/* Copies a box of a matrix to shared memory; its bytes count toward the barrier's transaction. */
 static __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, int32_t column, int32_t row,
                                                 uint32_t barrier)
 {

@@ -135,9 +135,9 @@ static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, c
     if (kind == MRC_NUMBER_INFINITE) return fail_cell(self, field, column, "is outside the range of f32");
     bool missing = kind == MRC_NUMBER ? is_missing_number(to, value) : is_missing_field(to, *field);
     if (!missing && kind != MRC_NUMBER)
-        return note_odd(self, csv, action, field, column, "is not a number, as the column has to hold");
+        return note_odd(self, csv, action, field, column, "is not a number, but the column is numeric");
     if (missing && action->column->strict)
-        return fail_cell(self, field, column, "the value is missing; fill it in or leave the row out");
+        return fail_cell(self, field, column, "the value is missing; fill it in or remove the row");
     *cell = missing ? mrc_note_gap(action->column) : mrc_cell_number(action->column, value);
     return MERCER_OK;
 }
@@ -159,8 +159,7 @@ static mercer_status read_date(const mrc_table *self, const mrc_csv *csv, const 
     struct mrc_action *action = &to->actions[column];
     bool fine = mrc_read_date(field->text, field->text + field->length, &days);
     if (!fine && !is_missing_field(to, *field))
-        return note_odd(self, csv, action, field, column,
-                        "is not a date such as 2024-02-29, as the column has to hold");
+        return note_odd(self, csv, action, field, column, "is not a date such as 2024-02-29, but the column has dates");
     *cell = fine ? mrc_cell_number(action->column, days) : mrc_note_gap(action->column);
     return MERCER_OK;
 }
@@ -176,7 +175,7 @@ static mercer_status read_notation(const mrc_table *self, const mrc_csv_field *f
     bool missing = fine ? of->notation.decimal && is_missing_number(to, value) : is_missing_field(to, *field);
     if (fine && isinf((float)value)) return fail_cell(self, field, column, "is outside the range of f32");
     if (!fine && !missing) {
-        snprintf(what, sizeof what, "is not a %s such as %s, as the column has to hold",
+        snprintf(what, sizeof what, "is not a %s such as %s, as in the rest of the column",
                  of->kind == MRC_KIND_DATE ? "date" : "number", mrc_notation_text(&of->notation, text));
         return fail_cell(self, field, column, what); /* a column with a notation is fixed */
     }
@@ -247,12 +246,11 @@ static mercer_status read_value(const mrc_table *self, const mrc_csv *csv, const
                (is_missing_field(to, *field) || (kind == MRC_NUMBER && is_missing_number(to, *out)));
     if (*missing || (kind == MRC_NUMBER && (target || *out >= 0))) return MERCER_OK;
     return fail_cell(self, field, column,
-                     kind == MRC_NUMBER            ? "is a weight below 0: weights are at least 0"
-                     : kind == MRC_NUMBER_MISSING  ? "the value is missing; fill it in or leave the row out"
+                     kind == MRC_NUMBER            ? "is a weight below 0; weights must be at least 0"
+                     : kind == MRC_NUMBER_MISSING  ? "the value is missing; fill it in or remove the row"
                      : kind == MRC_NUMBER_INFINITE ? "is outside the range of f64"
-                     : target
-                         ? "is not a number; several targets must be (classes are one column: name it as the target)"
-                         : "is not a number, as a weight must be");
+                     : target                      ? "is not a number; use one target column for classes"
+                                                   : "is not a number; weights must be numbers");
 }
 
 /* Reads a key: a group as 53 bits of a hash of its text, which a double holds exactly; a time as a number, or a date in
@@ -268,7 +266,7 @@ static mercer_status read_key(const mrc_table *self, const mrc_csv *csv, const m
         return MERCER_OK;
     }
     if (mrc_csv_number(csv, field, out) == MRC_NUMBER || mrc_read_date(start, start + length, out)) return MERCER_OK;
-    return fail_cell(self, field, column, "is neither a number nor a date, as a time must be");
+    return fail_cell(self, field, column, "is neither a number nor a date; times must be one of them");
 }
 
 /* ---- All actions ----------------------------------------------------------------------------------------------- */

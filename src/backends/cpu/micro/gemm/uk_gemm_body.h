@@ -9,7 +9,7 @@
  *   C_ij = sum_k a[k * MR + i] b[k * NR + j],   i < MR,  j < NR = UK_NV * UK_LANES,   one chain of FMAs over k
  *   C_ij = sum_k |b[k * NR + j] - a[k * MR + i]|   (L1)                               one chain of sums over k
  *
- * Groups of features of which a row has at most one nonzero value, x at feature k_x and z at k_z (mrc_runs): the chains
+ * Groups of features with at most one nonzero value per row, x at feature k_x and z at k_z (mrc_runs): the chains
  * omit the terms of zeros, which would not change any bit, so that
  *   C_ij += x z if k_x = k_z;    (L1) if k_x != k_z, |x| and |z| in the order of k_x and k_z; nothing if k_x = k_z
  *
