@@ -553,7 +553,7 @@ static void test_memory(void **state)
     close_search(&one);
 }
 
-/* Sixty groups in order, the first 41 of which have the first 4,096 rows. */
+/* Sixty groups in order: the first 4,096 rows have only 41 of them. */
 static void test_groups_in_order(void **state)
 {
     enum { MANY = 6000 };
