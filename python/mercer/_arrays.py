@@ -81,7 +81,7 @@ def warn_merged(values: Array, name: str) -> None:
     if left < different.size:
         warn([
             f"{name}: {different.size} different whole numbers, such as {different[-1]}, become {left} in double; "
-            "subtract what they have in common"
+            "subtract a constant"
         ])
 
 

@@ -64,9 +64,9 @@ def test_matrix_from_interface():
     [
         ({"typestr": "<i8"}, TypeError, "X has the type int64; on a GPU"),
         ({"typestr": "<c8"}, TypeError, "X has the type complex64"),
-        ({"strides": (4, 12)}, ValueError, "X: strides of (1, 3) elements cannot be used"),
+        ({"strides": (4, 12)}, ValueError, "X: strides of (1, 3) elements"),
         ({"strides": (6, 4)}, ValueError, "strides of"),
-        ({"strides": (0, 4)}, ValueError, "cannot be used"),
+        ({"strides": (0, 4)}, ValueError, "elements are not supported"),
         ({"shape": (2, 3, 4)}, ValueError, "X has 3 dimensions"),
         ({"stream": 0}, ValueError, "stream 0"),
         ({"mask": 1}, TypeError, "masked"),

@@ -260,8 +260,7 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
     MRC_TRY(check_index(evaluation, index));
     if (!name || ((!x || !y) && room > 0))
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
-    /* check-words: allow room (name of the parameter) */
-    if (room < 0)
+    if (room < 0) /* check-words: allow room (name of the parameter) */
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld; it must be at least 0",
                         (long long)room);
     return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);

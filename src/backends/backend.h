@@ -90,7 +90,7 @@ typedef struct mrc_gemm {
 /*
  * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. `room` is scratch
  * space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied in place are
- * gathered there. again: the previous product with this `room` had the same rows, so `room` may still contain them.
+ * gathered there. again: the previous product with this `room` had the same rows, so it may still contain them.
  * add: kernel_rows adds to Y instead of overwriting it.
  */
 typedef struct mrc_stored {

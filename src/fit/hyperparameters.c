@@ -117,7 +117,7 @@ static void warn_about_no_search(const mercer_fitting *self)
                {"search.effort", options->search.effort > MRC_DEFAULT_EFFORT && all_centers}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given)
-            mrc_warn(self->context, all[i].name, "%s has no effect, because %s: only the ridge is searched",
+            mrc_warn(self->context, all[i].name, "%s has no effect, because %s; only the ridge is searched",
                      strchr(all[i].name, '.') + 1, self->search_report.skipped);
 }
 

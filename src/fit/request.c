@@ -115,8 +115,8 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
     bool open;
     if (options->kernel.spec && options->kernel.function)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: kernel.spec and kernel.function are both set; set only "
-                        "one");
+                        "options: kernel.spec and kernel.function are both set; set "
+                        "only one");
     MRC_TRY(mrc_blame(context, "kernel.spec", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
     bool chosen = options->centers.count >= 0 && !options->centers.given;
@@ -175,10 +175,9 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
     mrc_center_method method;
     bool augmented = mrc_fit_is_augmented(options);
     if (!augmented && !mrc_center_method_find(options->centers.method, &method))
-        return mrc_fail(
-            context, MERCER_ERROR_ARGUMENT,
-            "centers.method '%s' is not known; there are random, kmeans, rpcholesky, balanced and augmented",
-            options->centers.method);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "centers.method '%s' is unknown; valid: random, kmeans, rpcholesky, balanced, augmented",
+                        options->centers.method);
     if (augmented && !options->data.augment)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "centers.method augmented needs data.augment, which is NULL");
     if (augmented && options->centers.type)
@@ -217,7 +216,7 @@ static mercer_status check_reserved(mercer_context *context, const mercer_fit_op
         for (size_t k = 0; k < words; k++)
             if (groups[i].reserved[k] != 0)
                 return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                "options: %s: a field is set that version %s does not know", groups[i].group,
+                                "options: %s: a field is set that version %s does not support", groups[i].group,
                                 mercer_version());
     return MERCER_OK;
 }

@@ -78,7 +78,7 @@ mercer_status mrc_checkpoint_load_plan(mrc_checkpoint *self, mrc_state_plan *pla
     if (!mrc_tensor_file_find(self->file, "state.plan", &values) || values.dtype != MERCER_F64 || values.rows != 1 ||
         values.cols != plan->count || !mrc_tensor_file_find(self->file, "state.names", &names) ||
         names.dtype != MERCER_U8 || names.rows != 2 || names.cols != MRC_STATE_NAME)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's plan is not one of this version");
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's plan is from another version");
     for (int i = 0; i < plan->count; i++) plan->values[i] = mrc_load(&values, 0, i);
     copy_name(plan->solver, &names, 0);
     copy_name(plan->projector, &names, 1);

@@ -402,7 +402,7 @@ class Folder(Case):
         self.write("run/checkpoint.safetensors", checkpoint)
         config = json.loads(self.read("run/config.json"))
         for change, code, pattern in (
-            ({"version": "9.9.9"}, 65, r"config\.json: written by version 9\.9\.9"),
+            ({"version": "9.9.9"}, 65, r"config\.json: was written by version 9\.9\.9"),
             ({"options": 3}, 65, r"config\.json: is not a run configuration"),
             ({"fingerprints": {}}, 65, r"config\.json: is not a run configuration"),
             ({"options": dict(config["options"], centers=99)}, 65, r"checkpoint\.safetensors: .*100 centers"),

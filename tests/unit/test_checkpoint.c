@@ -423,7 +423,7 @@ static void test_tampered(void **state)
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
             const char *says = i == 0 && what == DROPPED      ? "checkpoint"
                                : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
-                               : i < 2                        ? "plan is not one of this version"
+                               : i < 2                        ? "plan is from another version"
                                : i == 2                       ? "another solver or version"
                                                               : state_names[i];
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);

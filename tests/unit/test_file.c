@@ -303,10 +303,9 @@ static void test_calls(void **state)
     assert_int_equal(folder_count(), 1);
     /* Several writers of one file. */
     assert_succeeds(context, mrc_writer_open(&writer, context, "/dev/null"));
-    assert_fails(context, mrc_writer_resize(&writer, 5), MERCER_ERROR_IO, "several ranks cannot write to it");
+    assert_fails(context, mrc_writer_resize(&writer, 5), MERCER_ERROR_IO, "/dev/null: ");
     assert_succeeds(context, mrc_writer_commit(&writer));
-    assert_fails(context, mrc_writer_join(&writer, context, in_folder("none")), MERCER_ERROR_IO,
-                 "is the folder shared?");
+    assert_fails(context, mrc_writer_join(&writer, context, in_folder("none")), MERCER_ERROR_IO, "/none: ");
     assert_succeeds(context, mrc_writer_open(&writer, context, path));
     assert_succeeds(context, mrc_writer_resize(&writer, 6));
     assert_succeeds(context, mrc_writer_join(&other, context, writer.temporary));

@@ -115,7 +115,7 @@ static int watch(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* One callback gets the progress of all stages. The reports of the parts are filled if they are wanted. */
+/* One callback gets the progress of all stages. The reports of the parts are filled on request. */
 static void test_stages_and_reports(void **state)
 {
     (void)state;

@@ -225,7 +225,7 @@ static void test_log_of_nothing(void **state)
     assert_null(model);
     mercer_dataset_free(of);
     of = dataset(NULL, labels, NULL, NULL);
-    assert_fails(context, fit(&model, of, "rank", NULL), MERCER_ERROR_ARGUMENT, "for values");
+    assert_fails(context, fit(&model, of, "rank", NULL), MERCER_ERROR_ARGUMENT, "target_transform ");
     mercer_dataset_free(of);
 }
 
@@ -305,7 +305,7 @@ static void test_class_weights_refused(void **state)
     assert_fails(context, fit(&model, classes, NULL, "maybe=1"), MERCER_ERROR_ARGUMENT, "'maybe=1'");
     assert_fails(context, fit(&model, classes, NULL, "no=-1"), MERCER_ERROR_ARGUMENT, "'-1'");
     assert_fails(context, fit(&model, classes, NULL, "no=1,"), MERCER_ERROR_ARGUMENT, "comma");
-    assert_fails(context, fit(&model, values, NULL, "balanced"), MERCER_ERROR_ARGUMENT, "values");
+    assert_fails(context, fit(&model, values, NULL, "balanced"), MERCER_ERROR_ARGUMENT, "class_weight");
     assert_null(model);
     mercer_dataset_free(classes), mercer_dataset_free(values);
 }

@@ -163,7 +163,7 @@ static mercer_status append(block_method *self)
     }
     if (!independent)
         return mrc_fail(self->backend->context, MERCER_ERROR_NUMERIC,
-                        "eigensystem: the columns of its basis are dependent, also after a random change");
+                        "eigensystem: the basis is linearly dependent, even after a random change");
     self->columns += self->b;
     return multiply(self, false, 1, self->a, &next, 0, &image);
 }
