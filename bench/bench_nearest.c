@@ -49,7 +49,7 @@ static double element(const mercer_matrix *a, int64_t i, int64_t j)
 static void search(void *argument)
 {
     job *self = argument;
-    self->status = mercer_nearest_rows(self->context, self->nearest, self->distances, &self->x, &self->z);
+    self->status = mercer_nearest_rows(self->context, self->nearest, self->distances, NULL, &self->x, &self->z);
 }
 
 /* Return the largest relative error of the distances of a few rows. */

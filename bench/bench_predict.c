@@ -115,9 +115,11 @@ static bool run_case(mercer_context *context, const bench_options *options, benc
     mercer_context_info info = {.struct_size = sizeof info};
     bool good = z.data && x.data && f.data && self.copy && mercer_context_query(context, &info) == MERCER_OK &&
                 mercer_kernel_parse(&kernel, context, test.kernel) == MERCER_OK &&
-                mercer_model_create(&self.model, context, &kernel, &z, test.c, real) == MERCER_OK;
+                mercer_model_create(&self.model, context, NULL, &kernel, &z, test.c, real) == MERCER_OK;
     if (good) {
-        mercer_matrix weights = mercer_model_weights(self.model);
+        mercer_model_info model = MERCER_INIT(mercer_model_info);
+        mercer_model_query(self.model, &model);
+        mercer_matrix weights = model.weights;
         fill(&weights, &state);
     }
     if (good && !same_bits(&self, &x, &f)) good = false;

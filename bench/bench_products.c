@@ -158,22 +158,28 @@ static double weight(const job *self, int64_t j, int64_t k)
    reference fails. */
 static double validate(job *self)
 {
-    int64_t d = self->x.cols, step = self->x.rows > 4 ? self->x.rows / 4 : 1;
-    double *x = malloc((size_t)d * sizeof *x), *z = malloc((size_t)d * sizeof *z), worst = 0;
-    for (int64_t i = 0; i < self->x.rows && x && z; i += step) {
-        double sum = 0, size = 0, value;
-        for (int64_t k = 0; k < d; k++) x[k] = (double)self->gemm_x[i * d + k];
-        for (int64_t j = 0; j < self->z.rows; j++) {
-            for (int64_t k = 0; k < d; k++) z[k] = (double)self->gemm_z[j * d + k];
-            if (mercer_kernel_value(self->context, &value, &self->kernel, d, x, z)) worst = -1;
-            sum += value * weight(self, j, 0);
-            size += fabs(value * weight(self, j, 0));
+    int64_t d = self->x.cols, p = self->z.rows, step = self->x.rows > 4 ? self->x.rows / 4 : 1;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
+    mercer_context *reference = NULL;
+    double *values = malloc((size_t)p * sizeof *values), worst = 0;
+    options.backend = "reference";
+    mercer_matrix Z = mercer_matrix_view(self->gemm_z, p, d, MERCER_F32);
+    mercer_matrix K = mercer_matrix_view(values, 1, p, MERCER_F64);
+    if (!values || mercer_context_create(&reference, &options)) worst = -1;
+    for (int64_t i = 0; i < self->x.rows && worst >= 0; i += step) {
+        mercer_matrix X = mercer_matrix_view(self->gemm_x + i * d, 1, d, MERCER_F32);
+        double sum = 0, size = 0;
+        if (mercer_kernel_eval(reference, &K, &self->kernel, &X, &Z)) worst = -1;
+        for (int64_t j = 0; j < p && worst >= 0; j++) {
+            sum += values[j] * weight(self, j, 0);
+            size += fabs(values[j] * weight(self, j, 0));
         }
         int64_t at = i * self->y.cols;
         double got = self->y.dtype == MERCER_F64 ? ((double *)self->y.data)[at] : (double)((float *)self->y.data)[at];
         if (worst >= 0) worst = fmax(worst, fabs(got - sum) / size);
     }
-    free(x), free(z);
+    mercer_context_free(reference);
+    free(values);
     return worst;
 }
 

@@ -155,7 +155,7 @@ static void keep_digits(mercer_context *context, files *kept, int64_t rows)
     snprintf(kept->x, sizeof kept->x, "bench_stream.%ld.x.npy", (long)getpid());
     snprintf(kept->y, sizeof kept->y, "bench_stream.%ld.y.npy", (long)getpid());
     must(context, mercer_dataset_synthesize(&digits, context, "digits", 0, rows, 1));
-    must(context, mercer_dataset_write_npy(digits, kept->x, kept->y));
+    must(context, mercer_dataset_write(digits, kept->x, kept->y));
     mercer_dataset_free(digits);
 }
 

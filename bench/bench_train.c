@@ -152,10 +152,10 @@ static mercer_status train(mercer_context *context, const problem *self, int64_t
     how.seed = 1;
     mercer_status status = z.data ? mercer_choose_centers(context, &z, &x, &how, NULL) : MERCER_ERROR_MEMORY;
     if (!status) status = mercer_kernel_parse(&kernel, context, self->kernel);
-    if (!status) status = mercer_model_create(model, context, &kernel, &z, self->outputs, (mercer_dtype)0);
-    if (!status && self->labels)
-        status = mercer_source_from_labels(&source, context, &x, self->labels, self->outputs, NULL, 1);
-    if (!status && !self->labels) status = mercer_source_from_matrices(&source, context, &x, &y, NULL, 1);
+    if (!status) status = mercer_model_create(model, context, NULL, &kernel, &z, self->outputs, (mercer_dtype)0);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = self->labels ? NULL : &y};
+    arrays.labels = self->labels, arrays.classes = self->labels ? self->outputs : 0;
+    if (!status) status = mercer_source_from_arrays(&source, context, &arrays, 1);
     if (!status) status = mercer_trainer_create(&trainer, *model, NULL, options);
     report->struct_size = sizeof *report;
     if (!status) status = mercer_trainer_fit(trainer, &source, report);

@@ -92,8 +92,7 @@ int cli_ends_at_once(void);
 
 /* Creates a context from --threads and --device; prints the error. Returns an exit code. */
 int cli_context(const cli_values *v, mercer_context **out);
-/* Same as cli_context, but the device starts in the background while data are opened; call mercer_context_start
-   before using the context for anything else. */
+/* Same as cli_context, but the device starts in the background while data are opened. */
 int cli_context_deferred(const cli_values *v, mercer_context **out);
 
 /*

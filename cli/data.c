@@ -47,6 +47,20 @@ mercer_dataset_info cli_data_info(const mercer_dataset *dataset)
     return info;
 }
 
+mercer_model_info cli_model_info(const mercer_model *model)
+{
+    mercer_model_info info = {.struct_size = sizeof info};
+    if (model != NULL) mercer_model_query(model, &info);
+    return info;
+}
+
+mercer_preprocess_info cli_preprocess_info(const mercer_preprocess *preprocess)
+{
+    mercer_preprocess_info info = {.struct_size = sizeof info};
+    mercer_preprocess_query(preprocess, &info);
+    return info;
+}
+
 static const char *task_name(mercer_task task)
 {
     return task == MERCER_TASK_CLASSIFICATION ? "classification"
@@ -84,13 +98,13 @@ static char *number_list(const double *values, int64_t count)
 
 char *cli_targets_text(const mercer_model *model)
 {
-    const double *offset = mercer_model_target_offset(model), *scale = mercer_model_target_scale(model);
-    int64_t outputs = mercer_model_weights(model).cols;
+    mercer_model_info info = cli_model_info(model);
+    const double *offset = info.target_offset, *scale = info.target_scale;
     int scaled = 0;
     if (offset == NULL) return NULL;
-    for (int64_t i = 0; i < outputs; i++) scaled = scaled || scale[i] != 1;
-    char *offsets = number_list(offset, outputs), *scales = number_list(scale, outputs);
-    const char *curve = mercer_model_target_curve(model);
+    for (int64_t i = 0; i < info.outputs; i++) scaled = scaled || scale[i] != 1;
+    char *offsets = number_list(offset, info.outputs), *scales = number_list(scale, info.outputs);
+    const char *curve = info.target_curve;
     const char *before = curve != NULL ? curve : "", *between = curve != NULL ? ", " : "";
     char *text = scaled ? cli_format("%s%soffset %s, scale %s", before, between, offsets, scales)
                         : cli_format("%s%soffset %s", before, between, offsets);
@@ -101,23 +115,23 @@ char *cli_targets_text(const mercer_model *model)
 
 json_t *cli_members_json(const mercer_model *model)
 {
-    json_t *list = mercer_model_member(model, 1) != NULL ? json_array() : NULL;
-    const mercer_model *member;
-    for (int64_t i = 0; list != NULL && (member = mercer_model_member(model, i)) != NULL; i++) {
+    mercer_model_info info = cli_model_info(model);
+    json_t *list = info.member_count > 1 ? json_array() : NULL;
+    for (int64_t i = 0; list != NULL && i < info.member_count; i++) {
         char kernel[MERCER_KERNEL_TEXT] = "";
-        const mercer_preprocess *preprocess = mercer_model_preprocess(member);
-        mercer_kernel_print(NULL, kernel, sizeof kernel, NULL, mercer_model_kernel(member));
+        mercer_model_info member = cli_model_info(info.members[i]);
+        mercer_kernel_print(NULL, kernel, sizeof kernel, NULL, member.kernel);
         json_array_append_new(list, json_pack("{ss ss sI}", "kernel", kernel, "preprocess",
-                                              preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none",
-                                              "centers", (json_int_t)mercer_model_size(member)));
+                                              cli_preprocess_info(member.preprocess).spec, "centers",
+                                              (json_int_t)member.size));
     }
     return list;
 }
 
 mercer_dtype cli_result_type(const mercer_model *model)
 {
-    int values = mercer_model_labels(model, NULL) == NULL;
-    return mercer_model_target_offset(model) != NULL && values ? MERCER_F64 : mercer_model_weights(model).dtype;
+    mercer_model_info info = cli_model_info(model);
+    return info.target_offset != NULL && info.labels == NULL ? MERCER_F64 : info.weights.dtype;
 }
 
 char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)

@@ -36,7 +36,10 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
 
 /* Returns the name of the data source for messages: a file, a folder, a specification. */
 const char *cli_data_name(const cli_values *v);
+/* Return the library's descriptions of a dataset, a model (NULL: all fields 0) and a preprocessing (NULL: none). */
 mercer_dataset_info cli_data_info(const mercer_dataset *dataset);
+mercer_model_info cli_model_info(const mercer_model *model);
+mercer_preprocess_info cli_preprocess_info(const mercer_preprocess *preprocess);
 json_t *cli_data_json(const mercer_dataset_info *info); /* rows, features, outputs, dtype, task, format */
 char *cli_data_text(const mercer_dataset_info *info);   /* "60,000 x 784 u8, 10 classes (idx)" */
 /* Returns "offset 199.98, scale 1.22" for at most five outputs; NULL if the model has no target transform. */

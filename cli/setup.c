@@ -279,12 +279,13 @@ static int open_files(cli_job *job)
 
 int cli_job_open(cli_job *job)
 {
+    mercer_context_info info = MERCER_INIT(mercer_context_info);
     cli_timeline_next(&job->timeline, "context");
     CLI_TRY(cli_context_deferred(job->v, &job->context));
     cli_timeline_next(&job->timeline, "reading data");
     CLI_TRY(open_files(job));
     cli_timeline_next(&job->timeline, "context");
-    CLI_TRY(cli_check(job->context, mercer_context_start(job->context)));
+    CLI_TRY(cli_check(job->context, mercer_context_query(job->context, &info))); /* waits for the device */
     cli_timeline_end(&job->timeline);
     cli_timeline_context(&job->timeline, job->context);
     return CLI_OK;

@@ -37,8 +37,10 @@ static mercer_status judge(mercer_context *context, const char *path, double *r2
     mercer_model *model = NULL;
     mercer_evaluation *evaluation = NULL;
     mercer_metrics metrics = MERCER_INIT(mercer_metrics);
-    mercer_status status = mercer_model_load(&model, context, saved);
-    if (status == MERCER_OK) status = open_rows(&data, context, path, mercer_model_schema(model), 800, 0);
+    mercer_model_info info = MERCER_INIT(mercer_model_info);
+    mercer_status status = mercer_model_load(&model, context, NULL, saved);
+    if (status == MERCER_OK) status = mercer_model_query(model, &info);
+    if (status == MERCER_OK) status = open_rows(&data, context, path, info.schema, 800, 0);
     if (status == MERCER_OK) status = mercer_evaluate(&evaluation, model, data, NULL);
     if (status == MERCER_OK) status = mercer_evaluation_query(evaluation, &metrics);
     *r2 = metrics.r2;

@@ -41,7 +41,10 @@ static void make_data(void)
 static mercer_status train(mercer_model *model, const mercer_source *samples, mercer_report *report)
 {
     mercer_trainer *trainer;
+    mercer_plan plan = MERCER_INIT(mercer_plan);
     mercer_status status = mercer_trainer_create(&trainer, model, NULL, NULL);
+    if (status == MERCER_OK) status = mercer_trainer_plan(trainer, &plan, samples);
+    if (status == MERCER_OK) printf("the plan for %d samples and %d centers:\n%s\n", SAMPLES, CENTERS, plan.text);
     if (status == MERCER_OK) status = mercer_trainer_fit(trainer, samples, report);
     mercer_trainer_free(trainer);
     return status;
@@ -53,15 +56,13 @@ static mercer_status run(mercer_context *context, mercer_model **model, mercer_s
     mercer_matrix Y = mercer_matrix_view(y, SAMPLES, 1, MERCER_F64), F = mercer_matrix_view(f, TESTS, 1, MERCER_F64);
     mercer_matrix T = mercer_matrix_view(x[SAMPLES], TESTS, FEATURES, MERCER_F64);
     mercer_kernel kernel;
-    mercer_plan plan = {.struct_size = sizeof plan};
     mercer_report report = {.struct_size = sizeof report};
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &X, .Y = &Y};
     double sum = 0;
     Z.rows = CENTERS; /* the first samples are the centers; any points would work */
     mercer_status status = mercer_kernel_parse(&kernel, context, "matern52:bandwidth=2");
-    if (!status) status = mercer_model_create(model, context, &kernel, &Z, 1, MERCER_F64);
-    if (!status) status = mercer_plan_model(*model, &plan, SAMPLES, NULL);
-    if (!status) printf("the plan for %d samples and %d centers:\n%s\n", SAMPLES, CENTERS, plan.text);
-    if (!status) status = mercer_source_from_matrices(samples, context, &X, &Y, NULL, 1);
+    if (!status) status = mercer_model_create(model, context, NULL, &kernel, &Z, 1, MERCER_F64);
+    if (!status) status = mercer_source_from_arrays(samples, context, &arrays, 1);
     if (!status) status = train(*model, samples, &report);
     if (!status) status = mercer_model_predict(*model, &F, &T);
     for (int i = 0; !status && i < TESTS; i++) sum += (f[i] - y[SAMPLES + i]) * (f[i] - y[SAMPLES + i]);

@@ -202,7 +202,7 @@ static void run(const setup *s)
     char text[64];
     snprintf(text, sizeof text, "laplace:bandwidth=%g", (dtype == MERCER_U8 ? 64 : 1) * sqrt((double)s->d) * 0.4);
     must(context, mercer_kernel_parse(&kernel, context, text), "kernel");
-    must(context, mercer_model_create(&model, context, &kernel, &centers.x, s->c, MERCER_F32), "model");
+    must(context, mercer_model_create(&model, context, NULL, &kernel, &centers.x, s->c, MERCER_F32), "model");
     mercer_train_options train_options;
     train_options = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train_options.solver = s->solver, train_options.projector = s->projector, train_options.epochs = s->epochs;

@@ -260,11 +260,13 @@ static mercer_status train(const settings *s, const experiment *e, const mercer_
         options.validation_X = &e->test;
         options.validation_Y = &e->Y;
     }
+    mercer_dataset_arrays arrays = {
+        .struct_size = sizeof arrays, .X = &e->X, .labels = e->train_data->labels, .classes = 10};
+    mercer_comm_options shards = {.struct_size = sizeof shards, .kind = "self", .shards = s->ranks};
     mercer_status status = parse_kernel(s, e->context, &kernel);
-    if (!status) status = mercer_model_create(&model, e->context, &kernel, Z, 10, (mercer_dtype)0);
-    if (!status)
-        status = mercer_source_from_labels(&source, e->context, &e->X, e->train_data->labels, 10, NULL, (uint64_t)seed);
-    if (!status && s->ranks > 1) status = mercer_comm_create_virtual(&comm, e->context, s->ranks);
+    if (!status) status = mercer_model_create(&model, e->context, NULL, &kernel, Z, 10, (mercer_dtype)0);
+    if (!status) status = mercer_source_from_arrays(&source, e->context, &arrays, (uint64_t)seed);
+    if (!status && s->ranks > 1) status = mercer_comm_create(&comm, e->context, &shards);
     if (!status) status = mercer_trainer_create(&trainer, model, comm, &options);
     report->struct_size = sizeof *report;
     if (!status) status = mercer_trainer_fit(trainer, &source, report);

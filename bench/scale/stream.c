@@ -48,7 +48,7 @@ static void write_digits(mercer_context *context, int64_t rows, const char *x, c
     mercer_dataset *digits;
     double start = now();
     must(context, mercer_dataset_synthesize(&digits, context, "digits", 0, rows, 1));
-    must(context, mercer_dataset_write_npy(digits, x, y));
+    must(context, mercer_dataset_write(digits, x, y));
     double seconds = now() - start;
     printf("write  %lld x 784 bytes  %8.1f s  %10.0f samples/s  peak %6.0f MiB\n", (long long)rows, seconds,
            (double)rows / seconds, peak_megabytes());

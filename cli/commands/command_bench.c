@@ -183,7 +183,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     cli_timeline_next(line, "choosing centers");
     CLI_TRY(cli_check(context, mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL)));
     CLI_TRY(cli_check(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2550")));
-    CLI_TRY(cli_check(context, mercer_model_create(&model, context, &kernel, &Z, 10, (mercer_dtype)0)));
+    CLI_TRY(cli_check(context, mercer_model_create(&model, context, NULL, &kernel, &Z, 10, (mercer_dtype)0)));
     CLI_TRY(cli_check(context, mercer_source_from_dataset(&source, dataset, &stream)));
     CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
     cli_timeline_next(line, "set-up: other");

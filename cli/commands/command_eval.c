@@ -26,7 +26,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     double start = cli_now();
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     *out = (cli_metrics){.all = MERCER_INIT(mercer_metrics)};
-    options.interval = mercer_model_interval_task(model, NULL) == MERCER_TASK_UNLABELED ? 0 : interval;
+    options.interval = cli_model_info(model).interval_task == MERCER_TASK_UNLABELED ? 0 : interval;
     options.progress = draw_share;
     options.progress_user = bar;
     mercer_status status = mercer_evaluate(&out->evaluation, model, dataset, &options);
@@ -44,38 +44,36 @@ void cli_metrics_free(cli_metrics *metrics)
 
 mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out)
 {
-    const char *path = cli_text(v, "model");
-    return cli_comm() != NULL ? mercer_model_load_shared(out, cli_comm(), path) : mercer_model_load(out, context, path);
+    return mercer_model_load(out, context, cli_comm(), cli_text(v, "model"));
 }
 
 int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabeled,
                        mercer_dataset **out)
 {
-    int64_t count = 0;
-    int64_t features = mercer_model_features(model);
-    mercer_matrix weights = mercer_model_weights(model);
-    const char *const *labels = mercer_model_labels(model, &count);
-    int classifier = labels != NULL && count == weights.cols;
+    mercer_model_info about = cli_model_info(model);
+    int classifier = about.labels != NULL && about.label_count == about.outputs;
     cli_request request = {.unlabeled = unlabeled,
                            .regression = !classifier,
-                           .labels = classifier ? labels : NULL,
-                           .label_count = classifier ? count : 0,
-                           .features = features};
-    request.schema = mercer_model_schema(model);
-    request.targets = mercer_model_target_names(model, &request.target_count);
-    if (request.schema == NULL) request.columns = mercer_model_feature_names(model, &request.column_count);
+                           .labels = classifier ? about.labels : NULL,
+                           .label_count = classifier ? about.label_count : 0,
+                           .features = about.features,
+                           .schema = about.schema,
+                           .targets = about.target_names,
+                           .target_count = about.target_count};
+    if (about.schema == NULL && about.feature_names != NULL)
+        request.columns = about.feature_names, request.column_count = about.features;
     CLI_TRY(cli_open_data(v, context, &request, out));
     mercer_dataset_info info = cli_data_info(*out);
     uint64_t print = 0;
-    if (info.features != features)
+    if (info.features != about.features)
         return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
-                         info.features, features);
+                         info.features, about.features);
     if (info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
     if (!unlabeled && info.task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE, "%s: has no targets to compare with; add --y FILE", cli_data_name(v));
-    if (!unlabeled && info.outputs != weights.cols)
+    if (!unlabeled && info.outputs != about.outputs)
         return cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
-                         info.outputs, weights.cols);
+                         info.outputs, about.outputs);
     if (cli_comm() == NULL || mercer_dataset_fingerprint(*out, &print) != MERCER_OK) return CLI_OK;
     return cli_agree("other data", &print, sizeof print);
 }
@@ -84,8 +82,7 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
    exit code. */
 static int find_level(const cli_values *v, mercer_context *context, const mercer_model *model, double *level)
 {
-    mercer_matrix weights = mercer_model_weights(model);
-    CLI_OWNED(cli_drop) double *radius = cli_allocate(weights.cols, sizeof *radius);
+    CLI_OWNED(cli_drop) double *radius = cli_allocate(cli_model_info(model).outputs, sizeof *radius);
     *level = cli_number(v, "interval");
     if (mercer_model_interval(model, radius, *level) == MERCER_OK) return CLI_OK;
     if (cli_given(v, "interval")) return cli_error(CLI_USAGE, "--interval: %s", mercer_last_error(context));

@@ -59,7 +59,7 @@ static int measure(mercer_model *model, mercer_context *context, mercer_dataset 
                    sensitivity *all)
 {
     mercer_dataset_info info = cli_data_info(data);
-    int64_t c = mercer_model_weights(model).cols, d = info.features, n = info.rows;
+    int64_t c = cli_model_info(model).outputs, d = info.features, n = info.rows;
     int64_t most = cli_block_rows(d, c * d);
     CLI_OWNED(cli_drop) void *samples = cli_allocate(most * d, (size_t)cli_dtype_size(info.dtype));
     CLI_OWNED(cli_drop) double *x = cli_allocate(most * d, sizeof *x);
@@ -113,8 +113,9 @@ static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t 
 
 static int explain(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
 {
-    int64_t named = 0, d = mercer_model_features(model), rows = cli_data_info(data).rows;
-    const char *const *names = mercer_model_feature_names(model, &named);
+    mercer_model_info info = cli_model_info(model);
+    int64_t d = info.features, rows = cli_data_info(data).rows;
+    const char *const *names = info.feature_names;
     CLI_OWNED(cli_drop) sensitivity *all = cli_allocate(d + 1, sizeof *all);
     for (int64_t k = 0; k < d; k++) {
         all[k].feature = k;

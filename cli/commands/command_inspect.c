@@ -42,24 +42,28 @@ static json_t *read_header(mercer_context *context, const char *path)
 static void collect(mercer_context *context, const mercer_model *model, contents *c)
 {
     struct stat state;
-    const mercer_preprocess *preprocess = mercer_model_preprocess(model);
-    const mercer_kernel *given = preprocess != NULL ? mercer_preprocess_kernel(preprocess) : NULL;
+    mercer_model_info info = cli_model_info(model);
+    mercer_preprocess_info preprocess = cli_preprocess_info(info.preprocess);
+    const mercer_kernel *given = preprocess.kernel;
     if (stat(c->path, &state) == 0) c->bytes = (int64_t)state.st_size;
-    c->centers = mercer_model_centers(model);
-    c->weights = mercer_model_weights(model);
-    mercer_kernel_print(context, given != NULL ? c->folded : c->kernel, TEXT, NULL, mercer_model_kernel(model));
+    c->centers = info.centers;
+    c->weights = info.weights;
+    mercer_kernel_print(context, given != NULL ? c->folded : c->kernel, TEXT, NULL, info.kernel);
     if (given != NULL) mercer_kernel_print(context, c->kernel, TEXT, NULL, given);
-    c->preprocess = preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none";
-    c->inputs = mercer_model_features(model);
-    c->metric = mercer_preprocess_metric(preprocess);
+    c->preprocess = preprocess.spec;
+    c->inputs = info.features;
+    c->metric = preprocess.metric;
     c->targets = cli_targets_text(model);
-    c->offset = mercer_model_target_offset(model);
-    c->scale = mercer_model_target_scale(model);
-    c->labels = mercer_model_labels(model, &c->label_count);
-    c->features = mercer_model_feature_names(model, &c->feature_count);
-    c->target_names = mercer_model_target_names(model, &c->target_count);
-    c->note = mercer_model_note(model);
-    c->schema = mercer_model_schema(model);
+    c->offset = info.target_offset;
+    c->scale = info.target_scale;
+    c->labels = info.labels;
+    c->label_count = info.label_count;
+    c->features = info.feature_names;
+    c->feature_count = info.feature_names != NULL ? info.features : 0;
+    c->target_names = info.target_names;
+    c->target_count = info.target_count;
+    c->note = info.note;
+    c->schema = info.schema;
     c->model = model;
     c->header = read_header(context, c->path);
 }
@@ -181,7 +185,7 @@ int cli_inspect(const cli_values *v)
     CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
     CLI_OWNED(free_contents) contents c = {.path = cli_positional(v, 0)};
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
-    CLI_TRY(cli_check(context, mercer_model_load(&model, context, c.path)));
+    CLI_TRY(cli_check(context, mercer_model_load(&model, context, NULL, c.path)));
     collect(context, model, &c);
     if (cli_flag(v, "json")) return cli_print_answer(to_json(&c));
     print_table(&c);

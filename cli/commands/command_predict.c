@@ -83,15 +83,15 @@ static int check_options(const cli_values *v, cli_form form)
 
 static int choose_result(prediction *p)
 {
-    int64_t count = 0, outputs = mercer_model_weights(p->model).cols;
-    int classes = mercer_model_labels(p->model, &count) != NULL && count == outputs, known = 0;
-    mercer_model_temperature(p->model, &known);
+    mercer_model_info info = cli_model_info(p->model);
+    int classes = info.labels != NULL && info.label_count == info.outputs;
     p->plan.result = classes && !cli_flag(p->v, "scores") ? CLI_RESULT_CLASS : CLI_RESULT_VALUES;
     if (!cli_flag(p->v, "probabilities")) return CLI_OK;
     if (!classes)
         return cli_error(CLI_USAGE, "--probabilities: %s is not a classifier; remove the option",
                          cli_text(p->v, "model"));
-    if (!known) cli_warn("%s: probabilities are not calibrated; train with --calibrate on", cli_text(p->v, "model"));
+    if (!info.calibrated)
+        cli_warn("%s: probabilities are not calibrated; train with --calibrate on", cli_text(p->v, "model"));
     p->plan.result = CLI_RESULT_PROBABILITIES;
     return CLI_OK;
 }
@@ -99,16 +99,16 @@ static int choose_result(prediction *p)
 static int find_intervals(prediction *p)
 {
     const char *model = cli_text(p->v, "model");
-    mercer_task task = mercer_model_interval_task(p->model, NULL);
+    mercer_model_info info = cli_model_info(p->model);
     if (cli_text(p->v, "interval") == NULL) return CLI_OK;
-    if (task == MERCER_TASK_UNLABELED)
+    if (info.interval_task == MERCER_TASK_UNLABELED)
         return cli_error(CLI_USAGE,
                          "--interval: %s was trained without held-out rows; train with --intervals on or "
                          "--validation-fraction 0.1",
                          model);
-    if ((task == MERCER_TASK_REGRESSION) != (p->plan.result == CLI_RESULT_VALUES))
+    if ((info.interval_task == MERCER_TASK_REGRESSION) != (p->plan.result == CLI_RESULT_VALUES))
         return cli_error(CLI_USAGE, "--interval: scores of classes have no intervals; remove --scores");
-    p->radius = cli_allocate(mercer_model_weights(p->model).cols, sizeof *p->radius);
+    p->radius = cli_allocate(info.outputs, sizeof *p->radius);
     if (mercer_model_interval(p->model, p->radius, cli_number(p->v, "interval")) != MERCER_OK)
         return cli_error(CLI_USAGE, "--interval: %s: %s", model, mercer_last_error(p->context));
     p->plan.radius = p->radius;
@@ -146,7 +146,7 @@ static int stopped(const prediction *p)
 static mercer_status write_blocks(const prediction *p, cli_bar *bar)
 {
     mercer_dataset_info info = cli_data_info(p->dataset);
-    int64_t outputs = mercer_model_weights(p->model).cols, most = cli_block_rows(info.features, outputs), n = info.rows;
+    int64_t outputs = cli_model_info(p->model).outputs, most = cli_block_rows(info.features, outputs), n = info.rows;
     mercer_dtype real = p->uses_probabilities ? MERCER_F64 : cli_result_type(p->model);
     CLI_OWNED(cli_drop) void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
     CLI_OWNED(cli_drop) void *f = cli_allocate(most * outputs, (size_t)cli_dtype_size(real));

@@ -190,7 +190,7 @@ static int fit(run *r)
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
-    cli_timeline_next(&r->job.timeline, "set-up: the rest");
+    cli_timeline_next(&r->job.timeline, "set-up: other");
     mercer_status status = mercer_fitting_run(r->job.fitting, NULL);
     if (status == MERCER_OK) cli_job_look(&r->job);
     if (r->folder != NULL) cli_end_by_itself(); /* until the model is saved */

@@ -280,14 +280,37 @@ static char *with_dashes(const char *name)
     return text;
 }
 
+/* Functions that return the name of entry `index` of a list of the library, NULL beyond the last, "" to skip it. */
+static const char *kernel_name(int index)
+{
+    mercer_kernel_info info = MERCER_INIT(mercer_kernel_info);
+    return mercer_kernel_list(&info, index) ? info.name : NULL;
+}
+
+static const char *solver_name(int index)
+{
+    mercer_solver_info info = MERCER_INIT(mercer_solver_info);
+    return mercer_solver_list(&info, index) ? info.name : NULL;
+}
+
+static const char *projector_name(int index)
+{
+    mercer_solver_info info = MERCER_INIT(mercer_solver_info);
+    return mercer_projector_list(&info, index) ? info.name : NULL;
+}
+
 static const char *sample_format(int index)
 {
-    return mercer_format_holds(index, 0) ? mercer_format_name(index) : NULL;
+    mercer_format_info info = MERCER_INIT(mercer_format_info);
+    if (!mercer_format_list(&info, index)) return NULL;
+    return info.samples ? info.name : "";
 }
 
 static const char *target_format(int index)
 {
-    return mercer_format_holds(index, 1) ? mercer_format_name(index) : NULL;
+    mercer_format_info info = MERCER_INIT(mercer_format_info);
+    if (!mercer_format_list(&info, index)) return NULL;
+    return info.targets ? info.name : "";
 }
 
 /* Returns keywords with the marker of a library list, as in "auto|@formats", expanded; other keywords unchanged. */
@@ -295,21 +318,20 @@ static const char *words_in_full(const char *words)
 {
     static const struct {
         const char *mark;
-        int (*count)(void);
-        const char *(*name)(int index); /* returns NULL to skip an entry */
-    } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name},
-                 {"@solvers", mercer_solver_count, mercer_solver_name},
-                 {"@projectors", mercer_projector_count, mercer_projector_name},
-                 {"@formats", mercer_format_count, sample_format},
-                 {"@target-formats", mercer_format_count, target_format}};
+        const char *(*name)(int index);
+    } lists[] = {{"@kernels", kernel_name},
+                 {"@solvers", solver_name},
+                 {"@projectors", projector_name},
+                 {"@formats", sample_format},
+                 {"@target-formats", target_format}};
     const char *mark = words != NULL ? strchr(words, '@') : NULL;
     if (mark == NULL) return words;
     char *text = cli_format("%.*s", mark > words ? (int)(mark - words - 1) : 0, words);
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
-            const char *name = lists[i].name(k);
-            if (name != NULL) text = cli_append(text, "%s%s", *text ? "|" : "", name);
-        }
+        if (strcmp(lists[i].mark, mark) != 0) continue;
+        const char *name;
+        for (int k = 0; (name = lists[i].name(k)) != NULL; k++)
+            if (*name) text = cli_append(text, "%s%s", *text ? "|" : "", name);
     }
     return text;
 }

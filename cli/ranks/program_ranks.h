@@ -57,7 +57,7 @@ typedef struct cli_devices {
 int cli_devices_read(const cli_values *v, cli_devices *out);
 void cli_devices_free(cli_devices *devices);
 int cli_names_gpu(const cli_values *v); /* 1 if --device names a GPU, or auto finds one */
-/* Creates a context for one device. If `deferred`, it is ready only after mercer_context_start. Returns an exit
+/* Creates a context for one device. If `deferred`, it starts in the background. Returns an exit
    code. */
 int cli_make_context(const cli_values *v, const char *device, int threads, int deferred, mercer_context **out);
 

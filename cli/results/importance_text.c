@@ -167,16 +167,17 @@ static void log_levels(cli_log *log, const char *name, const json_t *levels, con
 static void log_dependence(cli_log *log, mercer_model *model, const mercer_dataset *data, int64_t column,
                            const char *name, const json_t *levels)
 {
-    int64_t c = mercer_model_weights(model).cols, count = 0, named = 0, first = c == 2 ? 1 : 0;
-    const char *const *labels = mercer_model_labels(model, &named);
+    mercer_model_info about = cli_model_info(model);
+    int64_t c = about.outputs, count = 0, first = c == 2 ? 1 : 0;
+    const char *const *labels = about.label_count == c ? about.labels : NULL;
     double values[POINTS];
     CLI_OWNED(cli_drop) double *f = cli_allocate(POINTS * c, sizeof *f);
     mercer_matrix F = mercer_matrix_view(f, POINTS, c, MERCER_F64);
-    if (labels == NULL || named != c) first = 0;
+    if (labels == NULL) first = 0;
     if (mercer_partial_dependence(model, data, column, values, &F, &count) != MERCER_OK || count < 2) return;
     json_t *series = json_array(), *heads = json_array();
     for (int64_t l = first; l < c && l < first + SHOWN_CLASSES; l++) {
-        const char *text = labels != NULL && named == c ? labels[l] : "mean prediction";
+        const char *text = labels != NULL ? labels[l] : "mean prediction";
         json_array_append_new(heads, cli_json_text(text));
         json_array_append_new(series, json_pack("{so so so}", "name", cli_json_text(text), "x",
                                                 number_array(values, count, 1), "y", number_array(f + l, count, c)));
@@ -200,7 +201,7 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
 static void log_shown(cli_log *log, mercer_model *model, const mercer_dataset *data, const mercer_importance_info *info,
                       const rank *order)
 {
-    const char *text = mercer_model_schema(model);
+    const char *text = cli_model_info(model).schema;
     json_auto_t *schema = text != NULL ? json_loads(text, 0, NULL) : NULL;
     for (int categories = 0; categories < 2; categories++)
         for (int64_t i = 0; i < info->columns && i < SHOWN_COLUMNS; i++) {

@@ -257,11 +257,10 @@ static void print_each(const cli_metrics *metrics, const char *const *names)
 /* Returns the names of the classes or outputs; NULL if they have none. */
 static const char *const *output_names(const cli_metrics *metrics, const mercer_model *model)
 {
-    int64_t count = 0;
-    const char *const *names = metrics->all.task == MERCER_TASK_CLASSIFICATION
-                                   ? mercer_model_labels(model, &count)
-                                   : mercer_model_target_names(model, &count);
-    return count == metrics->all.outputs ? names : NULL;
+    mercer_model_info info = cli_model_info(model);
+    int classes = metrics->all.task == MERCER_TASK_CLASSIFICATION;
+    if ((classes ? info.label_count : info.target_count) != metrics->all.outputs) return NULL;
+    return classes ? info.labels : info.target_names;
 }
 
 static int show_json(const cli_values *v, const cli_metrics *m, const char *const *names)
@@ -286,13 +285,12 @@ int cli_show_metrics(const cli_values *v, const cli_metrics *m, const mercer_mod
 {
     const char *const *names = output_names(m, model);
     char rows[CLI_SHORT], seconds[CLI_SHORT];
-    int known = 0, classes = m->all.task == MERCER_TASK_CLASSIFICATION;
-    mercer_model_temperature(model, &known);
+    int calibrated = cli_model_info(model).calibrated, classes = m->all.task == MERCER_TASK_CLASSIFICATION;
     if (cli_flag(v, "json")) return show_json(v, m, names);
     for (int k = 0; k < MEASURES; k++) {
         double value = measure(&m->all, k);
         if (measures[k].title == NULL || !isfinite(value)) continue;
-        const char *note = strcmp(measures[k].name, "temperature") == 0 && !known ? " (not calibrated)" : "";
+        const char *note = strcmp(measures[k].name, "temperature") == 0 && !calibrated ? " (not calibrated)" : "";
         printf(measures[k].percent ? "%-17s %.2f %%\n" : "%-17s %.6g%s\n", measures[k].title,
                measures[k].percent ? 100 * value : value, note);
     }

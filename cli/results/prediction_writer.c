@@ -116,8 +116,9 @@ static void add_name(cli_writer *w, char *name)
 /* Adds the names of class or values: the target names with "_predicted", so that they can stand next to the targets. */
 static void name_predictions(cli_writer *w, const mercer_model *model)
 {
-    int64_t count = 0, classes = w->labels != NULL;
-    const char *const *targets = mercer_model_target_names(model, &count);
+    mercer_model_info info = cli_model_info(model);
+    int64_t count = info.target_count, classes = w->labels != NULL;
+    const char *const *targets = info.target_names;
     int interval = w->radius != NULL && !classes;
     if (w->result != CLI_RESULT_VALUES) {
         add_name(w, count == 1 ? cli_format("%s_predicted", targets[0]) : cli_copy("class"));
@@ -373,12 +374,11 @@ static void put_header(const cli_writer *w)
 
 cli_writer *cli_writer_new(const cli_writer_plan *plan, mercer_context *context, const mercer_model *model)
 {
-    int64_t count = 0;
+    mercer_model_info info = cli_model_info(model);
     cli_writer *w = cli_allocate(1, sizeof *w);
-    const char *const *labels = mercer_model_labels(model, &count);
     *w = (cli_writer){.form = plan->form, .result = plan->result, .context = context, .kept = plan->kept};
-    w->outputs = mercer_model_weights(model).cols;
-    w->labels = count == w->outputs ? labels : NULL;
+    w->outputs = info.outputs;
+    w->labels = info.label_count == info.outputs ? info.labels : NULL;
     w->single = cli_result_type(model) == MERCER_F32;
     if (plan->radius != NULL) {
         w->radius = cli_allocate(w->outputs, sizeof *w->radius);

@@ -48,7 +48,7 @@ static char *bar_of(double share)
 
 static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
 {
-    int64_t d = mercer_model_features(job->parts.model);
+    int64_t d = cli_model_info(job->parts.model).features;
     CLI_OWNED(cli_drop) weight *all = weights_of(map, d);
     json_t *rows = json_array();
     for (int64_t k = 0; k < d && k < MOST_FEATURES; k++) {
@@ -109,7 +109,7 @@ static json_t *map_image(const mercer_matrix *map)
 
 void cli_log_learned(cli_log *log, const cli_job *job)
 {
-    mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(job->parts.model));
+    mercer_matrix map = cli_preprocess_info(cli_model_info(job->parts.model).preprocess).metric;
     if (log == NULL || job->search.steps == NULL || map.rows == 0) return;
     if (map.rows > 1) cli_log_event(log, "chart", spectrum_chart(&map));
     if (map.rows > 1 && map.rows <= MOST_MAPPED) cli_log_event(log, "images", map_image(&map));

@@ -226,7 +226,7 @@ json_t *cli_plan_json(const mercer_plan *p)
 
 void cli_log_start(cli_log *log, const cli_job *job, int resumed)
 {
-    mercer_matrix centers = mercer_model_centers(job->parts.model);
+    mercer_matrix centers = cli_model_info(job->parts.model).centers;
     json_t *chosen = json_pack("{sI ss ss}", "count", (json_int_t)centers.rows, "method", cli_job_center_method(job),
                                "dtype", cli_dtype_name(centers.dtype));
     if (job->choice.seconds > 0) {
@@ -321,7 +321,7 @@ static char *preprocess_text(const cli_job *job)
 void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
 {
     const mercer_model *model = job->parts.model;
-    mercer_dtype centers = model != NULL ? mercer_model_centers(model).dtype : job->fit.points;
+    mercer_dtype centers = model != NULL ? cli_model_info(model).centers.dtype : job->fit.points;
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
     cli_table_row(table, "data", cli_data_text(&job->info));

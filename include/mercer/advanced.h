@@ -31,7 +31,8 @@ typedef struct mercer_context_info {
     double device_seconds, library_seconds;
 } mercer_context_info;
 
-/* Describes the context: the choices that were left to Mercer, and the memory in use. */
+/* Describes the context: the choices that were left to Mercer, and the memory in use. Errors: UNSUPPORTED (a `deferred`
+   device cannot be used). */
 MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
 
 /* Makes all later computations of the context wait for the work queued so far on a cudaStream_t of the caller (NULL
@@ -52,21 +53,22 @@ MERCER_API mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *cont
 
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
 
-/* List the built-in kernel functions, index 0 .. count - 1. All return static storage and may be called from any
-   thread; an index outside the list gives NULL. The other lists of Mercer work in the same way. */
-/* Returns the number of kernel functions. */
-MERCER_API int mercer_kernel_count(void);
-/* Returns the name of a kernel function. */
-MERCER_API const char *mercer_kernel_name(int index);
-/* Returns a text that mercer_kernel_parse accepts, with values for all parameters. */
-MERCER_API const char *mercer_kernel_example(int index);
-/* Returns the name of parameter 0, 1, ... of a kernel function; NULL after the last. */
-MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
+/* Description of a built-in kernel function. Static strings. */
+typedef struct mercer_kernel_info {
+    size_t struct_size;
+    const char *name;          /* name of the function */
+    const char *example;       /* text that mercer_kernel_parse accepts, with values for all parameters */
+    const char *parameters[6]; /* names of the parameters; NULL after the last */
+} mercer_kernel_info;
 
-/* Computes K(x, z) of two rows of d doubles by the scalar reference code in double, which defines the results that all
-   fast code is compared with. Errors: KERNEL, SHAPE, DATA, CALLBACK. */
-MERCER_API mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel,
-                                             int64_t d, const double *x, const double *z);
+/*
+ * Describes built-in kernel function number `index`, from 0. Returns 1; 0 if there is no such function. Any thread. The
+ * other functions whose names end with _list work in the same way:
+ *
+ *     mercer_kernel_info kernel = MERCER_INIT(mercer_kernel_info);
+ *     for (int i = 0; mercer_kernel_list(&kernel, i); i++) puts(kernel.name);
+ */
+MERCER_API int mercer_kernel_list(mercer_kernel_info *out, int index);
 
 /* ---- 2. Kernel matrices and products -------------------------------------------------------------------------- */
 
@@ -102,24 +104,15 @@ MERCER_API mercer_status mercer_kernel_diagonal(mercer_context *context, const m
 /*
  * Creates a model with zero weights. The centers (p, d), of any dtype, are copied and keep their dtype. `weights` is
  * the type of the weights and of the arithmetic of training: MERCER_F32, MERCER_F64, or 0: f64 if the centers are f64,
- * else f32. The context must outlive the model. Errors: KERNEL, SHAPE, DTYPE, DATA.
+ * else f32. The context must outlive the model.
+ *
+ * comm: ranks that share the model (ranks.h); NULL: only this process. All ranks call this function, each with its own
+ * share of the centers (mercer_comm_share). The communicator must outlive the model. Errors: KERNEL, SHAPE, DTYPE,
+ * DATA, COMM.
  */
-MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
-                                             const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
-
-/* Return the parts of a model, borrowed from it: its kernel function, its centers (p, d), which must not be changed,
-   and its weights (p, c), which may be changed between calls. */
-MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
-MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
-MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
-/* Returns member `number` of a model that averages the predictions of several models, for inspection. Member 0 has the
-   kernel, centers and weights that the functions above return; the others have their own. Borrowed; NULL if there is no
-   such member. */
-MERCER_API const mercer_model *mercer_model_member(const mercer_model *model, int64_t number);
-
-/* Returns the number of columns of samples: that of the centers, unless a metric (samples.h) maps samples to fewer
-   columns. */
-MERCER_API int64_t mercer_model_features(const mercer_model *model);
+MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context *context, mercer_comm *comm,
+                                             const mercer_kernel *kernel, const mercer_matrix *centers, int64_t outputs,
+                                             mercer_dtype weights);
 
 /*
  * Sets the units of the targets: an offset and a scale (> 0) per output, (c) each. The model is then
@@ -127,27 +120,10 @@ MERCER_API int64_t mercer_model_features(const mercer_model *model);
  * and training fits the sum to (y - offset) / scale, computed in double. With the mean and the standard deviation of
  * the targets as offset and scale, targets may have any mean and unit. Losses are reported in the units of y. A new
  * model has offsets 0 and scales 1, which NULL restores. Set them before training, because they change the meaning of
- * the weights but not the weights. Copied; model files save them. Errors: DATA.
+ * the weights but not the weights. Copied; model files save them. Removes the transform g of a model that was fitted
+ * with target_transform "log" or "rank", whose offsets and scales are those of g(y). Errors: DATA.
  */
 MERCER_API mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale);
-/* Return the offsets and the scales (c), borrowed until the next call that sets them; NULL if the model has none. */
-MERCER_API const double *mercer_model_target_offset(const mercer_model *model);
-MERCER_API const double *mercer_model_target_scale(const mercer_model *model);
-
-/*
- * Sets a monotone transform g of the targets. Offset and scale are then those of g(y), predictions are transformed
- * back by the inverse of g, and losses are those of g(y).
- *
- *   log    g(y) = log(y + shift); numbers (c, 1): the shifts
- *   rank   normal quantiles of the ranks; numbers (2 c, k): rows 2 j and 2 j + 1 have k values of output j and their
- *          quantiles, both ascending. g is linear between the values and constant beyond them
- *
- * Copied; model files save it; mercer_model_set_targets removes it. Errors: SHAPE, DTYPE, DATA.
- */
-MERCER_API mercer_status mercer_model_set_target_curve(mercer_model *model, const char *name,
-                                                       const mercer_matrix *numbers);
-/* Returns the name of the transform of the targets; NULL if there is none. Static storage. */
-MERCER_API const char *mercer_model_target_curve(const mercer_model *model);
 
 /* Computes the mean and the standard deviation, (c) each, of targets Y (n, c) f32 or f64, n > 0, with sample weights
    (n) or NULL: an offset and a scale for mercer_model_set_targets. The deviation of a constant target is set to 1;
@@ -160,23 +136,17 @@ MERCER_API mercer_status mercer_target_moments(mercer_context *context, double *
 MERCER_API mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
                                                   const char *path);
 
-/* Sets the names of the classes, in the order of the outputs; copied. count is 0 (none), or the model's number of
-   outputs (2 names are allowed for a single output). Model files save them. Errors: SHAPE. */
-MERCER_API mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
-
-/*
- * Sets the names of the columns of samples, in the order of the features; copied, saved in model files and
- * checkpoints. count is 0 (none: columns are matched by position), or the model's number of features. Names may repeat.
- * Errors: SHAPE.
- */
-MERCER_API mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
-/* Returns the names of the features, borrowed, and sets *count (may be NULL) to their number; NULL and 0 if the model
-   has none. */
-MERCER_API const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count);
-/* Set and return the names of the target columns: one, or one per output. Otherwise as for the names of the
-   features. */
-MERCER_API mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
-MERCER_API const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count);
+/* Lists of names of a model. */
+typedef enum mercer_names {
+    MERCER_NAMES_LABELS = 1,   /* names of the classes, in the order of the outputs: one per output, or 2 for a single
+                                  output */
+    MERCER_NAMES_FEATURES = 2, /* names of the columns of samples, one per feature; without names, columns are matched
+                                  by position. Names may repeat */
+    MERCER_NAMES_TARGETS = 3   /* names of the target columns: one, or one per output */
+} mercer_names;
+/* Sets one of the lists of names to a copy of names (count); count 0: none. Model files save them. Errors: SHAPE. */
+MERCER_API mercer_status mercer_model_set_names(mercer_model *model, mercer_names list, const char *const *names,
+                                                int64_t count);
 /*
  * Finds the model's features among the columns of a table, by name: columns[j], for each of the d features, receives
  * the index from 0 of feature j among `names` (count). Columns that the model does not use are ignored. A feature
@@ -189,14 +159,10 @@ MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *
 /* Sets a text of the caller that is saved in the model file, for example a summary of the training as JSON. Copied;
    NULL: none. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
-/* Returns that text, borrowed; "" if there is none. */
-MERCER_API const char *mercer_model_note(const mercer_model *model);
 /* Sets the schema, which describes the table columns that samples are made of, as JSON (docs/tables.md). Copied; NULL:
    none, samples are features already. The schema must define as many features as the model has. Errors: FORMAT,
    SHAPE. */
 MERCER_API mercer_status mercer_model_set_schema(mercer_model *model, const char *schema);
-/* Returns the schema, borrowed; NULL if there is none. */
-MERCER_API const char *mercer_model_schema(const mercer_model *model);
 
 /* ---- 4. Centers ----------------------------------------------------------------------------------------------- */
 
@@ -232,34 +198,22 @@ MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, con
                                                     const mercer_preprocess *preprocess,
                                                     const mercer_center_options *options, mercer_center_report *report);
 
-/* Finds, for each row of X (n, d), the nearest row of Z (p, d), p > 0 (for ties, the first one): nearest (n) receives
-   its index, sqdistances (n) the squared L2 distance; sqdistances may be NULL. Errors: SHAPE, DTYPE, DATA. */
-MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
-                                             const mercer_matrix *X, const mercer_matrix *Z);
+/* Finds, for each row of X (n, d), the nearest row of Z (p, d), p > 0 (for ties, the first one), by the distance that
+   the kernel is a function of; kernel NULL: the L2 distance. nearest (n) receives its index. distances (n), which may
+   be NULL, receives the distance, or without a kernel the squared L2 distance, which is exact for bytes. Errors: SHAPE,
+   DTYPE, DATA, KERNEL. */
+MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
+                                             const mercer_kernel *kernel, const mercer_matrix *X,
+                                             const mercer_matrix *Z);
 
-/* Finds nearest rows like mercer_nearest_rows, by the distance that the kernel is a function of. distances (n) receives
-   the distances, not squared; it may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL. */
-MERCER_API mercer_status mercer_kernel_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
-                                                    const mercer_kernel *kernel, const mercer_matrix *X,
-                                                    const mercer_matrix *Z);
-
-/* Computes the median L2 distance between rows of X (at most 2000 of them, drawn at random): a first guess of the
-   bandwidth. Errors: SHAPE, DTYPE, DATA. */
-MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X,
-                                                uint64_t seed);
-/* Computes the median distance like mercer_median_distance, by the distance that the kernel is a function of. Errors:
-   SHAPE, DTYPE, DATA, KERNEL. */
-MERCER_API mercer_status mercer_kernel_median_distance(mercer_context *context, double *out,
-                                                       const mercer_kernel *kernel, const mercer_matrix *X,
-                                                       uint64_t seed);
+/* Computes the median distance between rows of X (at most 2000 of them, drawn at random), by the distance that the
+   kernel is a function of; kernel NULL: the L2 distance. It is a first guess of the bandwidth. Errors: SHAPE, DTYPE,
+   DATA, KERNEL. */
+MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
+                                                const mercer_matrix *X, uint64_t seed);
 
 /* ---- 5. Training ---------------------------------------------------------------------------------------------- */
 
-/* List the solvers, index 0 .. count - 1: their number, and the name and a one-line description of each (NULL for an
-   index outside the list). "auto" is not in the list. Static storage; any thread. */
-MERCER_API int mercer_solver_count(void);
-MERCER_API const char *mercer_solver_name(int index);
-MERCER_API const char *mercer_solver_says(int index);
 /* Kinds of solvers. */
 typedef enum mercer_solver_kind {
     MERCER_SOLVER_NONE = 0,      /* no solver has that name */
@@ -270,10 +224,20 @@ typedef enum mercer_solver_kind {
 } mercer_solver_kind;
 /* Returns the kind of the solver with that name. Any thread. */
 MERCER_API mercer_solver_kind mercer_solver_kind_of(const char *name);
-/* List the projectors, which some solvers use to project updates onto the centers, in the same way. */
-MERCER_API int mercer_projector_count(void);
-MERCER_API const char *mercer_projector_name(int index);
-MERCER_API const char *mercer_projector_says(int index);
+
+/* Description of a solver or projector. Static strings. */
+typedef struct mercer_solver_info {
+    size_t struct_size;
+    const char *name;        /* name in options and plans */
+    const char *description; /* one line of text */
+    mercer_solver_kind kind; /* NONE for projectors */
+} mercer_solver_info;
+
+/* Describes solver number `index`, from 0; "auto" is not in the list. See mercer_kernel_list. */
+MERCER_API int mercer_solver_list(mercer_solver_info *out, int index);
+/* Describes projector number `index`, from 0. Some solvers use a projector to project updates onto the centers. See
+   mercer_kernel_list. */
+MERCER_API int mercer_projector_list(mercer_solver_info *out, int index);
 
 /* Types of the options listed by mercer_train_option. */
 typedef enum mercer_option_type {
@@ -296,12 +260,6 @@ typedef struct mercer_option {
 } mercer_option;
 /* Returns option `index`, from 0; NULL after the last. Static storage; any thread. */
 MERCER_API const mercer_option *mercer_train_option(int index);
-
-/* Makes the plan that a trainer of this model would make for `samples` samples of the type of the centers, without
-   training. (For a model that ranks share, it is made from sizes only.) Batch and period are estimates until training
-   has read data. Errors: MEMORY, if no solver fits; SHAPE. */
-MERCER_API mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t samples,
-                                           const mercer_train_options *options);
 
 /* Value of `shards`: a number of shards that suits the number of centers, a power of two from 8 to 1024. */
 enum { MERCER_SHARDS_AUTO = -1 };

@@ -18,17 +18,9 @@ extern "C" {
 
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
-/* Returns the temperature T of mercer_model_probabilities. *known (may be NULL) becomes 1 if it was found in training
-   or set, else 0; an unknown temperature is 0.25. */
-MERCER_API double mercer_model_temperature(const mercer_model *model, int *known);
-/* Sets the temperature, 1e-6 .. 1e6; 0 makes it unknown. Model files save it. Errors: DATA. */
+/* Sets the temperature T of mercer_model_probabilities, 1e-6 .. 1e6; 0: the default, 0.25, which counts as not
+   calibrated. Model files save it. Errors: DATA. */
 MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
-/* Sets shifts (c) that are added to scores before the softmax: P = softmax((f + shift) / T). A fit with class weights
-   sets them to -T log(weight), so that probabilities are those of the unweighted population while the largest score,
-   the decision, follows the weights. Copied; NULL: no shifts. Model files save them. Errors: DATA. */
-MERCER_API mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift);
-/* Returns the shifts (c), borrowed from the model; NULL if it has none. */
-MERCER_API const double *mercer_model_class_shift(const mercer_model *model);
 /* Finds the T > 0 that minimizes the log loss of the probabilities softmax(scores / T): scores (n, c) f32 or f64 of
    samples that the model was not trained on, their labels (n) in 0 .. c - 1, weights (n) >= 0 or NULL. The result is
    0.25 for fewer than 8 samples or 2 classes. Errors: SHAPE, DTYPE, DATA. */
@@ -46,19 +38,6 @@ MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double
    the threshold (>= 0): members (m, c), at least one class per row, likeliest first, then -1. Errors: SHAPE, DTYPE. */
 MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P,
                                            double threshold);
-
-/*
- * Sets the scores that mercer_model_interval is computed from, of rows that the model was not trained on. Copied; NULL
- * removes them. Regression: |f - y|, scores (outputs, k). Classification: scores (1, k), the total probability of the
- * classes that rank before the true one. Each row of `scores` is ascending; a share (i + 1) / k of the rows has a score
- * of at most entry i. rows: their effective number, (sum w)^2 / sum w^2 with sample weights w. Errors: SHAPE, DTYPE,
- * DATA.
- */
-MERCER_API mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
-                                                    mercer_task task);
-/* Returns the task that the model's intervals are for, and sets *rows (may be NULL) to the effective number of rows
-   that they come from; MERCER_TASK_UNLABELED and 0 if the model has no intervals. */
-MERCER_API mercer_task mercer_model_interval_task(const mercer_model *model, double *rows);
 
 /* ---- 2. Metrics ----------------------------------------------------------------------------------------------- */
 

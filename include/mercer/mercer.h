@@ -109,6 +109,8 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 typedef struct mercer_context mercer_context;
 /* Ranks: several processes that share a model (ranks.h). */
 typedef struct mercer_comm mercer_comm;
+/* A preprocessing of samples (samples.h). */
+typedef struct mercer_preprocess mercer_preprocess;
 
 /* Levels of log messages, from least to most verbose. */
 typedef enum mercer_log_level {
@@ -149,20 +151,14 @@ typedef struct mercer_context_options {
        may choose fast for a training run, to save time, if the error is below what the samples justify. Training
        verifies that on held-out rows and restarts in accurate mode if it fails. No effect on the CPU. */
     const char *arithmetic;
-    int32_t deferred; /* nonzero: initialize the GPU in a background thread while the caller reads data; see
-                         mercer_context_start. 0: initialize it in mercer_context_create */
+    int32_t deferred; /* nonzero: initialize the GPU in a background thread while the caller opens datasets. The first
+                         other call that gets the context waits for it, and fails if it cannot be used. 0: initialize
+                         it in mercer_context_create */
 } mercer_context_options;
 
 /* Creates a context; options may be NULL. If it fails, mercer_last_error(NULL) returns the message, which is stored per
    thread. Errors: UNSUPPORTED (the backend, device or instruction set is not available). */
 MERCER_API mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options);
-
-/*
- * Waits until the device of a context that was created with `deferred` is initialized, and returns the result. Before
- * that the context computes on the CPU, which is sufficient to open datasets; create no other objects from it. Does
- * nothing without `deferred`, and on later calls. Errors: UNSUPPORTED; the context then stays on the CPU.
- */
-MERCER_API mercer_status mercer_context_start(mercer_context *context);
 
 /* Releases a context. All objects made from it must be released first. */
 MERCER_API void mercer_context_free(mercer_context *context);
@@ -233,7 +229,7 @@ MERCER_API mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t co
 /*
  * A kernel function is specified by a string name:parameter=value,... For example, "laplace:bandwidth=10" is exp(-r/10)
  * with the L2 distance r = |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. docs/math.md, section 3, defines all
- * kernel functions; mercer_kernel_name (advanced.h) lists their names.
+ * kernel functions; mercer_kernel_list (advanced.h) lists them.
  */
 
 /* Kinds of user-defined kernel functions. */
@@ -356,7 +352,7 @@ typedef struct mercer_dataset_options {
     int64_t first, rows;       /* range to read: `rows` rows from row `first` (from 0) on; rows 0: all remaining rows */
     int64_t memory;            /* limit of the memory for samples, in bytes; more is an error; 0: half of the free
                                   memory */
-    /* (column_count) names of the features to read, as mercer_model_feature_names returns them. csv columns are put
+    /* (column_count) names of the features to read, as in mercer_model_info. csv columns are put
        into this order and other columns are not read; a missing column is an error. Data without column names are
        matched by position and must have column_count columns. NULL: all columns. */
     const char *const *columns;
@@ -370,7 +366,7 @@ typedef struct mercer_dataset_options {
     /* csv: words for missing values, separated by commas, in addition to empty cells and NA,N/A,NaN,null,?; a leading
        "=" replaces these words instead. NULL: no further words. */
     const char *missing;
-    /* csv: schema of the table that a model was trained on, from mercer_model_schema. Columns are found by name
+    /* csv: schema of the table that a model was trained on, from mercer_model_info. Columns are found by name
        (without names, by position) and encoded as the same features. NULL: detected from the data. Not together with
        kinds, only or columns. */
     const char *schema;
@@ -477,8 +473,8 @@ typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progr
    it does not use is reported in the plan and may be a warning. */
 typedef struct mercer_train_options {
     size_t struct_size;
-    const char *solver;        /* name of a solver (mercer_solver_name in advanced.h); NULL or "auto": chosen */
-    const char *projector;     /* name of a projector (mercer_projector_name); NULL or "auto": chosen */
+    const char *solver;        /* name of a solver (mercer_solver_list in advanced.h); NULL or "auto": chosen */
+    const char *projector;     /* name of a projector (mercer_projector_list); NULL or "auto": chosen */
     int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
                                   gradient of 1e-4) */
     int64_t batch;             /* m, samples per step */
@@ -603,7 +599,7 @@ typedef struct mercer_fit_data {
     const char *preprocess; /* none, scale, standardize, minmax, unit, rank (samples.h); NULL or auto: by format */
     /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardize: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
-       then standardized (see mercer_model_set_target_curve); losses then refer to the transformed targets. log requires
+       then standardized (mercer_model_info.target_curve); losses then refer to the transformed targets. log requires
        targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardize for values. */
     const char *target_transform;
     /* Factors of the sample weights by class, also for validation rows. balanced: all classes have the same total
@@ -646,7 +642,7 @@ typedef struct mercer_fit_kernel {
     const mercer_kernel *function; /* kernel function as a struct, instead of the string; NULL: none */
     double bandwidth;              /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
                                       distance between preprocessed samples */
-    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric. NULL: the
+    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_info. NULL: the
        identity, or searched. */
     const mercer_matrix *metric;
     int64_t reserved[4];
@@ -802,9 +798,45 @@ MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *lab
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 
-/* Returns the class names in the order of the outputs, borrowed from the model, and sets *count to their number. If
-   there are none, returns NULL and sets *count to 0. count may be NULL. */
-MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
+/* Description of a model. Strings and arrays are borrowed from the model, until it is changed or released; what the
+   model does not have is NULL. */
+typedef struct mercer_model_info {
+    size_t struct_size;
+    int64_t features; /* number of columns of samples: that of the centers, unless a metric maps samples to fewer */
+    int64_t outputs;  /* number of outputs c: classes or target columns */
+    int64_t size;     /* number of centers, of all ranks together */
+    const char *const *labels; /* (label_count) class names, in the order of the outputs */
+    int64_t label_count;
+    const char *const *feature_names; /* (features) names of the columns of samples */
+    const char *const *target_names;  /* (target_count) names of the target columns */
+    int64_t target_count;
+    const char *schema;                  /* schema of the table that samples are made of, as JSON (docs/tables.md) */
+    const char *note;                    /* text that was saved with the model (mercer_model_set_note); "" for none */
+    const mercer_kernel *kernel;         /* kernel function */
+    const mercer_preprocess *preprocess; /* preprocessing of samples */
+    mercer_matrix centers; /* (size, d) centers, which must not be changed; those of this rank (ranks.h) */
+    mercer_matrix weights; /* (size, c) weights, which may be changed between calls; those of this rank */
+    const double *target_offset, *target_scale; /* (c) units of the targets (mercer_model_set_targets) */
+    /* Monotone transform g of the targets, whose inverse is applied to predictions; offset and scale are those of g(y).
+       "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between the ranks of the training
+       targets and constant beyond them. */
+    const char *target_curve;
+    /* Probabilities are softmax((f + class_shift) / temperature). A fit with class weights sets the shifts to
+       -temperature log(weight), so that probabilities are those of the unweighted population while the largest score,
+       the decision, follows the weights. */
+    double temperature;
+    int calibrated;            /* 1: the temperature was fitted or set; 0: it is the default, 0.25 */
+    const double *class_shift; /* (c) */
+    mercer_task interval_task; /* kind of the targets that intervals are for (evaluation.h); UNLABELED: none */
+    double interval_rows;      /* effective number of held-out rows that the intervals come from */
+    /* (member_count) models whose predictions are averaged: this model, which has the fields above, and others with
+       their own kernel, preprocessing, centers and weights. A single model has one member. */
+    const mercer_model *const *members;
+    int64_t member_count;
+} mercer_model_info;
+
+/* Describes a model. */
+MERCER_API mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *info);
 
 /* Types in a model file, which is a safetensors file with checksums: docs/model-file.md. NULL or all 0: unchanged. */
 typedef struct mercer_save_options {
@@ -819,9 +851,11 @@ typedef struct mercer_save_options {
 MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options);
 
 /* Loads a model from a model file or checkpoint, and verifies every size, offset, type and checksum. The file is
-   mapped: it must not be modified while the model exists, but may be replaced, as mercer_model_save does. Errors:
-   MISSING, IO, FORMAT, DATA, KERNEL. */
-MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
+   mapped: it must not be modified while the model exists, but may be replaced, as mercer_model_save does. comm: ranks
+   that share the model (ranks.h), each of which maps its share of the file; NULL: only this process. Errors: MISSING,
+   IO, FORMAT, DATA, KERNEL, COMM. */
+MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mercer_comm *comm,
+                                           const char *path);
 
 /* Options of mercer_model_export. NULL: all defaults. */
 typedef struct mercer_export_options {

@@ -21,6 +21,10 @@ extern "C" {
  * identical for any number of ranks. Functions for all ranks ("collective") must be called by every rank, in the same
  * order and with the same samples: every rank reads the whole stream of samples.
  *
+ * A model that is created or loaded with a communicator is shared: mercer_model_predict, _classify, _save and training
+ * are collective, all ranks pass the same X and get the same result. Each rank writes its own part of a model file; no
+ * rank ever holds the whole model. The centers and weights in mercer_model_info are this rank's share.
+ *
  * If a rank fails, dies or stops, the other ranks notice it at their next exchange, at the latest after the deadline:
  * their calls fail with MERCER_ERROR_COMM and a message that names the rank. After that, only mercer_comm_leave and the
  * _free functions may be called.
@@ -29,7 +33,9 @@ typedef struct mercer_comm_options {
     size_t struct_size;
     const char *kind;     /* "mpi": processes of an MPI job, by a module that is loaded on demand; "self": only this
                              process; "auto" or NULL: "mpi" if a launcher started the process, else "self" */
-    int shards;           /* number of shards of the centers; 0: MERCER_SHARDS_AUTO, but 1 for "self" */
+    int shards;           /* number of shards of the centers, up to 65536; 0: MERCER_SHARDS_AUTO, but 1 for "self".
+                             Results of "self" are bitwise identical to those of any number of ranks with as many
+                             shards */
     double deadline;      /* seconds without a message after which another rank counts as dead, up to 1e6; 0: 60 */
     const char *exchange; /* path of data between GPUs: "host": through host memory; "nccl": directly from GPU to GPU,
                              an error if that is impossible; "auto" or NULL: directly if NCCL is available and every
@@ -45,9 +51,6 @@ typedef struct mercer_comm_options {
    context must outlive it. Errors: UNSUPPORTED (MPI is not available), COMM. */
 MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context,
                                             const mercer_comm_options *options);
-/* Creates a communicator of this process only, whose models have `ranks` shards (1 to 65536). Results are bitwise
-   identical to those of any number of ranks with as many shards. */
-MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
 /*
  * Creates the communicators of ranks that are threads of this process, for example one per GPU. contexts (ranks) has a
  * different context for each rank; 1 <= ranks <= 1024. out (ranks) receives the communicators, all or none. The caller
@@ -81,22 +84,6 @@ MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_
 
 /* Computes this rank's share of `centers` centers: *count of them, from index *first on. Errors: SHAPE. */
 MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers);
-/* Returns the number of shards that `centers` centers are divided into (1 if comm is NULL). */
-MERCER_API int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers);
-
-/* Creates a model that all ranks share. centers (count, d) is this rank's share (mercer_comm_share) of `total`
-   centers; it is copied. mercer_model_centers and _weights return this rank's share. mercer_model_predict, _classify,
-   _save and training are collective: all ranks pass the same X and get the same result. Each rank writes its own part
-   of a model file; no rank ever holds the whole model. The communicator must outlive the model. Errors: those of
-   mercer_model_create, and COMM. */
-MERCER_API mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
-                                                    const mercer_matrix *centers, int64_t total, int64_t outputs,
-                                                    mercer_dtype weights);
-/* Creates a shared model from a model file; each rank maps its share of the file. Errors: those of mercer_model_load,
-   and COMM. */
-MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path);
-/* Returns the number of centers on all ranks together. */
-MERCER_API int64_t mercer_model_size(const mercer_model *model);
 
 /* Number of ranks and speed of their network, for mercer_plan_ranks. */
 typedef struct mercer_network {
@@ -125,11 +112,6 @@ typedef struct mercer_rank_plan {
 /* Predicts the cost on several ranks of a plan that was made for a shape (mercer_plan_shape). */
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
-
-/* Computes the default memory budget of training in bytes per rank: the minimum over all ranks of the free memory of
-   their device, less a margin; ranks on the same device divide its memory. 0 if ranks compute in host memory.
-   (options.memory is for all ranks together.) Collective. */
-MERCER_API mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each);
 
 /* Sends rank 0's `bytes` bytes of `data` to all ranks. Collective, as are the next two. Errors of all three: COMM. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);

@@ -34,72 +34,57 @@ extern "C" {
  * to. Indicator features (of a category's levels, or of missing values, docs/tables.md) become 0 and 2 with standardize
  * and rank, and stay 0 and 1 with minmax. The result is f64 for f64 data, otherwise f32.
  */
-typedef struct mercer_preprocess mercer_preprocess;
 
 /* Creates a preprocessing from `spec`, one of the strings above, and fits it to the samples of a dataset. Errors:
    SHAPE, DATA. */
 MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                                mercer_dataset *dataset);
-/* Creates a preprocessing and fits it to the rows of a matrix. Errors: SHAPE, DATA, DTYPE. */
-MERCER_API mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context,
-                                                      const char *spec, const mercer_matrix *X);
-/* Returns the preprocessing that auto selects for samples of a type. format: that of the dataset ("csv", "npy", ...);
-   NULL: a matrix. Static string. */
-MERCER_API const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype);
 /* Releases a preprocessing. */
 MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess);
 
-/*
- * Folds a `scale` preprocessing into the bandwidth of a kernel that is a function of the distance: K(v x, v z) with
- * bandwidth b equals K(x, z) with bandwidth b / v. The kernel is changed to bandwidth b / v. From then on the
- * preprocessing leaves samples unchanged, so bytes stay bytes, and mercer_preprocess_kernel returns the original
- * kernel. Does nothing for other preprocessings and kernels. *folded is set to whether it was folded; folded may be
- * NULL. A preprocessing can be folded only once. Errors: KERNEL.
- */
-MERCER_API mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel, int *folded);
-/* Returns the kernel before folding, borrowed; NULL if nothing was folded. */
-MERCER_API const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess *preprocess);
-/* Returns the string that specifies the preprocessing, with all parameters ("scale:factor=0.00392..."), borrowed. */
-MERCER_API const char *mercer_preprocess_spec(const mercer_preprocess *preprocess);
+/* Description of a preprocessing. Pointers are borrowed from it. */
+typedef struct mercer_preprocess_info {
+    size_t struct_size;
+    const char *spec; /* string that specifies it, with all parameters ("scale:factor=0.00392..."); "none" for none */
+    int64_t features; /* number of features that it was fitted to; 0: any */
+    int64_t width;    /* number of features of preprocessed samples; 0: that of the samples */
+    int identity;     /* 1: samples are unchanged. 0: preprocessed samples are f64 if the samples are f64, else f32 */
+    /* Metric M of the kernel (mercer_fit_options.metric): (x - z) M (x - z)' replaces the squared distance |x - z|^2 of
+       two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
+       entries >= 0. It is the last step of the preprocessing, so solvers need not know it: samples are mapped to x A,
+       where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so d' may be
+       less than d. Here is A, f64, or (1, d) its diagonal if M is diagonal. Without a metric it has 0 rows. */
+    mercer_matrix metric;
+    /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x,
+       v z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does that, so that bytes stay bytes. Then
+       samples are unchanged, the model's kernel has bandwidth b / v, and this is the kernel with bandwidth b; NULL:
+       not folded. */
+    const mercer_kernel *kernel;
+} mercer_preprocess_info;
 
-/*
- * Sets the metric M of the kernel on preprocessed samples: (x - z) M (x - z)' replaces the squared distance |x - z|^2,
- * and x M z' replaces x.z. metric: M (features, features), symmetric without negative eigenvalues; or the diagonal of a
- * diagonal M, (1, features) or (features, 1), all >= 0; f32 or f64. features: number of features of the samples.
- *
- * The metric becomes the last step of the preprocessing, so solvers need not know it: samples are mapped to x A, where
- * M = A A' and A is (features, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so d' may be
- * less than features. Replaces an existing metric. Not possible after folding. Errors: SHAPE, DTYPE, DATA (the message
- * gives the invalid value).
- */
-MERCER_API mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric,
-                                                      int64_t features);
-/* Returns the map A (d, d') of the metric, or its diagonal (1, d) if M is diagonal; f64, borrowed. Without a metric it
-   has 0 rows. */
-MERCER_API mercer_matrix mercer_preprocess_metric(const mercer_preprocess *preprocess);
-/* Returns the number of features of a preprocessed sample that had `features` features. preprocess NULL: none. */
-MERCER_API int64_t mercer_preprocess_width(const mercer_preprocess *preprocess, int64_t features);
-/* Returns the element type of preprocessed samples that had type `dtype`. preprocess NULL: none. */
-MERCER_API mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* Writes the preprocessed X into out, which has the rows of X, mercer_preprocess_width columns, and the type that
-   mercer_preprocess_dtype returns, or f32 or f64. Errors: SHAPE, DTYPE, OVERLAP. */
+/* Describes a preprocessing; NULL: no preprocessing. */
+MERCER_API mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, mercer_preprocess_info *info);
+/* Writes the preprocessed X into out, which has the rows of X and as many columns as mercer_preprocess_info.width says.
+   Its type is f32, f64, or that of X if samples are unchanged. Errors: SHAPE, DTYPE, OVERLAP. */
 MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                                  const mercer_matrix *X);
 
 /* Sets the preprocessing of a model to a copy. mercer_model_predict and mercer_model_classify apply it to X, and model
    files include it. The model's centers must be preprocessed already. NULL: none. Errors: SHAPE. */
 MERCER_API mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess);
-/* Returns the preprocessing of a model, borrowed; NULL: none. */
-MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *model);
 
 /* ---- 2. Datasets ---------------------------------------------------------------------------------------------- */
 
-/* List the file formats that can be read, index 0 .. count - 1. name returns the name of a format, a static string, or
-   NULL if index is out of range. holds returns 1 if files of the format can contain samples (targets 0) or can be files
-   of targets only (targets nonzero), else 0. Any thread. */
-MERCER_API int mercer_format_count(void);
-MERCER_API const char *mercer_format_name(int index);
-MERCER_API int mercer_format_holds(int index, int targets);
+/* Description of a file format that can be read. */
+typedef struct mercer_format_info {
+    size_t struct_size;
+    const char *name; /* name of the format; static string */
+    int samples;      /* 1: files can contain samples */
+    int targets;      /* 1: files can be files of targets only */
+} mercer_format_info;
+
+/* Describes file format number `index`, from 0. Returns 1; 0 if there is no such format. Any thread. */
+MERCER_API int mercer_format_list(mercer_format_info *out, int index);
 
 /* Returns the samples (n, d), borrowed. data is NULL if they are synthetic or in several files: use mercer_dataset_read
    instead. */
@@ -146,10 +131,6 @@ MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_
 MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X,
                                              const mercer_matrix *Y, int32_t *labels,
                                              const mercer_preprocess *preprocess, const int64_t *rows, int64_t first);
-/* Computes mean and standard deviation (outputs each) of all targets, as mercer_target_moments does. Classes are
-   one-hot, so the mean is the share of each class. Of synthetic samples only the first 4096 are used. Errors: SHAPE,
-   DATA. */
-MERCER_API mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 /* Computes the smallest error that any model can reach on synthetic samples of known distribution, as a mean over the
    first `rows` samples: the share of wrong classes for clusters, the mean squared error for a teacher. Errors:
    UNSUPPORTED (other datasets), SHAPE (rows below 1). */
@@ -159,13 +140,10 @@ MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *datase
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 /* Computes a hash of every byte, whatever the size, which reads all samples. Up to 1 GiB it equals the fingerprint. */
 MERCER_API mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);
-/* Writes the samples to x_path, and the targets to y_path unless it is NULL, as NPY files, atomically. Works row by
-   row, so datasets may be larger than memory. Errors: IO, MISSING. */
-MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,
-                                                  const char *y_path);
-/* Writes samples and targets as mercer_dataset_write_npy does, each in the format of its file name: .npy, .csv or .tsv;
-   another ending is an error. Text files have a header if there are names, numbers with the fewest digits that read
-   back exactly, and class names. Errors: IO, MISSING, DATA (a class name that text cannot represent). */
+/* Writes the samples to x_path, and the targets to y_path unless it is NULL, atomically, each in the format of its file
+   name: .npy, .csv or .tsv; another ending is an error. Works row by row, so datasets may be larger than memory. Text
+   files have a header if there are names, numbers with the fewest digits that read back exactly, and class names.
+   Errors: IO, MISSING, DATA (a class name that text cannot represent). */
 MERCER_API mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path);
 /* Writes a matrix as an NPY file, atomically. Errors: SHAPE, DTYPE, IO, MISSING. */
 MERCER_API mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix,
@@ -208,17 +186,11 @@ typedef struct mercer_source {
     int (*skip)(void *user, int64_t rows);
 } mercer_source;
 
-/*
- * Initializes *out as a source over matrices in memory, which are borrowed: X (n, d), Y (n, c) f32 or f64, weights (n)
- * or NULL. Each pass has a new random order, determined by seed. Errors: SHAPE, DTYPE, DATA.
- */
-MERCER_API mercer_status mercer_source_from_matrices(mercer_source *out, mercer_context *context,
-                                                     const mercer_matrix *X, const mercer_matrix *Y,
-                                                     const double *weights, uint64_t seed);
-/* Initializes *out in the same way for classification: labels (n) in 0 .. classes - 1 become one-hot targets. */
-MERCER_API mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *context, const mercer_matrix *X,
-                                                   const int32_t *labels, int64_t classes, const double *weights,
-                                                   uint64_t seed);
+/* Initializes *out as a source over arrays in host memory, which are borrowed: X, weights, and Y or labels; labels
+   become one-hot targets. Other fields are not used. Each pass has a new random order, determined by seed. Errors:
+   SHAPE, DTYPE, DATA. */
+MERCER_API mercer_status mercer_source_from_arrays(mercer_source *out, mercer_context *context,
+                                                   const mercer_dataset_arrays *arrays, uint64_t seed);
 /* Releases the memory of a source and sets all its fields to 0. */
 MERCER_API void mercer_source_free(mercer_source *source);
 

@@ -467,6 +467,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if self.solver == "auto" or kind in (L.SOLVER_DIRECT, L.SOLVER_STEPS, L.SOLVER_ON_SAMPLES):
             train["solver"] = "ep4"  # the others need all samples at once
         if model is None:
+            self._warn_unused_by_streams(train["solver"])
             self._seed = seed_from(self.random_state)
             model = self._fitting(task, X, y, weights, self._seed, train=train).model()
         if model.weights.shape[1] != task.outputs:
@@ -486,6 +487,14 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
         self.n_iter_ += 1
         return self
+
+    def _warn_unused_by_streams(self, solver: str) -> None:
+        """Warn about given parameters that partial_fit does not use; ``solver``: the one that it uses."""
+        defaults = {"epochs": None, "tol": None, "early_stopping": False, "intervals": False, "solver": "auto"}
+        given = [name for name, default in defaults.items() if getattr(self, name) != default]
+        if solver == self.solver and "solver" in given:
+            given.remove("solver")
+        warn([f"{name} has no effect in partial_fit" + (f", which uses {solver}" if name == "solver" else "") for name in given])
 
     def _sync(self) -> None:
         """Write pending steps of partial_fit into the model."""

@@ -120,9 +120,9 @@ def as_kernel(kernel: Kernel | str) -> Kernel:
     return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
 
 
-def distances_of(kernel: Kernel | str | None) -> tuple[str, list[Any]]:
-    """Return the name prefix and extra argument of library functions that use the kernel's distance; None: L2."""
-    return ("", []) if kernel is None else ("kernel_", [as_kernel(kernel).struct])
+def distances_of(kernel: Kernel | str | None) -> Any:
+    """Return the kernel argument of library functions that use the kernel's distance; None: L2."""
+    return None if kernel is None else as_kernel(kernel).struct
 
 
 def _operands(context: Context, precision: str | None, **named: Any) -> tuple[dict[str, Any], np.dtype[Any]]:
@@ -213,6 +213,5 @@ def median_distance(
     7.0
     """
     x, context, result, seed = A.points(X, "X"), shared_context(n_jobs), C.c_double(), seed_from(random_state)
-    name, struct = distances_of(kernel)
-    context.call(f"mercer_{name}median_distance", context.handle, result, *struct, A.view(x), seed)
+    context.call("mercer_median_distance", context.handle, result, distances_of(kernel), A.view(x), seed)
     return result.value

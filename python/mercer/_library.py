@@ -16,6 +16,7 @@ memory: HOST=0 CUDA=1
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELED=3
 stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2 STOP_BUDGET=3
+names: NAMES_LABELS=1 NAMES_FEATURES=2 NAMES_TARGETS=3
 solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
 constants: PLAN_TEXT=4096 MEMBERS=8 KERNEL_TEXT=256 SHARDS_AUTO=-1
@@ -48,14 +49,19 @@ fit_options: struct_size=z data=fit_data validation=fit_validation kernel=fit_ke
 search_report: struct_size=z skipped=s error=d ridge=d seconds=d rows=q held_out=q cut=i steps=*matrix centers=q3 center_errors=d3 more_centers=d
 center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
 fit_report: struct_size=z training=*report search=*search_report choice=*center_report rows=q validation_rows=q samples=q centers=q largest_centers=q memory=q device_memory=q points=i kernel=c256 preprocess=c64 center_method=c16 temperature=d effort=i members=q predicted_seconds=d
+model_info: struct_size=z features=q outputs=q size=q labels=*s label_count=q feature_names=*s target_names=*s target_count=q schema=s note=s kernel=*kernel preprocess=p centers=matrix weights=matrix target_offset=*d target_scale=*d target_curve=s temperature=d calibrated=i class_shift=*d interval_task=i interval_rows=d members=*p member_count=q
 save_options: struct_size=z centers=i weights=i
 export_options: struct_size=z format=s name=s
+preprocess_info: struct_size=z spec=s features=q width=q identity=i metric=matrix kernel=*kernel
+format_info: struct_size=z name=s samples=i targets=i
 table_column: name=s kind=s values=*d codes=*l words=*s word_count=q
 batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
 context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q device=i stream=p device_seconds=d library_seconds=d
+kernel_info: struct_size=z name=s example=s parameters=s6
 center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=progress_callback progress_user=p comm=p total_centers=q
+solver_info: struct_size=z name=s description=s kind=i
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i on_samples=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
@@ -75,29 +81,29 @@ rank_plan: struct_size=z ranks=i shards=i centers_a_rank=q batch_bytes=d project
 FUNCTIONS = """
 version=s()
 status_string=s(i)
-context_create=i(*p,*context_options) context_start=i(p) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
+context_create=i(*p,*context_options) context_free=v(p) context_query=i(p,*context_info) context_wait=i(p,p)
 last_error=s(p) last_error_field=s(p)
 warning=s(p,i,*s)
 clear_warnings=v(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
-kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
-dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
+kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_list=i(*kernel_info,i) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
+dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
-model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_member=p(p,q) model_features=q(p) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_set_class_shift=i(p,*d) model_class_shift=*d(p) model_interval=i(p,*d,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_gradient=i(p,*matrix,*matrix) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
-preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
-format_count=i() format_name=s(i) format_holds=i(i,i)
-source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*source,p,*matrix,*l,q,*d,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
+model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_query=i(p,*model_info) model_save=i(p,s,*save_options) model_load=i(*p,p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_create=i(*p,p,p,*kernel,*matrix,q,i) model_set_targets=i(p,*d,*d) model_file_header=i(p,p,z,*z,s) model_set_names=i(p,i,*s,q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_set_schema=i(p,s) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_gradient=i(p,*matrix,*matrix)
+preprocess_fit=i(*p,p,s,p) preprocess_free=v(p) preprocess_query=i(p,*preprocess_info) preprocess_apply=i(p,*matrix,*matrix)
+format_list=i(*format_info,i)
+source_from_arrays=i(*source,p,*dataset_arrays,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
 device_count=i(s)
 free_memory=q()
 parse_bytes=i(*q,p,s)
 target_moments=i(p,*d,*d,*matrix,*d)
 choose_centers=i(p,*matrix,*matrix,*center_options,*center_report) choose_centers_from=i(p,*matrix,p,*center_options,*center_report)
-nearest_rows=i(p,*l,*d,*matrix,*matrix)
-median_distance=i(p,*d,*matrix,Q)
-solver_count=i() solver_name=s(i) solver_says=s(i) solver_kind_of=i(s)
-projector_count=i() projector_name=s(i) projector_says=s(i)
+nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix)
+median_distance=i(p,*d,*kernel,*matrix,Q)
+solver_kind_of=i(s) solver_list=i(*solver_info,i)
+projector_list=i(*solver_info,i)
 train_option=*option(i)
-plan_model=i(p,*plan,q,*train_options) plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)
+plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)
 measure_speed=i(p,*speed,*kernel,*shape)
 trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source) trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p) trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_checkpoint=i(p) trainer_spectrum=i(p,*d,q,*q)
 fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_parts=i(p,*fit_parts) fitting_decision=i(p,i,*decision,*i) fitting_take_model=i(p,*p) fitting_free=v(p)
@@ -109,7 +115,7 @@ column_texts_open=i(*p,p,*dataset_options,s) column_texts_names=*s(p,*q) column_
 permutation_importance=i(*p,p,p,*permutation_options)
 importance_query=i(p,*importance_info) importance_free=v(p)
 partial_dependence=i(p,p,q,*d,*matrix,*q)
-comm_create=i(*p,p,*comm_options) comm_create_virtual=i(*p,p,i) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_shard_count=i(p,q) comm_device_bytes=i(p,*q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
+comm_create=i(*p,p,*comm_options) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
 """
 
 bind(globals())

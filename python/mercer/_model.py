@@ -228,16 +228,18 @@ class Dataset:
         return source
 
 
-def _names(what: str, says: str) -> Any:
-    """Return a property for a list of names that is stored in the model, or None."""
+def _names(what: str, count: str, which: int, says: str) -> Any:
+    """Return a property for a list of names that is stored in the model, or None.
+
+    ``what`` and ``count`` are the fields of the list and its length in ``mercer_model_info``, ``which`` is its number.
+    """
 
     def get(self: Model) -> list[str] | None:
-        count = C.c_int64()
-        names = getattr(L.lib, "mercer_model_" + what)(self.handle, count)
-        return texts_of(names, count.value)
+        info = self._info()
+        return texts_of(getattr(info, what), getattr(info, count))
 
     def put(self: Model, names: Sequence[str] | None) -> None:
-        self.context.call("mercer_model_set_" + what, self.handle, _texts(names or [], what), len(names or []))
+        self.context.call("mercer_model_set_names", self.handle, which, _texts(names or [], what), len(names or []))
 
     return property(get, put, doc=says)
 
@@ -246,7 +248,7 @@ def _text(what: str, says: str) -> Any:
     """Return a property for a text that is stored in the model."""
 
     def get(self: Model) -> str | None:
-        text = getattr(L.lib, "mercer_model_" + what)(self.handle)
+        text = getattr(self._info(), what)
         return None if text is None else text.decode("utf-8", "replace")
 
     def put(self: Model, text: str | None) -> None:
@@ -275,71 +277,79 @@ class Model:
         chosen, z = as_kernel(kernel), A.points(D.to_host(centers), "centers")
         real = A.DTYPES[A.weight_type(precision, z.dtype)]
         context, handle = Context(n_jobs, device or D.where(centers), arithmetic), C.c_void_p()
-        context.call("mercer_model_create", handle, context.handle, chosen.struct, A.view(z), outputs, real)
+        context.call("mercer_model_create", handle, context.handle, None, chosen.struct, A.view(z), outputs, real)
         self._adopt(context, handle, chosen)
 
     def _adopt(self, context: Context, handle: C.c_void_p, kernel: Kernel | None) -> None:
         self.context, self.handle = context, handle
         # A kernel made from a Python function must live as long as the model that calls it.
-        self.kernel = kernel or Kernel._of_struct(L.lib.mercer_model_kernel(handle).contents)
+        self.kernel = kernel or Kernel._of_struct(self._info().kernel.contents)
         release_with(self, release, "mercer_model_free", handle, (context, self.kernel))
+
+    def _info(self) -> Any:
+        info = L.mercer_model_info()
+        L.check(L.lib.mercer_model_query(self.handle, info), self.context.handle)
+        return info
+
+    def _preprocess_info(self) -> Any:
+        info = L.mercer_preprocess_info()
+        L.check(L.lib.mercer_preprocess_query(self._info().preprocess, info), self.context.handle)
+        return info
 
     # ---- Properties ----
 
     @property
     def centers(self) -> Array:
         """Centers (p, d), as a read-only view."""
-        array = A.borrowed(L.lib.mercer_model_centers(self.handle), self)
+        array = A.borrowed(self._info().centers, self)
         array.flags.writeable = False
         return array
 
     @property
     def weights(self) -> Array:
         """Weights (p, c), as a view: the model uses values that are written to it."""
-        return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
+        return A.borrowed(self._info().weights, self)
 
     @property
     def members(self) -> int:
         """Number of models whose predictions are averaged: 3 after a search with effort 4 or 5, usually 1."""
-        count = 0
-        while L.lib.mercer_model_member(self.handle, count):
-            count += 1
-        return count
+        return int(self._info().member_count)
 
     @property
     def targets(self) -> tuple[Array, Array] | None:
         """Offset and scale (c,) of the targets; training fits (y - offset) / scale. None: 0 and 1."""
-        offset, scale = L.lib.mercer_model_target_offset(self.handle), L.lib.mercer_model_target_scale(self.handle)
-        if not offset:
+        info = self._info()
+        if not info.target_offset:
             return None
-        outputs = L.lib.mercer_model_weights(self.handle).cols
-        return np.array(offset[:outputs]), np.array(scale[:outputs])
+        return np.array(info.target_offset[: info.outputs]), np.array(info.target_scale[: info.outputs])
 
     @targets.setter
     def targets(self, pair: tuple[Any, Any] | None) -> None:
-        outputs = L.lib.mercer_model_weights(self.handle).cols
+        outputs = self._info().outputs
         both = [np.ascontiguousarray(np.broadcast_to(values, outputs), dtype=np.float64) for values in pair or (0, 1)]
         self.context.call("mercer_model_set_targets", self.handle, A.doubles(both[0]), A.doubles(both[1]))
 
     @property
     def temperature(self) -> float:
         """Temperature T of :meth:`probabilities`; 0.25 if it is unknown. Setting it to 0 makes it unknown."""
-        return float(L.lib.mercer_model_temperature(self.handle, None))
+        return float(self._info().temperature)
 
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         self.context.call("mercer_model_set_temperature", self.handle, float(temperature))
 
-    labels = _names("labels", "Names of the classes, or None.")
-    feature_names = _names("feature_names", "Names of the columns of samples; None: columns are matched by position.")
-    target_names = _names("target_names", "Names of the target columns, or None.")
+    labels = _names("labels", "label_count", L.NAMES_LABELS, "Names of the classes, or None.")
+    feature_names = _names(
+        "feature_names", "features", L.NAMES_FEATURES, "Names of the columns of samples; None: matched by position."
+    )
+    target_names = _names("target_names", "target_count", L.NAMES_TARGETS, "Names of the target columns, or None.")
 
     note = _text("note", "Text of the caller that is saved in the model file.")
     schema = _text("schema", "Encoding of table columns as features, as JSON; None: samples are features already.")
 
     def match(self, names: Sequence[str]) -> Array:
         """Return, for each feature of the model, the index of its column among ``names``; a missing one is an error."""
-        places = np.empty(L.lib.mercer_model_features(self.handle), np.int64)
+        places = np.empty(self._info().features, np.int64)
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
         return places
@@ -347,13 +357,12 @@ class Model:
     @property
     def preprocess(self) -> str | None:
         """Preprocessing of samples before the kernel is applied, as text, or None."""
-        own = L.lib.mercer_model_preprocess(self.handle)
-        return L.lib.mercer_preprocess_spec(own).decode() if own else None
+        return self._preprocess_info().spec.decode() if self._info().preprocess else None
 
     @property
     def metric(self) -> Array | None:
         """Metric of the kernel on preprocessed samples: weights (d,) if diagonal, else M (d, d); None: identity."""
-        matrix = L.lib.mercer_preprocess_metric(L.lib.mercer_model_preprocess(self.handle))
+        matrix = self._preprocess_info().metric
         if matrix.rows == 0:
             return None
         factor = A.borrowed(matrix, self)
@@ -361,18 +370,17 @@ class Model:
 
     def preprocessed(self, X: Any) -> Array:
         """Return the preprocessed X, which a :class:`Trainer` requires; :meth:`predict` preprocesses X itself."""
-        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(self._features(X), "X")
-        width = L.lib.mercer_preprocess_width(own, x.shape[1])
-        out = np.empty((x.shape[0], width), A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
+        own, how, x = self._info().preprocess, self._preprocess_info(), A.points(self._features(X), "X")
         if not own:
             return x
+        dtype = x.dtype if how.identity or x.dtype == np.float64 else np.dtype(np.float32)
+        out = np.empty((x.shape[0], how.width or x.shape[1]), dtype)
         self.context.call("mercer_preprocess_apply", own, A.view(out), A.view(x))
         return out
 
     def __repr__(self) -> str:
-        z, w = L.lib.mercer_model_centers(self.handle), L.lib.mercer_model_weights(self.handle)
-        features = L.lib.mercer_model_features(self.handle)
-        return f"<mercer.Model {self.kernel}: {z.rows} centers, {features} features, {w.cols} outputs>"
+        info = self._info()
+        return f"<mercer.Model {self.kernel}: {info.centers.rows} centers, {info.features} features, {info.outputs} outputs>"
 
     # ---- Predictions ----
 
@@ -417,11 +425,9 @@ class Model:
         """Yield slices of row numbers and the rows; x as a single block if it needs no conversion."""
         if x.ndim != 2:
             A.points(x, "X")
-        dtype, own = A.real_type(x, "X"), L.lib.mercer_model_preprocess(self.handle)
-        parts = L.lib.mercer_model_weights, L.lib.mercer_model_centers
-        as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
-        as_is = as_is and L.lib.mercer_preprocess_metric(own).rows == 0
-        if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
+        dtype, info = A.real_type(x, "X"), self._info()
+        single = L.F64 not in (info.weights.dtype, info.centers.dtype)
+        if dtype == np.float64 and single and self._preprocess_info().identity:
             dtype = np.dtype(np.float32)  # a float64 X would make all arithmetic double
         most = x.shape[0] if x.dtype == dtype and x.dtype.isnative else CONVERT_ROWS
         for first in range(0, max(1, x.shape[0]), max(1, most)):
@@ -448,13 +454,13 @@ class Model:
         The result has the type of the weights; float64 for values with a target offset, for which float32 may have too
         few digits. It is written to ``out``, on the host or a GPU, if that is given.
         """
-        weights = L.lib.mercer_model_weights(self.handle)
-        wide = L.lib.mercer_model_target_offset(self.handle) and not self.labels
-        return self._apply("predict", X, (weights.cols,), np.float64 if wide else A.NUMPY[weights.dtype], out)
+        info = self._info()
+        wide = info.target_offset and not info.labels
+        return self._apply("predict", X, (info.outputs,), np.float64 if wide else A.NUMPY[info.weights.dtype], out)
 
     def probabilities(self, X: Any) -> Any:
         """Compute class probabilities (m, c): softmax(f(X) / T), where T is the :attr:`temperature`."""
-        return self._apply("probabilities", X, (L.lib.mercer_model_weights(self.handle).cols,), np.float64)
+        return self._apply("probabilities", X, (self._info().outputs,), np.float64)
 
     def classify(self, X: Any) -> Any:
         """Compute the index of the largest output for every row of X, the first one if several are equal."""
@@ -466,11 +472,11 @@ class Model:
         They come from errors on rows that were held out in training. A model without such rows, or with too few for the
         level, raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
         """
-        task = L.lib.mercer_model_interval_task(self.handle, None)
-        if task == L.TASK_UNLABELED:
+        info = self._info()
+        if info.interval_task == L.TASK_UNLABELED:
             raise ValueError("the model has no intervals: no rows were held out in training; fit with intervals=True")
-        classes = task == L.TASK_CLASSIFICATION
-        radius = np.empty(1 if classes else L.lib.mercer_model_weights(self.handle).cols)
+        classes = info.interval_task == L.TASK_CLASSIFICATION
+        radius = np.empty(1 if classes else info.outputs)
         self.context.call("mercer_model_interval", self.handle, A.doubles(radius), float(level))
         return radius
 
@@ -493,7 +499,7 @@ class Model:
 
         Only for built-in kernels that are functions of the distance.
         """
-        x, outputs = A.points(self._features(X), "X"), L.lib.mercer_model_weights(self.handle).cols
+        x, outputs = A.points(self._features(X), "X"), self._info().outputs
         result = np.empty((x.shape[0], outputs * x.shape[1]))
         self._compute("gradient", A.view(result), A.view(x))
         return result.reshape(x.shape[0], outputs, x.shape[1])
@@ -532,7 +538,7 @@ class Model:
         The file is mapped: it must not be modified while the model exists, but may be replaced by another file.
         """
         context, handle = Context(**context_options), C.c_void_p()
-        context.call("mercer_model_load", handle, context.handle, L.text(path, "path"))
+        context.call("mercer_model_load", handle, context.handle, None, L.text(path, "path"))
         self = cls.__new__(cls)
         self._adopt(context, handle, None)
         return self

@@ -166,7 +166,7 @@ class Trainer:
         return self._watch.history
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        weights = A.NUMPY[L.lib.mercer_model_weights(self.model.handle).dtype]
+        weights = A.NUMPY[self.model._info().weights.dtype]
         # float64 keeps all digits of targets until the library has subtracted their offset.
         wide = np.dtype(np.float64) if self.model.targets is not None else weights
         y = self._there(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)

@@ -117,7 +117,6 @@ def nearest(
     """
     x, z, context = A.points(X, "X"), A.points(Z, "Z"), shared_context(n_jobs)
     index, distances = np.empty(x.shape[0], np.int32), np.empty(x.shape[0])
-    name, struct = distances_of(kernel)
     out = context.handle, A.integers(index), A.doubles(distances)
-    context.call(f"mercer_{name}nearest_rows", *out, *struct, A.view(x), A.view(z))
+    context.call("mercer_nearest_rows", *out, distances_of(kernel), A.view(x), A.view(z))
     return index, distances

@@ -44,6 +44,7 @@ UNSEEN = {
     "converge": "the solver of few rows converges anyway",
     "model": "equal data give an equal model",
     "warm_start": "equal data give an equal model",
+    "id-column": "leaves out a column that the other fit does not have; tests/cli/test_tables.py and test_outputs.py use it",
     "weights": "weights of 1 are the default; test_metamorphic.py gives others",
 }
 VALUES, CLASSES = "few", "few_classes"
@@ -138,3 +139,16 @@ def test_ridge_far_from_the_best_warns(folders):
     found = paths.of_python(paths.table("heavy"), option, folders[VALUES])
     assert any(text.startswith("ridge 0.02 is given") for text in found.warnings), found.warnings
     assert not paths.of_python(paths.table("numbers"), option, folders[VALUES]).warnings
+
+
+def test_parameters_that_streams_do_not_use():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    cases = ({"epochs": 5}, {"tol": 0.1}, {"early_stopping": True}, {"intervals": True}, {"solver": "krr"}, {"solver": "ep3"}, {})
+    for given in cases:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            model = mercer.KernelRegressor(effort=1, random_state=0, **given).partial_fit(X, X[:, 0])
+            model.partial_fit(X, X[:, 0])
+        says = [f"{name} has no effect in partial_fit" for name in given if given[name] != "ep3"]
+        assert [str(one.message).split(",")[0] for one in found] == says, given

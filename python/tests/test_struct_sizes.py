@@ -83,6 +83,10 @@ class Things:
         L.lib.mercer_fitting_free(handle)
         return status
 
+    def listed(self, call, info):
+        """Describe the first entry of a list; such functions return no status."""
+        return L.OK if call(info, 0) else L.ERROR_ARGUMENT
+
     def choose(self, options, report):
         return L.lib.mercer_choose_centers(self.context, self.two, self.points, options, report)
 
@@ -97,6 +101,11 @@ CALLS = {
     "mercer_allocator": create_with,
     "mercer_context_options": lambda t, s: L.lib.mercer_context_create(C.byref(t.out), s),
     "mercer_context_info": lambda t, s: L.lib.mercer_context_query(t.context, s),
+    "mercer_kernel_info": lambda t, s: t.listed(L.lib.mercer_kernel_list, s),
+    "mercer_solver_info": lambda t, s: t.listed(L.lib.mercer_solver_list, s),
+    "mercer_format_info": lambda t, s: t.listed(L.lib.mercer_format_list, s),
+    "mercer_model_info": lambda t, s: L.lib.mercer_model_query(t.model.handle, s),
+    "mercer_preprocess_info": lambda t, s: L.lib.mercer_preprocess_query(None, s),
     "mercer_source": lambda t, s: L.lib.mercer_trainer_fit(t.trainer.handle, s, None),
     "mercer_save_options": lambda t, s: L.lib.mercer_model_save(t.model.handle, b"/nowhere/model", s),
     "mercer_export_options": lambda t, s: L.lib.mercer_model_export(t.model.handle, b"/nowhere/model.c", s),
@@ -128,6 +137,11 @@ CALLS = {
 }
 
 
+# Structs of calls without a context.
+NO_CONTEXT = [
+    "mercer_context_options", "mercer_allocator", "mercer_kernel_info", "mercer_solver_info", "mercer_format_info",
+    "mercer_preprocess_info",
+]  # fmt: skip
 HANDED_OUT = {"mercer_progress", "mercer_batch", "mercer_kernel_block", "mercer_option"}  # filled by the library, including struct_size
 
 
@@ -159,7 +173,7 @@ def test_reserved_words_must_be_zero():
 def test_the_message_names_the_struct(name):
     things, struct = Things(), getattr(L, name)(struct_size=0)
     status = CALLS[name](things, C.byref(struct))
-    owner = {"mercer_context_options": None, "mercer_allocator": None, "mercer_dataset_info": things.data.context.handle}
+    owner = dict.fromkeys(NO_CONTEXT) | {"mercer_dataset_info": things.data.context.handle}
     owner["mercer_stream_options"] = owner["mercer_dataset_info"]
     message = L.lib.mercer_last_error(owner.get(name, things.context)).decode()
     assert status == L.ERROR_ARGUMENT

@@ -123,7 +123,7 @@ static mercer_status write_report(mrc_center_request *request, mercer_center_rep
 mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
                                     const mercer_center_options *options, mercer_center_report *report)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     double start = mrc_seconds();
     mrc_center_request request = {.context = context, .centers = centers};
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
@@ -142,6 +142,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     mercer_context *context = dataset->context;
+    MRC_TRY(mrc_context_ready(context));
     double start = mrc_seconds();
     mrc_center_request request = {.context = context, .centers = centers};
     MRC_TRY(read_request(&request, options));
@@ -162,9 +163,11 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
 
 /* ---- Nearest rows and the median distance -------------------------------------------------------------------- */
 
-/* Returns the norm of a kernel's distance; MERCER_ERROR_KERNEL if it has none. */
+/* Returns the norm of a kernel's distance, 2 without a kernel; MERCER_ERROR_KERNEL if it has none. */
 static mercer_status norm_of(mercer_context *context, const mercer_kernel *kernel, double *norm)
 {
+    *norm = 2;
+    if (!kernel) return MERCER_OK;
     MRC_TRY(mrc_kernel_check(context, kernel));
     *norm = mrc_kernel_norm(kernel);
     if (*norm > 0) return MERCER_OK;
@@ -198,34 +201,29 @@ static mercer_status search_rows(mercer_context *context, double norm, int32_t *
     return context->backend->ops->nearest_rows(context->backend, &search, nearest, sums);
 }
 
-mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
-                                  const mercer_matrix *X, const mercer_matrix *Z)
+mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
+                                  const mercer_kernel *kernel, const mercer_matrix *X, const mercer_matrix *Z)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    return search_rows(context, 2, nearest, sqdistances, X, Z);
-}
-
-mercer_status mercer_kernel_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
-                                         const mercer_kernel *kernel, const mercer_matrix *X, const mercer_matrix *Z)
-{
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     double norm;
     MRC_TRY(norm_of(context, kernel, &norm));
     MRC_TRY(search_rows(context, norm, nearest, distances, X, Z));
-    for (int64_t i = 0; i < X->rows && distances; i++) distances[i] = mrc_norm_root(norm, distances[i]);
+    for (int64_t i = 0; kernel && i < X->rows && distances; i++) distances[i] = mrc_norm_root(norm, distances[i]);
     return MERCER_OK;
 }
 
-static mercer_status find_median(mercer_context *context, double norm, double *out, const mercer_matrix *X,
-                                 uint64_t seed)
+mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
+                                     const mercer_matrix *X, uint64_t seed)
 {
+    MRC_TRY(mrc_context_ready(context));
+    double norm, top, median;
+    bool wide;
+    MRC_TRY(norm_of(context, kernel, &norm));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     if (X->rows < 2)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld rows; a median distance needs at least 2",
                         (long long)X->rows);
-    double top, median;
-    bool wide;
     MRC_TRY(mrc_check_finite(context, "X", X, &top));
     MRC_TRY(mrc_check_range(context, top, X->cols, &wide));
     MRC_TRY(mrc_median_distance(context->backend, norm, X, seed, &median));
@@ -235,19 +233,4 @@ static mercer_status find_median(mercer_context *context, double norm, double *o
                         (long long)mrc_min(X->rows, MRC_MEDIAN_ROWS));
     *out = median;
     return MERCER_OK;
-}
-
-mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X, uint64_t seed)
-{
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    return find_median(context, 2, out, X, seed);
-}
-
-mercer_status mercer_kernel_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
-                                            const mercer_matrix *X, uint64_t seed)
-{
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    double norm;
-    MRC_TRY(norm_of(context, kernel, &norm));
-    return find_median(context, norm, out, X, seed);
 }

@@ -3,7 +3,6 @@
 #include "comm/comm.h"
 
 #include "api/api_options.h"
-#include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +10,6 @@
 #define DEADLINE 60.0
 
 enum { MOST_SHARDS = 65536, MOST_THREADS = 1024 };
-
-mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks)
-{
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (ranks < 1 || ranks > MOST_SHARDS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "ranks is %d; it must be between 1 and %d", ranks,
-                        (int)MOST_SHARDS);
-    return mrc_comm_create_virtual(out, context, ranks);
-}
 
 /* ---- Opening -------------------------------------------------------------------------------------------------- */
 
@@ -92,7 +80,7 @@ mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context, con
     mercer_comm_options ours;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     mrc_link_wish wish;
     MRC_TRY(read_options(context, options, &ours, &wish));
     const char *kind = ours.kind;
@@ -134,6 +122,7 @@ mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const 
                         (int)MOST_THREADS);
     for (int r = 0; r < ranks; r++) out[r] = NULL;
     MRC_TRY(check_contexts(contexts, ranks));
+    for (int r = 0; r < ranks; r++) MRC_TRY(mrc_context_ready(contexts[r]));
     mrc_link_wish wish;
     MRC_TRY(read_options(contexts[0], options, &ours, &wish));
     if (strcmp(ours.kind, "auto") != 0 && strcmp(ours.kind, "local") != 0)
@@ -163,16 +152,6 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
     return mrc_write_struct(comm->context, info, &ours, MRC_STRUCT(mercer_comm_info), "info");
 }
 
-mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)
-{
-    int64_t bytes;
-    if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
-    if (!each) return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT, "each is NULL");
-    MRC_TRY(mrc_rank_room(comm->context->backend, comm, &bytes));
-    *each = bytes;
-    return MERCER_OK;
-}
-
 /* ---- Collective operations --------------------------------------------------------------------------------------- */
 
 mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers)
@@ -184,11 +163,6 @@ mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t
                         (long long)centers);
     mrc_comm_rows(comm, centers, comm->rank, first, count);
     return MERCER_OK;
-}
-
-int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers)
-{
-    return comm ? mrc_comm_shards(comm, centers) : 1;
 }
 
 mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes)

@@ -93,9 +93,9 @@ static bool start_backend(mercer_context *context, const char *name)
     self->own.log = NULL;
     self->own.bytes_now = self->own.bytes_peak = self->own.bytes_high = 0;
     self->name = memcpy(self + 1, name, length);
-    if (mrc_background_start(&self->thread, context, make_backend, self) != MERCER_OK) {
+    mercer_status status = mrc_background_start(&self->thread, context, make_backend, self);
+    if (mrc_take_error(context, status).status != MERCER_OK) {
         mrc_free(context, self);
-        context->error[0] = 0;
         return false;
     }
     context->starting = self;
@@ -113,24 +113,31 @@ static void tell_backend(mercer_context *context)
             mrc_isa_name(context->isa), context->threads);
 }
 
-mercer_status mercer_context_start(mercer_context *context)
+/* Replaces the CPU backend by the one that the thread has created. */
+static void take_backend(mercer_context *context)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     struct mrc_starting *self = context->starting;
-    if (!self || !self->thread) return MERCER_OK;
     mrc_background_wait(self->thread, 0);
     mrc_background_stop(self->thread);
     self->thread = NULL;
-    if (self->status != MERCER_OK) return mrc_fail(context, self->status, "%s", self->own.error);
+    if (self->status != MERCER_OK) return;
     mrc_backend_free(context->backend);
     context->backend = self->backend;
     context->backend->context = context;
     mrc_count_bytes(context, self->own.bytes_now);
     tell_backend(context);
-    return MERCER_OK;
 }
 
-/* Releases the backend that a thread has created, or still creates, if mercer_context_start was never called. */
+mercer_status mrc_context_ready(mercer_context *context)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    struct mrc_starting *self = context->starting;
+    if (!self) return MERCER_OK;
+    if (self->thread) take_backend(context);
+    return self->status == MERCER_OK ? MERCER_OK : mrc_fail(context, self->status, "%s", self->own.error);
+}
+
+/* Releases the backend that a thread has created, or still creates, if no call has needed it. */
 static void drop_starting(mercer_context *context)
 {
     struct mrc_starting *self = context->starting;
@@ -185,7 +192,7 @@ void mercer_context_free(mercer_context *context)
 
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     mrc_capabilities can = context->backend->ops->capabilities(context->backend, false);
     mercer_context_info all = {.struct_size = sizeof all,
                                .backend = context->backend->ops->name,
@@ -202,7 +209,7 @@ mercer_status mercer_context_query(mercer_context *context, mercer_context_info 
 
 mercer_status mercer_context_wait(mercer_context *context, void *stream)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     mrc_backend *backend = context->backend;
     return backend->ops->wait ? backend->ops->wait(backend, stream) : MERCER_OK;
 }

@@ -14,21 +14,16 @@
 
 #include <string.h>
 
-int mercer_format_count(void)
+int mercer_format_list(mercer_format_info *out, int index)
 {
     int count = 0;
     while (mrc_formats[count]) count++;
-    return count;
-}
-
-const char *mercer_format_name(int index)
-{
-    return index >= 0 && index < mercer_format_count() ? mrc_formats[index]->name : NULL;
-}
-
-int mercer_format_holds(int index, int targets)
-{
-    return index >= 0 && index < mercer_format_count() && mrc_format_holds(mrc_formats[index], targets != 0);
+    if (index < 0 || index >= count) return 0;
+    const mercer_format_info info = {.struct_size = sizeof info,
+                                     .name = mrc_formats[index]->name,
+                                     .samples = mrc_format_holds(mrc_formats[index], false),
+                                     .targets = mrc_format_holds(mrc_formats[index], true)};
+    return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_format_info), "out") == MERCER_OK;
 }
 
 /* Checks a list of at most `most` names: list and length must both be set, or neither. `what` is the word for one
@@ -152,7 +147,7 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
                                          const mercer_dataset_arrays *arrays)
 {
     if (out) *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!arrays) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays is NULL");
     mercer_dataset_arrays ours;
@@ -282,7 +277,7 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-static mercer_status check_paths(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!x_path) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path is NULL");
@@ -290,19 +285,6 @@ static mercer_status check_paths(const mercer_dataset *dataset, const char *x_pa
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, but the dataset has no targets");
     if (y_path && strcmp(x_path, y_path) == 0)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path are the same file, %s", x_path);
-    return MERCER_OK;
-}
-
-mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path, const char *y_path)
-{
-    MRC_TRY(check_paths(dataset, x_path, y_path));
-    mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
-    return mrc_dataset_write(dataset, &files[0], y_path ? &files[1] : NULL);
-}
-
-mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
-{
-    MRC_TRY(check_paths(dataset, x_path, y_path));
     mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
     for (int i = 0; i < 2; i++)
         if (files[i].path) MRC_TRY(mrc_dataset_file_form(dataset->context, &files[i]));
@@ -319,32 +301,16 @@ mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matr
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
-static mercer_status check_outputs(mercer_context *context, const double *mean, const double *deviation)
-{
-    if (mean && deviation) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", mean ? "deviation" : "mean");
-}
-
 mercer_status mercer_target_moments(mercer_context *context, double *mean, double *deviation, const mercer_matrix *Y,
                                     const double *weights)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
-    MRC_TRY(check_outputs(context, mean, deviation));
+    if (!mean || !deviation) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", mean ? "deviation" : "mean");
     if (Y->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has no rows");
     MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, Y->rows));
     return mrc_moments(context, Y, weights, mean, deviation);
-}
-
-mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation)
-{
-    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
-    MRC_TRY(check_outputs(dataset->context, mean, deviation));
-    if (dataset->task == MERCER_TASK_UNLABELED)
-        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "the dataset has no targets");
-    if (dataset->rows < 1) return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "the dataset has no rows");
-    return mrc_dataset_moments(dataset, mean, deviation);
 }
 
 mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *out, int64_t rows)

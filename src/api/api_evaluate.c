@@ -29,21 +29,6 @@ mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matri
     return mrc_model_probabilities(model, P, X);
 }
 
-double mercer_model_temperature(const mercer_model *model, int *known)
-{
-    double own = model ? model->calibration.temperature : 0;
-    if (known) *known = own > 0;
-    return own > 0 ? own : MRC_TEMPERATURE_WITHOUT_DATA;
-}
-
-mercer_task mercer_model_interval_task(const mercer_model *model, double *rows)
-{
-    bool have = model && model->calibration.scores;
-    if (rows) *rows = have ? model->calibration.rows : 0;
-    if (!have) return MERCER_TASK_UNLABELED;
-    return model->calibration.classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
-}
-
 mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P, double threshold)
 {
     double *row;
@@ -95,7 +80,7 @@ mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *
 {
     mercer_evaluation_options ours;
     if (out) *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
     MRC_TRY(check_options(context, &ours));
@@ -204,8 +189,8 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
         return mrc_fail(context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
                         (long long)data->outputs, (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
-    if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
-    if (!ours.class_shift) ours.class_shift = mrc_model_class_shift(model);
+    if (ours.temperature == 0) ours.temperature = mrc_model_temperature(model);
+    if (!ours.class_shift) ours.class_shift = model->calibration.shift;
     MRC_TRY(check_options(context, &ours));
     MRC_SCOPE(scope, context);
     MRC_TRY(find_radius(model, &scope, &ours));

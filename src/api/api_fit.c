@@ -5,6 +5,7 @@
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "data/dataset.h"
+#include "model/model.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static mercer_status check_datasets(mercer_context *context, const mercer_datase
         MRC_TRY(mrc_dataset_check_form(context, options->centers.given, "centers.given", &form));
     if (!options->run.model) return MERCER_OK;
     form.whose = "the model", form.feature_names = NULL;
-    form.labels = mercer_model_labels(options->run.model, &form.outputs);
+    form.labels = options->run.model->labels, form.outputs = options->run.model->label_count;
     return mrc_dataset_check_form(context, data, "data", &form);
 }
 
@@ -53,7 +54,7 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
                                   const mercer_fit_options *options)
 {
     if (out) *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "data is NULL");
     mrc_fit_request request;
@@ -191,7 +192,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
 mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const mercer_dataset_info *data,
                               const mercer_fit_options *options, mercer_fit_report *report)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
     mercer_plan plan = {.struct_size = sizeof plan};
     mrc_fit_request request;

@@ -13,25 +13,15 @@ mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t cols, mercer_
     return mrc_view(data, rows, cols, dtype);
 }
 
-int mercer_kernel_count(void)
+int mercer_kernel_list(mercer_kernel_info *out, int index)
 {
-    return mrc_kernel_table_size;
-}
-
-const char *mercer_kernel_name(int index)
-{
-    return index >= 0 && index < mrc_kernel_table_size ? mrc_kernel_table[index].form.name : NULL;
-}
-
-const char *mercer_kernel_example(int index)
-{
-    return index >= 0 && index < mrc_kernel_table_size ? mrc_kernel_table[index].form.example : NULL;
-}
-
-const char *mercer_kernel_parameter(int index, int parameter)
-{
-    bool there = index >= 0 && index < mrc_kernel_table_size && parameter >= 0 && parameter < MRC_SPEC_PARAMETERS;
-    return there ? mrc_kernel_table[index].form.parameters[parameter].name : NULL;
+    mercer_kernel_info info = {.struct_size = sizeof info};
+    _Static_assert(sizeof info.parameters / sizeof *info.parameters == MRC_SPEC_PARAMETERS, "all parameters fit");
+    if (index < 0 || index >= mrc_kernel_table_size) return 0;
+    info.name = mrc_kernel_table[index].form.name;
+    info.example = mrc_kernel_table[index].form.example;
+    for (int i = 0; i < MRC_SPEC_PARAMETERS; i++) info.parameters[i] = mrc_kernel_table[index].form.parameters[i].name;
+    return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_kernel_info), "out") == MERCER_OK;
 }
 
 mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec)
@@ -102,28 +92,10 @@ static mercer_status arrived(mercer_context *context, const mercer_matrix *out, 
 
 /* ---- Values, matrices, products ------------------------------------------------------------------------------ */
 
-mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel, int64_t d,
-                                  const double *x, const double *z)
-{
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    MRC_TRY(mrc_kernel_check(context, kernel));
-    if (d < 0) return mrc_fail(context, MERCER_ERROR_SHAPE, "d is %lld; it must not be negative", (long long)d);
-    if (d > 0 && (!x || !z)) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", x ? "z" : "x");
-    for (int64_t k = 0; k < d; k++)
-        if (!isfinite(x[k]) || !isfinite(z[k]))
-            return mrc_fail(context, MERCER_ERROR_DATA, "%s: element %lld (from 0) is not finite",
-                            isfinite(x[k]) ? "z" : "x", (long long)k);
-    double value;
-    if (!mrc_kernel_reference(kernel, d, x, z, &value))
-        return mrc_fail(context, MERCER_ERROR_CALLBACK, "kernel: the callback reported failure");
-    *out = value;
-    return MERCER_OK;
-}
-
 mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K, const mercer_kernel *kernel,
                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     MRC_TRY(check_points(context, kernel, X, Z));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "K", K, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "K", K, X->rows, Z->rows));
@@ -137,7 +109,7 @@ mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K
 mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
                                    const mercer_matrix *X, const mercer_matrix *Z, const mercer_matrix *W)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     MRC_TRY(check_points(context, kernel, X, Z));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "W", W, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "Y", Y, MRC_ACCEPT_REAL));
@@ -159,7 +131,7 @@ mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix 
 mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matrix *D, const mercer_kernel *kernel,
                                      const mercer_matrix *X)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     MRC_TRY(check_points(context, kernel, X, X));
     MRC_TRY(mrc_backend_check_matrix(context->backend, "D", D, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_size(context, "D", D, X->rows, 1));
@@ -171,7 +143,7 @@ mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matri
 mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
                                    const mercer_shape *shape)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
     mercer_shape sizes;

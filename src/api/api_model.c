@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: creation of models, predictions, units of targets. */
+/* Public: creation and loading of models, their description, predictions, units of targets. */
+#include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -23,90 +24,117 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
     return mrc_model_create(out, context, comm, kernel, centers, total, outputs, weights);
 }
 
-mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
-                                  const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
+/* Sets *total to the number of centers of all ranks, and checks that `centers` is this rank's share. status: the result
+   of the checks of `centers`, which is returned; if it is a failure on any rank, *total becomes -1. */
+static mercer_status count_centers(mercer_comm *comm, mercer_status status, const mercer_matrix *centers,
+                                   int64_t *total)
+{
+    int64_t first, rows, *counts, mine = status == MERCER_OK ? centers->rows : -1;
+    *total = -1;
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &counts));
+    for (int r = 0; r < comm->ranks; r++)
+        if (counts[r] < 0) return status;
+    *total = 0;
+    for (int r = 0; r < comm->ranks; r++)
+        if (!mrc_add(*total, counts[r], total))
+            return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers: too many on all ranks together");
+    mrc_comm_rows(comm, *total, comm->rank, &first, &rows);
+    if (mine == rows) return MERCER_OK;
+    return mrc_fail(comm->context, MERCER_ERROR_SHAPE,
+                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share", (long long)mine,
+                    (long long)*total, (long long)rows);
+}
+
+/* Creates this rank's share of a model. */
+static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
+                                   const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
+{
+    int64_t total;
+    mercer_status status = mrc_check_matrix(comm->context, "centers", centers, MRC_ACCEPT_ANY);
+    status = count_centers(comm, status, centers, &total);
+    if (status == MERCER_OK && total >= 0)
+        status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
+    return mrc_comm_together(comm, status, "the model");
+}
+
+/* Checks that a communicator, if any, belongs to the context. */
+static mercer_status check_comm(mercer_context *context, const mercer_comm *comm)
+{
+    if (!comm || comm->context == context) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "comm: it was made from another context");
+}
+
+mercer_status mercer_model_create(mercer_model **out, mercer_context *context, mercer_comm *comm,
+                                  const mercer_kernel *kernel, const mercer_matrix *centers, int64_t outputs,
+                                  mercer_dtype weights)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
+    MRC_TRY(check_comm(context, comm));
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
-    MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
-    MRC_TRY(create(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
+    if (comm) {
+        MRC_TRY(create_shared(&model, comm, kernel, centers, outputs, weights));
+    } else {
+        MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
+        MRC_TRY(create(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
+    }
     MRC_TRY(mrc_model_find_origin(model));
     *out = model, model = NULL;
     return MERCER_OK;
 }
 
-/* Creates this rank's share of a model. The caller must check that all ranks succeeded. */
-static mercer_status create_share(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
-                                  const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
+mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mercer_comm *comm, const char *path)
 {
-    mercer_context *context = comm->context;
-    int64_t first, rows;
-    MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
-    if (total < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld; a model needs at least one center",
-                        (long long)total);
-    mrc_comm_rows(comm, total, comm->rank, &first, &rows);
-    if (centers->rows != rows)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "centers has %lld rows, but this rank's share of %lld is %lld; see mercer_comm_share",
-                        (long long)centers->rows, (long long)total, (long long)rows);
-    return create(out, context, comm, kernel, centers, total, outputs, weights);
-}
-
-mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
-                                         const mercer_matrix *centers, int64_t total, int64_t outputs,
-                                         mercer_dtype weights)
-{
-    mercer_context *context = comm ? comm->context : NULL;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
-    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
-    mercer_status status = create_share(&model, comm, kernel, centers, total, outputs, weights);
-    MRC_TRY(mrc_comm_together(comm, status, "the model"));
-    MRC_TRY(mrc_model_find_origin(model));
-    *out = model, model = NULL;
-    return MERCER_OK;
-}
-
-mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path)
-{
-    mercer_context *context = comm ? comm->context : NULL;
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    *out = NULL;
-    if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
+    MRC_TRY(mrc_context_ready(context));
+    MRC_TRY(check_comm(context, comm));
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    if (!comm) return mrc_model_read(out, context, NULL, path);
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     MRC_TRY(mrc_comm_together(comm, mrc_model_read(&model, context, comm, path), "the model"));
     *out = model, model = NULL;
     return MERCER_OK;
 }
 
-int64_t mercer_model_size(const mercer_model *model)
+static mercer_task interval_task(const mrc_calibration *calibration)
 {
-    return model ? model->total : 0;
+    if (!calibration->scores) return MERCER_TASK_UNLABELED;
+    return calibration->classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
-const mercer_kernel *mercer_model_kernel(const mercer_model *model)
+mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *info)
 {
-    return model ? &model->kernel : NULL;
-}
-
-mercer_matrix mercer_model_centers(const mercer_model *model)
-{
-    return model ? model->centers : (mercer_matrix){0};
-}
-
-mercer_matrix mercer_model_weights(const mercer_model *model)
-{
-    return model ? model->weights : (mercer_matrix){0};
-}
-
-const mercer_model *mercer_model_member(const mercer_model *model, int64_t number)
-{
-    return model && number >= 0 && number < model->member_count ? model->members[number] : NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    const mrc_calibration *calibration = &model->calibration;
+    mercer_model_info ours = {.struct_size = sizeof ours,
+                              .features = mrc_model_features(model),
+                              .outputs = model->weights.cols,
+                              .size = model->total,
+                              .labels = (const char *const *)model->labels,
+                              .label_count = model->label_count,
+                              .feature_names = (const char *const *)model->feature_names,
+                              .target_names = (const char *const *)model->target_names,
+                              .target_count = model->target_count,
+                              .schema = model->schema,
+                              .note = model->note ? model->note : "",
+                              .kernel = &model->kernel,
+                              .preprocess = model->preprocess,
+                              .centers = model->centers,
+                              .weights = model->weights,
+                              .target_offset = model->units.offset,
+                              .target_scale = model->units.scale,
+                              .target_curve = mrc_curve_name(model->units.curve.kind),
+                              .temperature = mrc_model_temperature(model),
+                              .calibrated = calibration->temperature > 0,
+                              .class_shift = calibration->shift,
+                              .interval_task = interval_task(calibration),
+                              .interval_rows = calibration->scores ? calibration->rows : 0,
+                              .members = (const mercer_model *const *)model->members,
+                              .member_count = model->member_count};
+    return mrc_write_struct(model->context, info, &ours, MRC_STRUCT(mercer_model_info), "info");
 }
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
@@ -157,43 +185,12 @@ mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G,
     return mrc_model_gradient(model, G, X);
 }
 
-int64_t mercer_model_features(const mercer_model *model)
-{
-    return model ? mrc_model_features(model) : 0;
-}
-
 /* ---- Units of targets ------------------------------------------------------------------------------------------ */
 
 mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     return mrc_units_set(&model->units, model->context, model->weights.cols, offset, scale);
-}
-
-mercer_status mercer_model_set_target_curve(mercer_model *model, const char *name, const mercer_matrix *numbers)
-{
-    mrc_curve_kind kind;
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    if (!name || !mrc_curve_find(name, &kind))
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "name '%s' is unknown; valid: log, rank",
-                        name ? name : "(NULL)");
-    MRC_TRY(mrc_check_matrix(model->context, "numbers", numbers, MRC_ACCEPT_REAL));
-    return mrc_units_bend(&model->units, model->context, kind, model->weights.cols, numbers);
-}
-
-const char *mercer_model_target_curve(const mercer_model *model)
-{
-    return model ? mrc_curve_name(model->units.curve.kind) : NULL;
-}
-
-const double *mercer_model_target_offset(const mercer_model *model)
-{
-    return model ? model->units.offset : NULL;
-}
-
-const double *mercer_model_target_scale(const mercer_model *model)
-{
-    return model ? model->units.scale : NULL;
 }
 
 /* ---- Defined in other folders ------------------------------------------------------------------------------------ */
@@ -203,19 +200,13 @@ void mercer_model_free(mercer_model *model)
     mrc_model_free(model);
 }
 
-mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+mercer_status mercer_model_set_names(mercer_model *model, mercer_names list, const char *const *names, int64_t count)
 {
-    return mrc_model_set_labels(model, labels, count);
-}
-
-mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
-{
-    return mrc_model_set_feature_names(model, names, count);
-}
-
-mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
-{
-    return mrc_model_set_target_names(model, names, count);
+    if (list == MERCER_NAMES_LABELS) return mrc_model_set_labels(model, names, count);
+    if (list == MERCER_NAMES_FEATURES) return mrc_model_set_feature_names(model, names, count);
+    if (list == MERCER_NAMES_TARGETS) return mrc_model_set_target_names(model, names, count);
+    return mrc_fail(model ? model->context : NULL, MERCER_ERROR_ARGUMENT, "list is %d; use one of MERCER_NAMES_...",
+                    (int)list);
 }
 
 mercer_status mercer_model_set_note(mercer_model *model, const char *note)
@@ -231,22 +222,6 @@ mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
 mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
 {
     return mrc_model_set_temperature(model, temperature);
-}
-
-mercer_status mercer_model_set_class_shift(mercer_model *model, const double *shift)
-{
-    return mrc_model_set_class_shift(model, shift);
-}
-
-const double *mercer_model_class_shift(const mercer_model *model)
-{
-    return mrc_model_class_shift(model);
-}
-
-mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
-                                         mercer_task task)
-{
-    return mrc_model_set_intervals(model, scores, rows, task);
 }
 
 mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)

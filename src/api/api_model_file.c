@@ -16,15 +16,6 @@ mercer_status mercer_model_save(mercer_model *model, const char *path, const mer
     return mrc_model_write(model, path, &ours, NULL, 0);
 }
 
-mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path)
-{
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    return mrc_model_read(out, context, NULL, path);
-}
-
 mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
                                        const char *path)
 {
@@ -46,25 +37,6 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
 
 /* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */
 
-const char *const *mercer_model_labels(const mercer_model *model, int64_t *count)
-{
-    if (count) *count = model ? model->label_count : 0;
-    return model ? (const char *const *)model->labels : NULL;
-}
-
-const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count)
-{
-    bool named = model && model->feature_names;
-    if (count) *count = named ? mrc_model_features(model) : 0;
-    return named ? (const char *const *)model->feature_names : NULL;
-}
-
-const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count)
-{
-    if (count) *count = model ? model->target_count : 0;
-    return model ? (const char *const *)model->target_names : NULL;
-}
-
 mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -81,16 +53,6 @@ mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, co
                         (long long)count, (long long)features);
     for (int64_t j = 0; j < features; j++) columns[j] = j;
     return MERCER_OK;
-}
-
-const char *mercer_model_note(const mercer_model *model)
-{
-    return model && model->note ? model->note : "";
-}
-
-const char *mercer_model_schema(const mercer_model *model)
-{
-    return model ? model->schema : NULL;
 }
 
 mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess)
@@ -110,9 +72,4 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     mrc_preprocess_free(model->preprocess);
     model->preprocess = copy;
     return MERCER_OK;
-}
-
-const mercer_preprocess *mercer_model_preprocess(const mercer_model *model)
-{
-    return model ? model->preprocess : NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: the public functions. They check arguments and call the other folders, which do the work. A public function that
- * only has to check a handle is defined in the other folder itself.
+ * api: the public functions. They check arguments and call the other folders, which do the work.
  *
  * This header: public structs begin with struct_size; these functions read and write structs of older and newer
  * callers.
@@ -26,6 +25,10 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
    struct_size is not changed. */
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name);
+
+/* Checks that the context is not NULL, and waits until its device is initialized (mercer_context_options.deferred).
+   Public functions that use the backend, or create objects that do, call it first. */
+mercer_status mrc_context_ready(mercer_context *context);
 
 /* An integer option and its smallest allowed value. */
 typedef struct mrc_bound {

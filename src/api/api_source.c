@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: sources of samples, over matrices and datasets. */
+/* Public: sources of samples, over arrays and datasets. */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -14,48 +14,48 @@ static int sample_threads(mercer_context *context)
     return mrc_backend_memory(backend) == MRC_HOST ? 1 : context->threads;
 }
 
-/* ---- Matrices ------------------------------------------------------------------------------------------------ */
+/* ---- Arrays -------------------------------------------------------------------------------------------------- */
 
-static mercer_status create_source(mercer_source *out, mercer_context *context, mercer_dataset *data,
-                                   const double *weights, uint64_t seed)
+static mercer_status take_targets(mercer_context *context, mercer_dataset *data, const mercer_dataset_arrays *arrays)
 {
-    MRC_TRY(mrc_check_finite(context, "X", &data->x, NULL));
-    MRC_TRY(mrc_check_weights(context, weights, data->x.rows));
-    data->context = context;
-    data->rows = data->x.rows;
-    data->features = data->x.cols;
-    data->dtype = data->x.dtype;
-    const mrc_data_stream_options options = {.stream = {.seed = seed, .block = 1, .prefetch = MERCER_OFF},
-                                             .weights = weights,
-                                             .threads = sample_threads(context)};
-    return mrc_data_stream_create(out, context, data, &options);
-}
-
-mercer_status mercer_source_from_matrices(mercer_source *out, mercer_context *context, const mercer_matrix *X,
-                                          const mercer_matrix *Y, const double *weights, uint64_t seed)
-{
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    const mercer_matrix *X = arrays->X, *Y = arrays->Y;
+    if (Y && arrays->labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are both set");
+    if (!arrays->labels && arrays->classes)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes is set, labels is NULL");
+    if (arrays->labels) {
+        data->task = MERCER_TASK_CLASSIFICATION;
+        data->labels = (int32_t *)arrays->labels;
+        data->outputs = arrays->classes;
+        return mrc_check_classes(context, arrays->labels, X->rows, arrays->classes);
+    }
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     if (Y->rows != X->rows)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has %lld rows, but X has %lld", (long long)Y->rows,
                         (long long)X->rows);
-    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
-    mercer_dataset data = {.task = MERCER_TASK_REGRESSION, .x = *X, .y = *Y, .outputs = Y->cols};
-    return create_source(out, context, &data, weights, seed);
+    data->task = MERCER_TASK_REGRESSION;
+    data->y = *Y;
+    data->outputs = Y->cols;
+    return mrc_check_finite(context, "Y", Y, NULL);
 }
 
-mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *context, const mercer_matrix *X,
-                                        const int32_t *labels, int64_t classes, const double *weights, uint64_t seed)
+mercer_status mercer_source_from_arrays(mercer_source *out, mercer_context *context,
+                                        const mercer_dataset_arrays *arrays, uint64_t seed)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    MRC_TRY(mrc_check_classes(context, labels, X->rows, classes));
+    if (!arrays) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays is NULL");
+    mercer_dataset_arrays ours;
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_arrays), arrays, "arrays"));
+    MRC_TRY(mrc_check_matrix(context, "X", ours.X, MRC_ACCEPT_ANY));
     mercer_dataset data = {
-        .task = MERCER_TASK_CLASSIFICATION, .x = *X, .labels = (int32_t *)labels, .outputs = classes};
-    return create_source(out, context, &data, weights, seed);
+        .context = context, .rows = ours.X->rows, .features = ours.X->cols, .dtype = ours.X->dtype, .x = *ours.X};
+    MRC_TRY(take_targets(context, &data, &ours));
+    MRC_TRY(mrc_check_finite(context, "X", ours.X, NULL));
+    MRC_TRY(mrc_check_weights(context, ours.weights, ours.X->rows));
+    const mrc_data_stream_options options = {.stream = {.seed = seed, .block = 1, .prefetch = MERCER_OFF},
+                                             .weights = ours.weights,
+                                             .threads = sample_threads(context)};
+    return mrc_data_stream_create(out, context, &data, &options);
 }
 
 void mercer_source_free(mercer_source *source)
@@ -101,6 +101,7 @@ mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dat
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     mercer_context *context = dataset->context;
+    MRC_TRY(mrc_context_ready(context));
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     mrc_data_stream_options wanted = {.threads = sample_threads(context)};
     MRC_TRY(mrc_read_struct(context, &wanted.stream, MRC_STRUCT(mercer_stream_options), options, "options"));

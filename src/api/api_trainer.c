@@ -13,25 +13,6 @@
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
-int mercer_solver_count(void)
-{
-    int count = 0;
-    while (mrc_solver_row(count)) count++;
-    return count;
-}
-
-const char *mercer_solver_name(int index)
-{
-    const mrc_solver *row = mrc_solver_row(index);
-    return row ? row->name : NULL;
-}
-
-const char *mercer_solver_says(int index)
-{
-    const mrc_solver *row = mrc_solver_row(index);
-    return row ? row->says : NULL;
-}
-
 mercer_solver_kind mercer_solver_kind_of(const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
@@ -41,23 +22,22 @@ mercer_solver_kind mercer_solver_kind_of(const char *name)
     return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 
-int mercer_projector_count(void)
+static int describe(mercer_solver_info *out, const char *name, const char *description, mercer_solver_kind kind)
 {
-    int count = 0;
-    while (mrc_projector_row(count)) count++;
-    return count;
+    const mercer_solver_info info = {sizeof info, name, description, kind};
+    return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_solver_info), "out") == MERCER_OK;
 }
 
-const char *mercer_projector_name(int index)
+int mercer_solver_list(mercer_solver_info *out, int index)
 {
-    const mrc_projector_ops *row = mrc_projector_row(index);
-    return row ? row->name : NULL;
+    const mrc_solver *row = mrc_solver_row(index);
+    return row && describe(out, row->name, row->says, mercer_solver_kind_of(row->name));
 }
 
-const char *mercer_projector_says(int index)
+int mercer_projector_list(mercer_solver_info *out, int index)
 {
     const mrc_projector_ops *row = mrc_projector_row(index);
-    return row ? row->says : NULL;
+    return row && describe(out, row->name, row->says, MERCER_SOLVER_NONE);
 }
 
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
@@ -106,73 +86,25 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return mrc_plan_check_options(ours, &reason) == MERCER_OK ? MERCER_OK : mrc_fail_with(context, &reason);
 }
 
-static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
-                              const mercer_train_options *options)
-{
-    const mrc_machine machine = mrc_machine_of(context);
-    mrc_plan plan;
-    mrc_reason reason;
-    if (mrc_plan_shape(&plan, &machine, shape, options, &reason) != MERCER_OK) return mrc_fail_with(context, &reason);
-    return mrc_write_struct(context, out, &plan.public_plan, MRC_STRUCT(mercer_plan), "out");
-}
-
-static mrc_target target_of(mercer_model *model)
-{
-    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
-                        model->origin,  &model->units,   model->plan};
-}
-
-MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
-
-/* Makes the plan that a trainer of the model would make. */
-static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mercer_shape *shape,
-                                const mercer_train_options *options)
-{
-    mrc_target target = target_of(model);
-    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
-    MRC_TRY(mrc_trainer_create(&trainer, model->context->backend, model->comm, &target, options));
-    MRC_TRY(mrc_trainer_begin_plan(trainer, shape->samples, shape->points));
-    MRC_TRY(mrc_trainer_make_plan(trainer));
-    return mrc_write_struct(model->context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
-}
-
-mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t samples,
-                                const mercer_train_options *options)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_train_options chosen;
-    MRC_TRY(read_options(model->context, &chosen, options));
-    MRC_TRY(check_validation(model, &chosen));
-    mercer_shape shape = {.samples = samples,
-                          .centers = model->total,
-                          .features = model->centers.cols,
-                          .outputs = model->weights.cols,
-                          .points = model->centers.dtype,
-                          .weights = model->weights.dtype};
-    /* With several ranks, plan from sizes only: measuring the centers is a collective operation, and this call is
-       not. */
-    if (model->comm && model->comm->ranks > 1) {
-        shape.shards = mrc_comm_shards(model->comm, model->total);
-        return plan_for(model->context, out, &shape, &chosen);
-    }
-    return plan_model(model, out, &shape, &chosen);
-}
-
 mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                 const mercer_train_options *options)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     mercer_train_options chosen;
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(mrc_read_shape(context, &ours, shape));
-    return plan_for(context, out, &ours, &chosen);
+    const mrc_machine machine = mrc_machine_of(context);
+    mrc_plan plan;
+    mrc_reason reason;
+    if (mrc_plan_shape(&plan, &machine, &ours, &chosen, &reason) != MERCER_OK) return mrc_fail_with(context, &reason);
+    return mrc_write_struct(context, out, &plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                 const mercer_shape *shape, const mercer_network *network)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_context_ready(context));
     mercer_shape sizes;
     mercer_plan planned;
     mercer_network wire;
@@ -205,7 +137,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
-                        "comm: the model is not shared among its ranks; make it with mercer_model_create_shared");
+                        "comm: the model is not shared among its ranks; create it with this comm");
     if (*comm && model->comm && model->comm != *comm)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
                         "comm: the model is shared among the ranks of "
@@ -220,6 +152,14 @@ static mercer_status make_plan_room(mercer_model *model)
     if (model->plan) return MERCER_OK;
     return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
 }
+
+static mrc_target target_of(mercer_model *model)
+{
+    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
+                        model->origin,  &model->units,   model->plan};
+}
+
+MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
 
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
@@ -241,37 +181,34 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
     mrc_target target = target_of(model);
-    mrc_checkpoint *checkpoint;
-    MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
-    mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
-    if (status == MERCER_OK)
-        mrc_checkpoint_attach(checkpoint, *out);
-    else
-        mrc_checkpoint_free(checkpoint);
-    return status;
+    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
+    MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
+    MRC_TRY(mrc_checkpoint_create(&trainer->checkpoint, model, &chosen));
+    *out = trainer, trainer = NULL;
+    return MERCER_OK;
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
-    mrc_checkpoint *checkpoint = trainer->keeper.user;
     mrc_trainer_drop_samples(trainer);
     mrc_trainer_free(trainer);
-    mrc_checkpoint_free(checkpoint);
 }
 
 mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!path) return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
+    MRC_TRY(mrc_checkpoint_open(trainer->checkpoint, path));
+    trainer->job.resuming = true;
+    return MERCER_OK;
 }
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
     /* Do not set the context's error message: the context belongs to the training thread. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (!trainer->keeper.save)
+    if (!mrc_checkpoint_saves(trainer->checkpoint))
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
     atomic_store(&trainer->keep_asked, true);
     return MERCER_OK;

@@ -90,8 +90,8 @@ typedef struct mrc_gemm {
 /*
  * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. `room` is scratch
  * space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied in place are
- * gathered there. again: the previous product with this `room` had the same rows, so it may still contain them. add:
- * kernel_rows adds to Y instead of overwriting it.
+ * gathered there. again: the previous product with this `room` had the same rows, so it may still contain them.
+ * add: kernel_rows adds to Y instead of overwriting it.
  */
 typedef struct mrc_stored {
     const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
@@ -170,9 +170,9 @@ struct mrc_backend_ops {
     /* Return true if half precision makes products with this kernel much faster. May stay NULL: it never does. */
     bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel);
     int64_t (*free_memory)(mrc_backend *backend); /* bytes available in the memory of its matrices */
-    /* pack_create allocates a packed copy with the shape and type of `like`; pack_free releases it. *out stays NULL if
-       packing has no benefit; products then use the unpacked rows. pack_rows packs points into rows first, first + 1,
-       ... of such a copy. */
+    /* pack_create allocates a packed copy with the shape and type of `like` for products in half precision; pack_free
+       releases it. *out stays NULL if packing has no benefit; products then use the unpacked rows. pack_rows packs
+       points into rows first, first + 1, ... of such a copy. */
     mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
@@ -232,9 +232,9 @@ struct mrc_backend_ops {
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
     /* Replace the symmetric positive definite A (n, n) f64 (or f32, if capabilities.float_factors, as for the solve) by
-       its lower Cholesky factor. The upper triangle is not read; it is set to 0. A matrix that is not positive definite
-       is not a failure: *bad is then the first row whose pivot is not positive, and the contents of A are undefined;
-       else *bad is -1. */
+       its lower Cholesky factor. The upper triangle is not read; it is set to 0. *bad: -1. A matrix that
+       is not positive definite is not a failure of the call: *bad is then the first row whose pivot is not positive,
+       and the contents of A are undefined. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
        matrix). Upper triangles are not read. least (k): the smallest squared pivot of each Cholesky factor; if it is
@@ -270,8 +270,8 @@ struct mrc_backend_ops {
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-    /* gemm with reduced accuracy: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36 of the largest
-       of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
+    /* gemm for callers that allow half precision: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36
+       of the largest of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
     mercer_status (*split_gemm)(mrc_backend *backend, const mrc_gemm *job);
     /* Y_ij += X_ij factors[j]. */
     mercer_status (*add_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors,

@@ -86,9 +86,9 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
         /* A missing device is not an error: the default backend is always available. */
         for (int i = 0; mrc_backend_registry[i]; i++) {
             const mrc_backend_ops *ops = mrc_backend_registry[i];
-            if (ops->devices && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
+            if (ops->devices && mrc_take_error(context, make(out, context, ops, 0)).status == MERCER_OK)
+                return MERCER_OK;
         }
-        context->error[0] = 0;
         name = NULL;
     }
     const mrc_backend_ops *ops = find(name, &device);

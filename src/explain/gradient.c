@@ -71,29 +71,6 @@ static void find_shard(const mrc_expansion *sum, mrc_shards shards, int i, int64
     *first -= here;
 }
 
-/* Adds the contribution of rows first .. first + rows - 1 of the centers to a part. */
-typedef mercer_status (*center_work)(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
-                                     const mercer_matrix *part);
-
-/* Computes the sum over all shards of the contributions from `work`, into the first m rows of sums (local shards *
-   m, k). */
-static mercer_status sum_shards(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *sums,
-                                center_work work, void *argument)
-{
-    mrc_shards shards = shards_of(sum);
-    mercer_matrix *parts;
-    int64_t m = sums->rows / shards.local, first, rows;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &parts, shards.local, sizeof *parts, "the shards' parts"));
-    memset(sums->data, 0, (size_t)(sums->rows * sums->cols * mrc_dtype_size(sums->dtype)));
-    for (int i = 0; i < shards.local; i++) {
-        parts[i] = mrc_rows(sums, i * m, m);
-        find_shard(sum, shards, i, &first, &rows);
-        MRC_TRY(work(backend, argument, first, rows, &parts[i]));
-    }
-    return sum->comm ? mrc_comm_sum(sum->comm, shards, parts, NULL) : MERCER_OK;
-}
-
 /* Returns the number of rows of x to process at a time, for rows with `bytes` bytes of sums. It is the same for any
    number of ranks. */
 static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
@@ -175,11 +152,11 @@ static int64_t parts_of(int64_t rows)
     return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-/* Adds the products over the centers, part by part. kernel_signs cannot add, so norm 1 has a single part. */
-static mercer_status add_centers(mrc_backend *backend, void *argument, int64_t first, int64_t rows,
-                                 const mercer_matrix *part)
+/* Adds the products over rows first .. first + rows - 1 of the centers to sums, some at a time. kernel_signs cannot
+   add, so norm 1 takes all of them at once. */
+static mercer_status add_centers(mrc_backend *backend, gradient_job *job, int64_t first, int64_t rows,
+                                 const mercer_matrix *sums)
 {
-    gradient_job *job = argument;
     mercer_matrix weights = job->weights;
     mercer_status status = MERCER_OK;
     for (int64_t done = 0; done < rows && status == MERCER_OK; done += job->most) {
@@ -190,11 +167,29 @@ static mercer_status add_centers(mrc_backend *backend, void *argument, int64_t f
         mrc_parallel_for(backend->context->threads, parts_of(some), fill_weights, job);
         mrc_pair pair = {.kernel = job->slope, .x = job->x, .z = &centers};
         pair.origin = job->norm_1 ? NULL : job->sum->origin;
-        status = job->norm_1 ? backend->ops->kernel_signs(backend, &pair, &job->weights, part)
-                             : backend->ops->kernel_matmul(backend, &pair, &job->weights, part, done > 0);
+        status = job->norm_1 ? backend->ops->kernel_signs(backend, &pair, &job->weights, sums)
+                             : backend->ops->kernel_matmul(backend, &pair, &job->weights, sums, done > 0);
     }
     job->weights = weights;
     return status;
+}
+
+/* Computes the sums over the centers of all shards into the first rows of job->sums. */
+static mercer_status sum_shards(mrc_backend *backend, gradient_job *job)
+{
+    const mrc_expansion *sum = job->sum;
+    mrc_shards shards = shards_of(sum);
+    mercer_matrix *parts;
+    int64_t m = job->x->rows, first, rows;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &parts, shards.local, sizeof *parts, "the shards' parts"));
+    memset(job->sums.data, 0, (size_t)(job->sums.rows * job->sums.cols) * sizeof(double));
+    for (int i = 0; i < shards.local; i++) {
+        parts[i] = mrc_rows(&job->sums, i * m, m);
+        find_shard(sum, shards, i, &first, &rows);
+        MRC_TRY(add_centers(backend, job, first, rows, &parts[i]));
+    }
+    return sum->comm ? mrc_comm_sum(sum->comm, shards, parts, NULL) : MERCER_OK;
 }
 
 /* Computes the gradients of all outputs, some at a time, at the rows of job->x. */
@@ -206,7 +201,7 @@ static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, double
         job->outputs = mrc_min(job->at_once, c - job->first_output);
         job->weights = mrc_view(weights, centers, job->outputs * job->weight_columns, MERCER_F64);
         job->sums = mrc_view(sums, here * job->x->rows, job->outputs * job->sum_columns, MERCER_F64);
-        MRC_TRY(sum_shards(backend, job->sum, &job->sums, add_centers, job));
+        MRC_TRY(sum_shards(backend, job));
         mrc_parallel_for(backend->context->threads, parts_of(job->x->rows), take_gradients, job);
     }
     return MERCER_OK;

@@ -144,8 +144,8 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
                                          .task = data->task,
                                          .outputs = data->outputs,
                                          .rows = data->rows,
-                                         .temperature = mercer_model_temperature(self->model, NULL),
-                                         .class_shift = mrc_model_class_shift(self->model),
+                                         .temperature = mrc_model_temperature(self->model),
+                                         .class_shift = self->model->calibration.shift,
                                          .memory = 1};
     MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));
     for (int64_t first = 0; first < data->rows; first += self->most) MRC_TRY(add_rows(self, sums, first, column, rng));
@@ -235,20 +235,19 @@ static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, doubl
     return count;
 }
 
-static void set_column(const mrc_column *column, const mercer_matrix *x, double value)
+/* Sets a column of all rows to a value. row (d): scratch space. */
+static void set_column(const mrc_column *column, const mercer_matrix *x, double value, double *row)
 {
+    double *to = row + column->first;
     for (int64_t i = 0; i < x->rows; i++) {
-        for (int64_t j = 0; j < column->width; j++) mrc_store(x, i, column->first + j, 0);
-        if (column->kind == MRC_KIND_CATEGORY) {
-            mrc_store(x, i, column->first + (int64_t)value, 1);
-            continue;
-        }
-        mrc_store(x, i, column->first, value);
-        if (column->kind != MRC_KIND_DATE) continue;
-        double sine, cosine;
-        mrc_date_season(value + column->origin, &sine, &cosine);
-        mrc_store(x, i, column->first + 1, sine);
-        mrc_store(x, i, column->first + 2, cosine);
+        mrc_load_row_f64(x, i, row);
+        for (int64_t j = 0; j < column->width; j++) to[j] = 0;
+        if (column->kind == MRC_KIND_CATEGORY)
+            to[(int64_t)value] = 1;
+        else
+            to[0] = value;
+        if (column->kind == MRC_KIND_DATE) mrc_date_season(value + column->origin, &to[1], &to[2]);
+        mrc_store_row_f64(x, i, row);
     }
 }
 
@@ -262,9 +261,11 @@ static void fetch_some(const block *rows, const mercer_matrix *x)
 static mercer_status depend(const block *rows, const mrc_column *column, double *values, const mercer_matrix *F,
                             int64_t *count)
 {
-    double list[DEPENDENCE_ROWS];
+    double list[DEPENDENCE_ROWS], *row;
     int64_t m = mrc_min(rows->most, DEPENDENCE_ROWS);
     mercer_matrix x = mrc_rows(&rows->x, 0, m), f = mrc_rows(&rows->f, 0, m);
+    MRC_SCOPE(scope, rows->model->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &row, x.cols, sizeof *row, "a row of a table"));
     fetch_some(rows, &x);
     if (column->kind == MRC_KIND_CATEGORY) {
         *count = mrc_min(F->rows, column->level_count);
@@ -273,7 +274,7 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
         *count = quantiles(column, &x, list, values, F->rows);
     }
     for (int64_t k = 0; k < *count; k++) {
-        set_column(column, &x, values[k]);
+        set_column(column, &x, values[k], row);
         MRC_TRY(mercer_model_predict(rows->model, &f, &x));
         for (int64_t l = 0; l < F->cols; l++) {
             double sum = 0;

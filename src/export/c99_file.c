@@ -228,7 +228,7 @@ static mercer_status put_model(mrc_c99_job *job)
     const mercer_model *model = job->model;
     const mrc_units *units = &model->units;
     const mrc_curve *curve = &units->curve;
-    const double *shift = mrc_model_class_shift(model);
+    const double *shift = model->calibration.shift;
     int64_t c = model->weights.cols;
     bool classes = has_classes(model);
     for (job->member = 0; job->member < model->member_count; job->member++)
@@ -248,7 +248,7 @@ static mercer_status put_model(mrc_c99_job *job)
     mrc_output_text(&job->out, "    .count = %lld,\n    .members = members,\n    .knots = %lld,\n    .rounded = %d,\n",
                     (long long)model->member_count, (long long)curve->count,
                     classes && model->weights.dtype == MERCER_F32);
-    put_field(job, "temperature", mercer_model_temperature(model, NULL), false);
+    put_field(job, "temperature", mrc_model_temperature(model), false);
     mrc_output_text(&job->out, "};\n\n");
     return MERCER_OK;
 }

@@ -317,9 +317,9 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
     bool classes = model->labels && model->label_count == c;
     mrc_onnx_output(g, mrc_onnx_cast(g, f, real), "predictions", real, c);
     if (!classes) return;
-    const double *shift = mrc_model_class_shift(model);
+    const double *shift = model->calibration.shift;
     int shifted = shift ? node(g, "Add", f, mrc_onnx_doubles(g, c, -1, -1, shift)) : f;
-    int scores = with(g, "Div", shifted, mercer_model_temperature(model, NULL));
+    int scores = with(g, "Div", shifted, mrc_model_temperature(model));
     int p = mrc_onnx_cast(g, mrc_onnx_with(g, "Softmax", scores, -1, "axis", 1, false), real);
     mrc_onnx_output(g, p, "probabilities", real, c);
     const int64_t axis = 1;

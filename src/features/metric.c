@@ -85,10 +85,10 @@ static mercer_status decompose(mrc_metric *out, mrc_scope *scope, mrc_backend *b
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
                         "metric: no eigenvalue is above 0; at least one must be positive");
     if (e[d - 1] < -TOLERANCE * e[0])
-        return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                        "metric: the smallest eigenvalue is %g, the largest %g; the matrix must be positive "
-                        "semidefinite",
-                        e[d - 1], e[0]);
+        return mrc_fail(
+            backend->context, MERCER_ERROR_DATA,
+            "metric: the smallest eigenvalue is %g, the largest %g; the matrix must be positive semidefinite", e[d - 1],
+            e[0]);
     for (out->width = 0; out->width < d && e[out->width] >= LEAST_EIGENVALUE * e[0];) out->width++;
     MRC_TRY(mrc_scope_alloc(scope, &out->map, d, out->width * (int64_t)sizeof *out->map, "the metric"));
     for (int64_t k = 0; k < d; k++)

@@ -34,7 +34,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     if (self->request->options.run.memory == 0)
         MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
-    if (info.ranks > 1) MRC_TRY(mercer_comm_device_bytes(comm, &self->device_each));
+    if (info.ranks > 1) MRC_TRY(mrc_rank_room(backend, comm, &self->device_each));
     self->report.device_memory = self->device_each;
     return MERCER_OK;
 }
@@ -89,7 +89,7 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
         .outputs = mrc_max(1, self->info.outputs),
         .points = self->report.points,
         .weights = self->request->options.run.precision,
-        .shards = self->request->options.run.comm ? mercer_comm_shard_count(self->request->options.run.comm, p)
+        .shards = self->request->options.run.comm ? mrc_comm_shards(self->request->options.run.comm, p)
                                                   : self->request->options.run.shards,
         .on_samples = self->record.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }

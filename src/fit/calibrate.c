@@ -101,7 +101,7 @@ static mercer_status shift_classes(mercer_fitting *self)
     if (!mrc_fit_shifts_classes(self)) return MERCER_OK;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &shift, self->info.outputs, sizeof *shift, "shifts of classes"));
-    mrc_fit_class_shift(self, mercer_model_temperature(self->model, NULL), shift);
+    mrc_fit_class_shift(self, mrc_model_temperature(self->model), shift);
     return mrc_model_set_class_shift(self->model, shift);
 }
 
@@ -122,8 +122,8 @@ static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset
 
 static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, int64_t rows, mercer_matrix *out)
 {
-    mercer_matrix weights = mercer_model_weights(self->model);
-    bool units = self->info.task == MERCER_TASK_REGRESSION && mercer_model_target_offset(self->model);
+    mercer_matrix weights = self->model->weights;
+    bool units = self->info.task == MERCER_TASK_REGRESSION && self->model->units.offset;
     return mrc_scope_view(scope, out, rows, weights.cols, units ? MERCER_F64 : weights.dtype, "scores");
 }
 
@@ -151,7 +151,7 @@ static double score_of(const mercer_fitting *self, const mercer_dataset *of, con
     if (of->task != MERCER_TASK_CLASSIFICATION) return fabs(mrc_load(predicted, i, j) - mrc_load(&of->y, i, j));
     mrc_load_row_f64(predicted, i, p);
     mrc_model_shift_scores(self->model, p);
-    mrc_softmax(p, p, predicted->cols, mercer_model_temperature(self->model, NULL));
+    mrc_softmax(p, p, predicted->cols, mrc_model_temperature(self->model));
     return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
 }
 
@@ -357,19 +357,17 @@ static mercer_status calibrate(mercer_fitting *self)
     if (classes) MRC_TRY(shift_classes(self)); /* also if no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;
-    int known;
     bool stopped;
-    double before = mercer_model_temperature(self->model, &known);
-    if (known) self->report.temperature = before; /* found before training, or from the model that is trained further */
-    return known ? MERCER_OK : cross_validate(self, &stopped);
+    double before = self->model->calibration.temperature; /* from before training, or of the model trained further */
+    if (before > 0) self->report.temperature = before;
+    return before > 0 ? MERCER_OK : cross_validate(self, &stopped);
 }
 
 mercer_status mrc_stage_calibrate(mercer_fitting *self)
 {
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
-    int known;
-    double temperature = mercer_model_temperature(self->model, &known);
-    if (known) {
+    double temperature = self->model->calibration.temperature;
+    if (temperature > 0) {
         char value[32];
         snprintf(value, sizeof value, "%.4g", temperature);
         mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);

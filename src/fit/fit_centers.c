@@ -19,6 +19,8 @@
    are below it and get 3,000 instead of 6,000 centers: AUC decreases by at most .0005 on bank and hr. */
 #define GAIN 0.015
 
+enum { LEAST_CENTERS = 256 }; /* the number is not halved further if no plan fits */
+
 bool mrc_fit_is_augmented(const mercer_fit_options *options)
 {
     return options->centers.method && strcmp(options->centers.method, "augmented") == 0;
@@ -103,14 +105,17 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
-    int64_t p = self->model ? mercer_model_size(self->model) : size_by_gain(self);
+    int64_t p = self->model ? self->model->total : size_by_gain(self);
     if (open) set_size(self, p);
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
     if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */
-    while (open && p > 256 && !mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan)) set_size(self, p /= 2);
+    bool fits = (open || chooses) && mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
+    while (open && p > LEAST_CENTERS && !fits) {
+        set_size(self, p /= 2);
+        fits = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
+    }
     /* Training options or the memory may leave batch solvers only, which do not converge. */
-    if (chooses && (!mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan) ||
-                    mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
+    if (chooses && (!fits || mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
@@ -233,7 +238,10 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));
     mercer_dataset *from = distinct ? distinct : self->data;
-    return all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
+    if (!all) return choose(self, from, mrc_min(p, from->rows), shared);
+    self->centers_are_rows =
+        !distinct && !options->centers.type && options->data.samples == 0 && mrc_fit_all_rows_count(self);
+    return take_rows(self, from, shared);
 }
 
 /* ---- The stages -------------------------------------------------------------------------------------------------- */

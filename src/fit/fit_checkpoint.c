@@ -41,7 +41,7 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
     snprintf(text, DESCRIPTION,
              "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
              "%lld rows, %lld features, %lld outputs",
-             kernel, task->preprocess ? mercer_preprocess_spec(task->preprocess) : "open",
+             kernel, task->preprocess ? mrc_preprocess_spec(task->preprocess) : "open",
              self->request->options.kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
              (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);

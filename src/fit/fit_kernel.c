@@ -5,6 +5,7 @@
 #include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "features/metric.h"
 #include "kernels/table.h"
 #include "model/model.h"
 
@@ -76,7 +77,7 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
     MRC_TRY(mrc_scope_view(&scope, &X, m, d, dtype, "rows to find a bandwidth"));
     MRC_TRY(mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0));
-    MRC_TRY(mercer_kernel_median_distance(context, out, kernel, &X, 0));
+    MRC_TRY(mercer_median_distance(context, out, kernel, &X, 0));
     snprintf(digits, sizeof digits, "%.4g", *out);
     *out = strtod(digits, NULL);
     return MERCER_OK;
@@ -85,6 +86,16 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
 int64_t mrc_fit_width(const mercer_fitting *self)
 {
     return mrc_preprocess_width(self->applied, self->info.features);
+}
+
+/* Makes M the last step of the preprocessing: samples are mapped to x A, where M = A A'. */
+static mercer_status apply_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *metric,
+                                  int64_t features)
+{
+    mrc_metric made;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_metric_given(&made, &scope, context->backend, features, metric));
+    return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 
 /* Converts weights w of another norm, r^p = sum_k w_k |x_k - z_k|^p, which scale features by w^(1/p), to the weights
@@ -102,7 +113,7 @@ static mercer_status set_weights(mercer_context *context, mercer_preprocess *pre
     MRC_TRY(mrc_scope_view(&scope, &weights, 1, d, MERCER_F64, "the metric"));
     for (int64_t k = 0; k < d; k++)
         mrc_store(&weights, 0, k, pow(mrc_load(metric, metric->rows > 1 ? k : 0, metric->rows > 1 ? 0 : k), 2 / norm));
-    return mercer_preprocess_set_metric(preprocess, &weights, features);
+    return apply_metric(context, preprocess, &weights, features);
 }
 
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
@@ -110,7 +121,7 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
 {
     double norm = mrc_kernel_norm(kernel);
     if (norm > 0 && norm != 2) return set_weights(context, preprocess, norm, metric, features);
-    return mercer_preprocess_set_metric(preprocess, metric, features);
+    return apply_metric(context, preprocess, metric, features);
 }
 
 /* Returns whether all rows have the same features. Stops at the first row that differs. */
@@ -135,8 +146,10 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;
     MRC_TRY(is_one_point(self->data, &point));
-    if (!point)
+    if (!point) {
+        self->spread = 1;
         return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
+    }
     mrc_warn(self->context, "data",
              "all %lld rows have the same features, so predictions are the mean of the "
              "targets",
@@ -152,6 +165,7 @@ static mercer_status inherit(mercer_fitting *self)
     if (outer->applied) MRC_TRY(mrc_preprocess_copy(&self->preprocess, self->context, outer->applied));
     self->applied = self->preprocess;
     self->kernel = outer->kernel;
+    self->spread = outer->spread;
     self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
@@ -160,10 +174,9 @@ static mercer_status inherit(mercer_fitting *self)
 
 static mercer_status check_names(mercer_fitting *self)
 {
-    int64_t named = 0;
-    const char *const *names = mercer_model_feature_names(self->model, &named), *const *found =
+    const char *const *names = (const char *const *)self->model->feature_names, *const *found =
                                                                                     self->info.feature_names;
-    for (int64_t j = 0; found && j < named; j++)
+    for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                             "%s: is for other data: its column '%s' is '%s' in the data",
@@ -174,7 +187,7 @@ static mercer_status check_names(mercer_fitting *self)
 /* Checks that the samples were read from their table with the model's schema. */
 static mercer_status check_schema(mercer_fitting *self)
 {
-    const char *own = mercer_model_schema(self->model), *found = self->info.schema;
+    const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: is for other data: its schema differs",
                     self->record.resumes ? self->record.resumes : "model");
@@ -183,7 +196,7 @@ static mercer_status check_schema(mercer_fitting *self)
 mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
     const char *name = self->record.resumes ? self->record.resumes : "model";
-    int64_t features = mercer_model_features(self->model), outputs = mercer_model_weights(self->model).cols;
+    int64_t features = mrc_model_features(self->model), outputs = self->model->weights.cols;
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
@@ -202,7 +215,7 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
                     (long long)wanted);
 }
 
-/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_fold). */
+/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_info). */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
@@ -222,18 +235,16 @@ static mercer_status load_model(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     self->model_borrowed = options->run.model != NULL;
     self->model = options->run.model;
-    if (!self->model)
-        MRC_TRY(options->run.comm ? mercer_model_load_shared(&self->model, options->run.comm, self->record.resumes)
-                                  : mercer_model_load(&self->model, context, self->record.resumes));
-    self->applied = mercer_model_preprocess(self->model);
-    self->kernel = *mercer_model_kernel(self->model);
-    const mercer_kernel *before = mercer_preprocess_kernel(self->applied);
+    if (!self->model) MRC_TRY(mercer_model_load(&self->model, context, options->run.comm, self->record.resumes));
+    self->applied = self->model->preprocess;
+    self->kernel = self->model->kernel;
+    const mercer_kernel *before = mrc_preprocess_kernel(self->applied);
     if (before) record_folded(self);
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, before ? before : &self->kernel, self->report.kernel,
                                  sizeof self->report.kernel, NULL));
     self->report.points = mrc_preprocess_dtype(self->applied, self->info.dtype);
-    self->report.centers = mercer_model_size(self->model);
+    self->report.centers = self->model->total;
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s",
              self->model_borrowed ? "given" : "checkpoint");
     return MERCER_OK;
@@ -249,7 +260,6 @@ static mercer_status choose_kernel(mercer_fitting *self)
     mercer_context *context = self->context;
     double bandwidth = self->request->options.kernel.bandwidth;
     bool open;
-    int folded = 0;
     MRC_TRY(mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->request->options, &self->info),
                                   self->data));
     self->applied = self->preprocess;
@@ -265,8 +275,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
     }
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
-    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &folded));
-    if (folded) record_folded(self);
+    if (mrc_preprocess_fold(self->preprocess, &self->kernel)) record_folded(self);
     self->report.points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     return MERCER_OK;
 }
@@ -285,7 +294,7 @@ static void record_kernel(mercer_fitting *self)
                         "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
                         self->search_report.ridge, self->search_report.error);
     mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise),
-                   mercer_preprocess_spec(self->applied));
+                   mrc_preprocess_spec(self->applied));
 }
 
 mercer_status mrc_stage_kernel(mercer_fitting *self)
@@ -301,11 +310,8 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
     const mercer_fit_options *options = &self->request->options;
-    mercer_status status =
-        options->run.comm ? mercer_model_create_shared(&self->model, options->run.comm, &self->kernel, &self->centers,
-                                                       self->report.centers, info->outputs, options->run.precision)
-                          : mercer_model_create(&self->model, self->context, &self->kernel, &self->centers,
-                                                info->outputs, options->run.precision);
+    mercer_status status = mercer_model_create(&self->model, self->context, options->run.comm, &self->kernel,
+                                               &self->centers, info->outputs, options->run.precision);
     mrc_free(self->context, self->centers.data); /* the model has a copy */
     self->centers = (mercer_matrix){0};
     MRC_TRY(status);

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "training/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static mercer_status create_trainer(mercer_fitting *self)
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
     if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
     MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->request->options.run.comm, &options));
+    self->trainer->known = (mrc_known){.on_samples = self->centers_are_rows, .spread = self->spread};
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
 }
 
@@ -103,7 +105,7 @@ static mercer_status find_variance(const mercer_fitting *self, double *out)
     if (units->curve.kind != MRC_CURVE_NONE)
         memcpy(deviation, units->scale, (size_t)c * sizeof *deviation);
     else
-        MRC_TRY(mercer_dataset_target_moments(self->data, mean, deviation));
+        MRC_TRY(mrc_dataset_moments(self->data, mean, deviation));
     *out = 0;
     for (int64_t j = 0; j < c; j++) *out += deviation[j] * deviation[j] / (double)c;
     return MERCER_OK;

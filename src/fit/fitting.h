@@ -9,7 +9,7 @@
  *   kernel     fit_kernel.c                                   plan     budget.c, fit_train.c
  *   calibrate  calibrate.c                                    train    fit_train.c, fit_members.c
  *
- * fit_checkpoint.c saves and restores the running stage. A fit calls public functions only: a caller could do the same.
+ * fit_checkpoint.c saves and restores the running stage.
  */
 #ifndef MRC_FIT_FITTING_H
 #define MRC_FIT_FITTING_H
@@ -104,6 +104,8 @@ struct mercer_fitting {
     int64_t number;                          /* index of the member that this fit trains */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
+    double spread;         /* bandwidth divided by the median distance between rows; 0: unknown */
+    bool centers_are_rows; /* center i is row i, in the type of the samples, and every row has a positive weight */
     mercer_matrix centers; /* centers of this rank, owned until the model has copied them */
     mercer_model *model;
     bool model_borrowed; /* the caller owns the model */
@@ -209,6 +211,8 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
 /* Makes a metric, given as weights or for norm 2 also as M, the last step of the preprocessing. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
+/* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if it has enough rows. */
+const char *mrc_fit_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 

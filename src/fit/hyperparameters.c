@@ -3,6 +3,15 @@
  * Stage search, the hyperparameters of a fit: whether they are searched, with which effort, and the results for later
  * stages: kernel, fitted preprocessing, ridge and number of centers.
  *
+ * Given hyperparameters are fixed and the others are searched. If the caller leaves the decision open
+ * (mercer_fit_options.search.tune is AUTO), a search runs for tables:
+ *
+ *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
+ *                 computed samples, or images; at most 1,024 features
+ *   enough memory samples take at most a quarter of it; a larger file is streamed and read only a few times
+ *
+ * A fit without a search still chooses its ridge (fit/ridge.c).
+ *
  * Effort and budget: an effort level sets sizes. A budget is wall-clock time; it selects the largest effort whose
  * predicted time fits, and sets a deadline for search and training.
  */
@@ -35,6 +44,31 @@ static bool is_searchable(const mercer_fit_options *options)
 }
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
+
+enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search requires as many distinct rows */
+
+static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
+{
+    double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
+    if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
+    if (info->height > 0 && info->width > 0) return "the samples are images";
+    if (strcmp(mrc_preprocess_auto(info->format, info->dtype), "standardize") != 0)
+        return "the samples are not a table of numbers";
+    if (info->features > MOST_FEATURES) return "there are more than 1,024 features";
+    return bytes > (double)memory / 4 ? "the samples take more than a quarter of the memory" : NULL;
+}
+
+const char *mrc_fit_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory)
+{
+    bool asked = options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
+    if (options->search.tune == MERCER_OFF) return "tune is off";
+    if (options->run.model) return "the model is given";
+    if (options->kernel.function) return "kernel.function is given";
+    if (info->task == MERCER_TASK_UNLABELED) return "there are no targets";
+    if (options->data.augment || options->data.samples > 0) return "samples are augmented";
+    if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
+    return asked ? NULL : not_a_table(info, memory);
+}
 
 /* Warns about hyperparameters that are neither given nor searched because of a given option. */
 static void warn_about_defaults(const mercer_fitting *self)
@@ -91,7 +125,7 @@ static void warn_about_no_search(const mercer_fitting *self)
 static void warn_about_search(const mercer_fitting *self, bool possible)
 {
     const mercer_fit_options open = {0};
-    bool by_default = possible && mrc_plan_search_skipped(&open, &self->info, self->memory) == NULL;
+    bool by_default = possible && mrc_fit_search_skipped(&open, &self->info, self->memory) == NULL;
     if (self->request->options.run.model || self->record.resumes || self->outer || self->whole) return;
     if (by_default) warn_about_defaults(self);
     if (!by_default && !self->searches) warn_about_no_search(self);
@@ -102,7 +136,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     const char **why = &self->search_report.skipped;
     bool possible = true;
-    *why = self->outer ? "the hyperparameters are known" : mrc_plan_search_skipped(options, &self->info, self->memory);
+    *why = self->outer ? "the hyperparameters are known" : mrc_fit_search_skipped(options, &self->info, self->memory);
     if (!*why && !is_searchable(options)) *why = "the kernel has no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 different rows or groups";

@@ -131,6 +131,6 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
     report->validation_rows = self->validation ? self->validation->rows : 0;
     report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;
     snprintf(report->preprocess, sizeof report->preprocess, "%s",
-             self->applied || self->model ? mercer_preprocess_spec(self->applied)
+             self->applied || self->model ? mrc_preprocess_spec(self->applied)
                                           : mrc_fit_preprocess(&self->request->options, &self->info));
 }

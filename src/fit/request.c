@@ -179,7 +179,7 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
                         "centers.method '%s' is unknown; valid: random, kmeans, rpcholesky, balanced, augmented",
                         options->centers.method);
     if (augmented && !options->data.augment)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "centers.method augmented needs augment, which is NULL");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "centers.method augmented needs data.augment, which is NULL");
     if (augmented && options->centers.type)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "centers.method augmented: centers have the type of the samples; leave centers.type 0");

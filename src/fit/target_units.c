@@ -18,6 +18,7 @@
 #include "core/memory.h"
 #include "core/numbers/target_curve.h"
 #include "core/numbers/weighted.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -198,7 +199,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
     if (self->data->task == MERCER_TASK_CLASSIFICATION) return MERCER_OK;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * c, sizeof *mean, "moments of the targets"));
-    MRC_TRY(mercer_dataset_target_moments(self->data, mean, mean + c));
+    MRC_TRY(mrc_dataset_moments(self->data, mean, mean + c));
     for (int64_t j = 0; j < c; j++) far = far || fabs(mean[j]) > FAR_FROM_ZERO * mean[c + j];
     if (far)
         mrc_warn(self->context, "data.target_transform",
@@ -220,7 +221,7 @@ mercer_status mrc_fit_find_units(mercer_fitting *self)
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * data->outputs, sizeof *mean, "moments of the targets"));
     double *deviation = mean + data->outputs;
-    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
+    MRC_TRY(mrc_dataset_moments(data, mean, deviation));
     return mrc_units_set(&self->units, self->context, data->outputs, mean,
                          strcmp(how, "center") == 0 ? NULL : deviation);
 }
@@ -234,5 +235,5 @@ mercer_status mrc_fit_set_units(mercer_fitting *self)
     if (curve->kind == MRC_CURVE_NONE) return MERCER_OK;
     int64_t rows = (curve->kind == MRC_CURVE_RANK ? 2 : 1) * self->info.outputs;
     mercer_matrix numbers = mrc_view(curve->numbers, rows, curve->count, MERCER_F64);
-    return mercer_model_set_target_curve(self->model, mrc_curve_name(curve->kind), &numbers);
+    return mrc_units_bend(&self->model->units, self->context, curve->kind, self->info.outputs, &numbers);
 }

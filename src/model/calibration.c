@@ -15,6 +15,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
+#include "core/numbers/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,9 +53,9 @@ mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift
     return MERCER_OK;
 }
 
-const double *mrc_model_class_shift(const mercer_model *model)
+double mrc_model_temperature(const mercer_model *model)
 {
-    return model ? model->calibration.shift : NULL;
+    return model->calibration.temperature > 0 ? model->calibration.temperature : MRC_TEMPERATURE_WITHOUT_DATA;
 }
 
 void mrc_model_shift_scores(const mercer_model *model, double *scores)

@@ -114,17 +114,27 @@ void mrc_model_unplace(mercer_model *model);
    does not depend on the number of ranks. */
 mercer_status mrc_model_find_origin(mercer_model *model);
 
-/* Implementations of the public functions of the same names with the prefix mercer_. */
+/* Set the names of the classes, features and target columns: see mercer_names. */
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
 mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
 mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
+/* Implementations of the public functions of the same names with the prefix mercer_; the record has none. */
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 mercer_status mrc_model_set_record(mercer_model *model, const char *record);
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema);
 mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
-mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);
-const double *mrc_model_class_shift(const mercer_model *model);
-mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task);
 mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level);
+
+/* Returns the temperature of the probabilities: the model's, or the default. */
+double mrc_model_temperature(const mercer_model *model);
+/* Sets shifts (c) that are added to scores before the softmax; copied. NULL: none. */
+mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);
+/*
+ * Sets the scores that intervals are computed from, of rows that the model was not trained on. Copied; NULL removes
+ * them. Regression: |f - y|, scores (outputs, k). Classification: scores (1, k), the total probability of the classes
+ * that rank before the true one. Each row of `scores` is ascending; a share (i + 1) / k of the rows has a score of at
+ * most entry i. rows: their effective number, (sum w)^2 / sum w^2 with sample weights w.
+ */
+mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task);
 
 #endif

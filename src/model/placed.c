@@ -36,6 +36,7 @@ static mercer_status bring_centers(mercer_model *model)
     MRC_TRY(mrc_matrix_reserve(backend, &placed->z, z->rows, z->cols, z->dtype, "the centers"));
     MRC_TRY(mrc_matrix_reserve(backend, &placed->w, w->rows, w->cols, w->dtype, "the weights"));
     MRC_TRY(backend->ops->copy(backend, &placed->z, z));
+    if (model->context->arithmetic != MRC_FAST) return MERCER_OK;
     MRC_TRY(backend->ops->pack_create(backend, &placed->packed, &model->kernel, model->origin, z));
     return placed->packed ? backend->ops->pack_rows(backend, placed->packed, 0, &placed->z) : MERCER_OK;
 }

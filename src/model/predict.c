@@ -101,8 +101,8 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
     if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
         MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
                                    model->total, model->origin, model->weights.dtype));
-        out->shared.half = model->context->arithmetic == MRC_FAST;
         out->centers = &out->shared;
+        if (model->context->arithmetic == MRC_FAST) MRC_TRY(mrc_centers_allow_half(&out->shared));
     }
     return make_room(model, X, F, out);
 }
@@ -328,7 +328,7 @@ static void take_labels(const prediction *self, const mercer_matrix *f, int64_t 
 
 static void take_probabilities(const prediction *self, const mercer_matrix *f, int64_t first)
 {
-    double temperature = mercer_model_temperature(self->model, NULL);
+    double temperature = mrc_model_temperature(self->model);
     for (int64_t i = 0; i < f->rows; i++) {
         mrc_load_row_f64(f, i, self->row);
         mrc_model_shift_scores(self->model, self->row);

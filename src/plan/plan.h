@@ -7,7 +7,6 @@
  *   plan_options.c  the list of options: values, and the solvers that they apply to
  *   plan_precision.c  whether a training may round products to half precision
  *   plan_ranks.c    the cost of a plan on several ranks
- *   plan_search.c   which fits begin with a hyperparameter search
  */
 #ifndef MRC_PLAN_PLAN_H
 #define MRC_PLAN_PLAN_H
@@ -60,9 +59,6 @@ typedef struct mrc_useless {
 } mrc_useless;
 /* Sets *out to the next such option, starting with *next = 0; returns false if there are no more. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
-
-/* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if it has enough rows. */
-const char *mrc_plan_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
 
 /* Returns the double-precision flops per second that plans assume. */
 double mrc_plan_nominal_rate(const mrc_machine *machine);

@@ -28,7 +28,7 @@
  * Host backends compute the distances once and evaluate K, psi and the two shifted exponents from them.
  *
  * Cost: n p^2 + p^3 / 3 flops, 4 m p c for W, one pass over the distances and one over the differences; with a map of k
- * coordinates 2 m p k + 4 m k^2. Memory: 24 m p bytes in float, 40 in double, and 16 p^2.
+ * coordinates 2 m p k + 4 m k^2. Memory: 20 m p bytes in float, 32 in double, and 16 p^2.
  */
 #include "search/error_gradient.h"
 
@@ -60,23 +60,14 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
         mercer_matrix *matrix;
         int64_t rows, cols;
         mercer_dtype dtype;
-    } all[] = {{&self->sums, m, p, points},
-               {&self->slopes, m, p, points},
-               {&self->k, m, p, MERCER_F64},
-               {&self->y, m, c, MERCER_F64},
-               {&self->w, m, p, points},
-               {&self->other, m, p, points},
-               {&self->zz, p, p, MERCER_F64},
-               {&self->factor, p, p, MERCER_F64},
-               {&self->residual, m, c, MERCER_F64},
-               {&self->left, m, 2 * c, MERCER_F64},
-               {&self->right, p, 2 * c, MERCER_F64},
-               {&self->left_p, m, 2 * c, points},
-               {&self->right_p, p, 2 * c, points},
-               {&self->pairs, mapped, p, MERCER_F64},
-               {&self->products, mapped, k, MERCER_F64},
-               {&self->plain, mapped, k, MERCER_F64},
-               {&self->moment, k, k, MERCER_F64}};
+    } all[] = {{&self->sums, m, p, points},           {&self->k, m, p, MERCER_F64},
+               {&self->y, m, c, MERCER_F64},          {&self->w, m, p, points},
+               {&self->other, m, p, points},          {&self->zz, p, p, MERCER_F64},
+               {&self->factor, p, p, MERCER_F64},     {&self->residual, m, c, MERCER_F64},
+               {&self->left, m, 2 * c, MERCER_F64},   {&self->right, p, 2 * c, MERCER_F64},
+               {&self->left_p, m, 2 * c, points},     {&self->right_p, p, 2 * c, points},
+               {&self->pairs, mapped, p, MERCER_F64}, {&self->products, mapped, k, MERCER_F64},
+               {&self->plain, mapped, k, MERCER_F64}, {&self->moment, k, k, MERCER_F64}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         MRC_TRY(
             mrc_scope_matrix(scope, backend, all[i].matrix, all[i].rows, mrc_max(1, all[i].cols), all[i].dtype, what));
@@ -257,7 +248,7 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
 {
     mercer_matrix z = mrc_rows(&draw->x, 0, self->p);
     mrc_feature_sums sums = {
-        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->w, .b = &self->slopes};
+        .norm = mrc_kernel_norm(kernel) == 1 ? 1 : 2, .x = &draw->x, .z = &z, .a = &self->w, .b = &self->other};
     MRC_TRY(self->backend->ops->feature_sums(self->backend, &sums, out));
     for (int64_t k = 0; k < self->d; k++) out[k] = -out[k];
     return MERCER_OK;
@@ -299,12 +290,12 @@ static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, d
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     int64_t m = self->m, p = self->p;
-    pair_job job = {.w = self->w, .psi = self->slopes, .v = self->pairs, .rows = rows, .columns = self->parts};
+    pair_job job = {.w = self->w, .psi = self->other, .v = self->pairs, .rows = rows, .columns = self->parts};
     if (self->host) {
         job.w = mrc_view(self->host, m, p, self->w.dtype), job.v = mrc_view(self->host + m * p, m, p, MERCER_F64);
-        job.psi = mrc_view(self->host + 2 * m * p, m, p, self->slopes.dtype);
+        job.psi = mrc_view(self->host + 2 * m * p, m, p, self->other.dtype);
         MRC_TRY(ops->copy(backend, &job.w, &self->w));
-        MRC_TRY(ops->copy(backend, &job.psi, &self->slopes));
+        MRC_TRY(ops->copy(backend, &job.psi, &self->other));
     }
     mrc_parallel_for(backend->context->threads, PARTS, form_pairs, &job);
     for (int64_t j = 0; j < p; j++) columns[j] = 0;
@@ -356,6 +347,6 @@ mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_ke
     out->exponent = 0;
     if (by_exponent) MRC_TRY(find_exponent(self, kernel, draw, &out->exponent));
     mrc_kernel_slope(kernel, &slope);
-    MRC_TRY(evaluate_function(self, &slope, draw, &self->slopes));
+    MRC_TRY(evaluate_function(self, &slope, draw, &self->other));
     return draw->plain.data ? find_moment(self, draw, out->moment) : find_scales(self, kernel, draw, out->scales);
 }

@@ -21,9 +21,8 @@ typedef struct mrc_gradient_buffer {
     mrc_backend *backend;
     int64_t m, n, p, d, c;         /* rows, training rows, centers, features, outputs */
     mercer_matrix sums;            /* (m, p) type of the points: host backends: arguments of the kernel function */
-    mercer_matrix slopes;          /* (m, p) type of the points: -dK/ds */
     mercer_matrix k, y;            /* (m, p), (m, c): K and Y, scaled by the square roots of the weights */
-    mercer_matrix w, other;        /* (m, p) type of the points: weights of pairs; other kernel values */
+    mercer_matrix w, other;        /* (m, p) type of the points: weights of pairs; kernel values, then slopes */
     mercer_matrix zz, factor;      /* (p, p) */
     mercer_matrix residual;        /* (m, c) K alpha - Y */
     mercer_matrix left, right;     /* (m, 2 c), (p, 2 c): [q t], [alpha u] */

@@ -72,14 +72,21 @@ enum { EXPONENT_PERIOD = 2 };
 
 /* ---- Parameters -------------------------------------------------------------------------------------------------- */
 
-int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features)
+/* Returns the number of factors of the coordinates, which are the first parameters. */
+static int64_t count_factors(const mrc_descent_space *space)
 {
-    return (kind == MRC_LEARN_SCALE ? 1 : k) + (kind == MRC_LEARN_MAP ? features * features : 0) + 2;
+    return space->kind == MRC_LEARN_SCALE ? 1 : space->x.cols;
 }
 
-static int64_t count_factors(const mrc_descent *task)
+/* Returns the number of entries of the map B, which come next. */
+static int64_t count_entries(const mrc_descent_space *space)
 {
-    return task->kind == MRC_LEARN_SCALE ? 1 : task->x.cols;
+    return space->kind == MRC_LEARN_MAP ? space->features * space->features : 0;
+}
+
+int64_t mrc_descent_count(const mrc_descent_space *space)
+{
+    return count_factors(space) + count_entries(space) + 2;
 }
 
 static void find_range(const mercer_kernel *kernel, double *least, double *most)
@@ -172,17 +179,17 @@ static mercer_status make_points(workspace *self, const double *values)
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
     int64_t k = self->x.cols;
-    bool mapped = self->task->kind == MRC_LEARN_MAP, one = self->task->kind == MRC_LEARN_SCALE;
+    bool mapped = self->task->space->kind == MRC_LEARN_MAP, one = self->task->space->kind == MRC_LEARN_SCALE;
     const mercer_matrix *plain = mapped ? &self->draw.plain : &self->draw.x;
     MRC_TRY(ops->gather_rows(backend, plain, &self->x, self->numbers));
     MRC_TRY(ops->gather_rows(backend, &self->draw.y, &self->y, self->numbers));
     for (int64_t j = 0; j < k && !mapped; j++) self->factors[j] = exp(values[one ? 0 : j]);
     if (!mapped) return ops->scale_columns(backend, plain, self->factors);
-    int64_t d = self->task->features;
+    int64_t d = self->task->space->features;
     mercer_matrix entries = mrc_view(self->entries, k, d, MERCER_F32);
     for (int64_t j = 0; j < k; j++)
         for (int64_t l = 0; l < d; l++)
-            self->entries[j * d + l] = (float)(exp(values[j]) * values[k + self->task->feature[j] * d + l]);
+            self->entries[j * d + l] = (float)(exp(values[j]) * values[k + self->task->space->feature[j] * d + l]);
     MRC_TRY(ops->copy(backend, &self->map, &entries));
     mrc_gemm job = {.alpha = 1, .a = plain, .b = &self->map, .c = &self->draw.x};
     return ops->gemm(backend, &job);
@@ -201,7 +208,7 @@ static mercer_status draw_rows(workspace *self, int step, const double *values)
 /* Computes the slopes of the factors and of B from dE/dA = S A. */
 static void find_map_slope(const workspace *self, const double *values)
 {
-    int64_t k = self->x.cols, d = self->task->features;
+    int64_t k = self->x.cols, d = self->task->space->features;
     const double *s = self->gradient.moment, *map = values + k;
     double *slope = self->map_slope, *by_map = self->slope + k;
     memset(slope, 0, (size_t)(k * d) * sizeof *slope);
@@ -210,7 +217,7 @@ static void find_map_slope(const workspace *self, const double *values)
         for (int64_t j = 0; j < k; j++)
             for (int64_t l = 0; l < d; l++) slope[i * d + l] += s[i * k + j] * (double)self->entries[j * d + l];
     for (int64_t j = 0; j < k; j++) {
-        int64_t f = self->task->feature[j];
+        int64_t f = self->task->space->feature[j];
         double factor = exp(values[j]), sum = 0;
         for (int64_t l = 0; l < d; l++) {
             by_map[f * d + l] += factor * slope[j * d + l];
@@ -224,19 +231,19 @@ static void find_map_slope(const workspace *self, const double *values)
 static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *solved)
 {
     const mrc_descent *task = self->task;
-    mercer_kernel kernel = task->kernel;
+    mercer_kernel kernel = task->space->kernel;
     int64_t own = state->count - 2, k = self->x.cols;
     const double *values = state->values;
-    if (task->learns_exponent) kernel.gamma = mrc_descent_exponent(&kernel, values[own]);
+    if (task->space->learns_exponent) kernel.gamma = mrc_descent_exponent(&kernel, values[own]);
     MRC_TRY(draw_rows(self, step, values));
     mrc_error_gradient *g = &self->gradient;
-    bool by_exponent = task->learns_exponent && step % EXPONENT_PERIOD == 1;
+    bool by_exponent = task->space->learns_exponent && step % EXPONENT_PERIOD == 1;
     MRC_TRY(mrc_error_gradient_find(&self->buffer, &kernel, exp(values[own + 1]), by_exponent, &self->draw, g));
     *solved = g->solved && isfinite(g->error);
     if (!*solved) return MERCER_OK;
-    if (task->kind == MRC_LEARN_MAP) find_map_slope(self, values);
-    if (task->kind == MRC_LEARN_SCALES) memcpy(self->slope, g->scales, (size_t)k * sizeof(double));
-    if (task->kind == MRC_LEARN_SCALE) {
+    if (task->space->kind == MRC_LEARN_MAP) find_map_slope(self, values);
+    if (task->space->kind == MRC_LEARN_SCALES) memcpy(self->slope, g->scales, (size_t)k * sizeof(double));
+    if (task->space->kind == MRC_LEARN_SCALE) {
         self->slope[0] = 0;
         for (int64_t j = 0; j < k; j++) self->slope[0] += g->scales[j];
     }
@@ -248,10 +255,10 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
 /* Returns the rate of the entries of a map: RATE_MAP times the root mean square of its diagonal. */
 static double find_map_rate(const mrc_descent *task, const mrc_descent_state *state)
 {
-    int64_t d = task->features;
-    const double *map = state->values + task->x.cols;
+    int64_t d = task->space->features;
+    const double *map = state->values + task->space->x.cols;
     double sum = 0;
-    if (task->kind != MRC_LEARN_MAP) return 0;
+    if (task->space->kind != MRC_LEARN_MAP) return 0;
     for (int64_t j = 0; j < d; j++) sum += map[j * d + j] * map[j * d + j];
     return RATE_MAP * sqrt(sum / (double)d);
 }
@@ -259,13 +266,13 @@ static double find_map_rate(const mrc_descent *task, const mrc_descent_state *st
 /* Adds the slope of the prior, E grad P / n, for a draw of that error E. */
 static void add_prior(const mrc_descent *task, const double *values, double error, double *slope)
 {
-    int64_t k = task->x.cols, d = task->features;
+    int64_t k = task->space->x.cols, d = task->space->features;
     const double *map = values + k;
     double share = error / (double)task->rows->different, mean = 0, diagonal = 0;
-    if (task->kind == MRC_LEARN_SCALE) return;
+    if (task->space->kind == MRC_LEARN_SCALE) return;
     for (int64_t j = 0; j < k; j++) mean += values[j] / (double)k;
     for (int64_t j = 0; j < k; j++) slope[j] += PRIOR_SCALE * share * (values[j] - mean);
-    if (task->kind != MRC_LEARN_MAP) return;
+    if (task->space->kind != MRC_LEARN_MAP) return;
     for (int64_t i = 0; i < d; i++) diagonal += map[i * d + i] / (double)d;
     for (int64_t i = 0; i < d; i++)
         for (int64_t j = 0; j < d; j++)
@@ -276,21 +283,21 @@ static void add_prior(const mrc_descent *task, const double *values, double erro
 /* With a given bandwidth: rescales the factors and the map so that they have it. */
 static void hold_bandwidth(const mrc_descent *task, double *values)
 {
-    bool mapped = task->kind == MRC_LEARN_MAP;
-    int64_t k = count_factors(task), d = task->kind == MRC_LEARN_SCALE ? 1 : task->features;
-    int64_t entries = mapped ? d * d : 0;
+    const mrc_descent_space *space = task->space;
+    int64_t k = count_factors(space), entries = count_entries(space);
     double *map = values + k, h = task->bandwidth, sum = 0, square = 0;
+    double d = (double)(space->kind == MRC_LEARN_SCALE ? 1 : space->features);
     if (!(h > 0)) return;
     for (int64_t j = 0; j < k; j++) sum += exp(values[j]);
     for (int64_t i = 0; i < entries; i++) square += map[i] * map[i];
-    for (int64_t j = 0; j < k; j++) values[j] += log((double)d / sum) - (mapped ? 0 : log(h));
-    for (int64_t i = 0; i < entries; i++) map[i] *= sqrt((double)d / square) / h;
+    for (int64_t j = 0; j < k; j++) values[j] += log(d / sum) - (entries > 0 ? 0 : log(h));
+    for (int64_t i = 0; i < entries; i++) map[i] *= sqrt(d / square) / h;
 }
 
 /* With a given bandwidth: removes from the slope its component along the direction of that rescaling. */
 static void project_slope(const mrc_descent *task, const double *values, double *slope)
 {
-    int64_t k = count_factors(task), entries = task->kind == MRC_LEARN_MAP ? task->features * task->features : 0;
+    int64_t k = count_factors(task->space), entries = count_entries(task->space);
     const double *map = values + k;
     double *by_map = slope + k, sum = 0, along = 0, square = 0, along_map = 0;
     if (!(task->bandwidth > 0)) return;
@@ -302,7 +309,7 @@ static void project_slope(const mrc_descent *task, const double *values, double 
 
 static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
 {
-    int64_t own = state->count - 2, factors = count_factors(task);
+    int64_t own = state->count - 2, factors = count_factors(task->space);
     double decay = state->rate * 0.5 * (1 + cos(PI * (double)(step - 1) / (double)task->steps));
     double map_rate = find_map_rate(task, state);
     for (int64_t i = 0; i < state->count; i++) {
@@ -364,13 +371,14 @@ static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t c
     static const char what[] = "rows of the search";
     const mrc_descent *task = self->task;
     const mrc_descent_rows *rows = task->rows;
-    int64_t n = task->x.rows, k = task->x.cols, c = rows->y.cols;
-    bool mapped = task->kind == MRC_LEARN_MAP;
-    int64_t d = mapped ? task->features : k;
+    int64_t n = rows->y.rows, k = task->space->x.cols, c = rows->y.cols;
+    mercer_matrix x = mrc_rows(&task->space->x, 0, n);
+    bool mapped = task->space->kind == MRC_LEARN_MAP;
+    int64_t d = mapped ? task->space->features : k;
     self->fitted = mrc_max(1, mrc_min(task->fitted, n * 3 / 5));
     self->held = mrc_max(1, mrc_min(task->fitted, n * 2 / 5));
     int64_t m = self->fitted + self->held, p = mrc_max(1, mrc_min(task->centers, self->fitted));
-    MRC_TRY(open_rows(self, scope, &task->x, &self->x));
+    MRC_TRY(open_rows(self, scope, &x, &self->x));
     MRC_TRY(open_rows(self, scope, &rows->y, &self->y));
     MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.x, m, d, MERCER_F32, what));
     MRC_TRY(mrc_scope_matrix(scope, self->backend, &self->draw.y, m, c, MERCER_F64, what));
@@ -393,11 +401,11 @@ mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state,
     workspace self = {.task = task, .backend = task->context->backend};
     MRC_SCOPE(scope, task->context);
     *stopped = false;
-    if (state->step >= task->until) return MERCER_OK;
+    if (state->step >= task->steps) return MERCER_OK;
     MRC_TRY(open_workspace(&self, &scope, state->count));
     if (state->step == 0) hold_bandwidth(task, state->values);
     if (state->step == 0) memcpy(state->before, state->values, (size_t)state->count * sizeof(double));
-    while (state->step < task->until && !*stopped) {
+    while (state->step < task->steps && !*stopped) {
         MRC_TRY(take_step(&self, state, (int)state->step + 1));
         state->step++;
         *stopped = task->progress && task->progress(task->progress_user, (int)state->step, state->error) != 0;

@@ -27,21 +27,26 @@ typedef struct mrc_descent_rows {
     int64_t cut_count; /* 0: the rows have no times */
 } mrc_descent_rows;
 
+/* What descents in one norm learn, and from which points. */
+typedef struct mrc_descent_space {
+    int norm; /* 1 or 2 */
+    mrc_descent_kind kind;
+    mercer_matrix x;        /* (n or more rows, k) f32, host memory */
+    const int64_t *feature; /* MAP: (k) feature of each coordinate */
+    int64_t features;       /* number of features; without a map the number of preprocessed columns */
+    mercer_kernel kernel;   /* kernel to start from, with bandwidth 1 */
+    bool learns_exponent;   /* of an exppower kernel */
+} mrc_descent_space;
+
 typedef struct mrc_descent {
     mercer_context *context;
     const mrc_descent_rows *rows;
-    mercer_matrix x; /* (n, k) f32, host memory */
-    mrc_descent_kind kind;
-    const int64_t *feature; /* MAP: (k) feature of each coordinate */
-    int64_t features;       /* number of features; without a map the number of preprocessed columns */
-    mercer_kernel kernel;   /* kernel with bandwidth 1; the exponent of an exppower kernel may be learned */
-    double bandwidth;       /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
-    bool learns_exponent;
+    const mrc_descent_space *space;
+    double bandwidth; /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_ridge;
-    int steps;      /* steps of the whole descent, over which the rates decay */
-    int until;      /* last step of this run */
-    int64_t fitted; /* largest number of training rows of a draw, and of its held-out rows */
-    int64_t centers;
+    int steps;       /* number of steps, over which the rates decay */
+    int64_t fitted;  /* largest number of training rows of a draw, and of its held-out rows */
+    int64_t centers; /* largest number of centers of a draw */
     uint64_t seed, sequence;
     /* Called after every step with the smoothed held-out error; a nonzero return value stops the descent. May be
        NULL. */
@@ -60,9 +65,9 @@ typedef struct mrc_descent_state {
     double error; /* smoothed held-out error; NaN: none yet */
 } mrc_descent_state;
 
-/* Returns the number of parameters for points with k coordinates, which are copies of `features` features. */
-int64_t mrc_descent_count(mrc_descent_kind kind, int64_t k, int64_t features);
-/* Runs from the state's step to `until`. Sets *stopped if the callback stopped the descent. */
+/* Returns the number of parameters. */
+int64_t mrc_descent_count(const mrc_descent_space *space);
+/* Runs the steps after those of the state. Sets *stopped if the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
 /* Convert between the exponent of an exppower kernel and its descent parameter. */

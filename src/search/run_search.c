@@ -28,7 +28,7 @@
 #include <string.h>
 
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
-enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
+enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
 #define FIRST_RIDGE    1e-4
 #define HEAD_START     1.01 /* largest ratio of errors up to which a map is preferred to weights */
 #define LEAST_WEIGHT   0.05 /* smallest weight of a copy at the start of a map */
@@ -37,7 +37,7 @@ enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500 };
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
-    int64_t row = task->data->features * 2 * (int64_t)sizeof(float);
+    int64_t row = task->data->features * 2 * (int64_t)sizeof(float) + task->data->outputs * (int64_t)sizeof(double);
     int64_t most = mrc_max(256, mrc_min(self->effort.rows, task->memory / 8 / mrc_max(1, row)));
     MRC_TRY(mrc_split_make(&self->split, task->data, most, task->seed));
     self->points = (mrc_search_points){.scope = self->scope};
@@ -73,13 +73,14 @@ static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 static void open_space(mrc_searcher *self, int norm)
 {
     const mrc_search_points *points = &self->points;
-    mrc_search_space *space = &self->spaces[norm - 1];
-    *space = (mrc_search_space){.norm = norm,
-                                .kind = choose_kind(self, norm),
-                                .kernel = {.id = MRC_KERNEL_EXPPOWER, .gamma = 1.3},
-                                .learns_exponent = !is_given(self->task, norm),
-                                .x = points->x,
-                                .width = norm == 1 ? points->width : points->features};
+    mrc_descent_space *space = &self->spaces[norm - 1];
+    *space = (mrc_descent_space){.norm = norm,
+                                 .kind = choose_kind(self, norm),
+                                 .x = points->x,
+                                 .feature = points->feature,
+                                 .features = points->features,
+                                 .kernel = {.id = MRC_KERNEL_EXPPOWER, .gamma = 1.3},
+                                 .learns_exponent = !is_given(self->task, norm)};
     if (norm == 1) space->kernel = (mercer_kernel){.id = MRC_KERNEL_EXPPOWER_L1, .gamma = 0.85};
     if (is_given(self->task, norm)) space->kernel = *self->task->kernel;
     space->kernel.bandwidth = 1;
@@ -98,16 +99,17 @@ static int watch(void *user, int step, double error)
     const mrc_search_task *task = self->task;
     mrc_search_state *state = task->state;
     const mrc_descent_state *stage = &state->stages[self->stage];
-    const mrc_search_space *space = &self->spaces[self->stage % LARGE];
+    const mrc_descent_space *space = &self->spaces[self->stage % LARGE];
     const double *last = stage->values + stage->count - 2;
     int64_t done = 0;
     (void)step;
     for (int s = 0; s < MRC_SEARCH_STAGES; s++) done += (int64_t)state->stages[s].step;
     if (state->steps < MRC_SEARCH_STEPS) {
         double *row = state->journal + state->steps++ * MRC_JOURNAL_COLUMNS;
-        row[0] = self->stage + 1, row[1] = isfinite(error) ? error : 0;
-        row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
+        row[0] = self->stage + 1;
+        row[1] = isfinite(error) ? error : 0;
         row[2] = space->learns_exponent ? mrc_descent_exponent(&space->kernel, last[0]) : 0;
+        row[3] = task->ridge >= 0 ? task->ridge : exp(last[1]);
     }
     if (mrc_progress(task->progress, task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
@@ -115,23 +117,15 @@ static int watch(void *user, int step, double error)
     return self->stopped || self->result->cut;
 }
 
-/* Runs a descent of `steps` steps up to step `until`. */
-static mercer_status run_stage(mrc_searcher *self, int stage, int steps, int until)
+static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
 {
-    const mrc_search_space *space = &self->spaces[stage % LARGE];
     bool large = stage >= LARGE, stopped;
     mrc_descent descent = {.context = self->task->context,
                            .rows = &self->rows,
-                           .x = mrc_rows(&space->x, 0, self->pool),
-                           .kind = space->kind,
-                           .feature = self->points.feature,
-                           .features = self->points.features,
-                           .kernel = space->kernel,
+                           .space = &self->spaces[stage % LARGE],
                            .bandwidth = self->task->bandwidth,
-                           .learns_exponent = space->learns_exponent,
                            .learns_ridge = self->task->ridge < 0,
                            .steps = steps,
-                           .until = until,
                            .fitted = self->effort.fitted * (large ? 2 : 1),
                            .centers = self->effort.centers * (large ? 3 : 2) / 2,
                            .seed = self->task->seed,
@@ -159,13 +153,15 @@ static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *
         float *to = mrc_row(&some, i);
         for (int64_t j = 0; j < k; j++) to[j] = (float)((double)from[j] * (factors ? factors[j] : 1));
     }
-    return mercer_kernel_median_distance(self->task->context, out, kernel, &some, 0);
+    return mercer_median_distance(self->task->context, out, kernel, &some, 0);
 }
 
 /* Resets a state except for the parameters. */
 static void reset_state(mrc_descent_state *state, double rate)
 {
-    state->step = 0, state->rate = rate, state->error = (double)NAN;
+    state->step = 0;
+    state->rate = rate;
+    state->error = (double)NAN;
     memset(state->mean, 0, (size_t)state->count * sizeof(double));
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
@@ -173,7 +169,7 @@ static void reset_state(mrc_descent_state *state, double rate)
 /* Initializes stage 1 or 2 with a median distance of 1: with equal scales or, after a blend, its shares as scales. */
 static mercer_status start_descent(const mrc_searcher *self, int norm)
 {
-    const mrc_search_space *space = &self->spaces[norm - 1];
+    const mrc_descent_space *space = &self->spaces[norm - 1];
     mrc_descent_state *state = &self->task->state->stages[norm - 1];
     const double *shares = norm == 2 ? self->shares : NULL;
     mercer_matrix x = mrc_rows(shares ? &self->blend : &self->points.x, 0, self->pool);
@@ -215,8 +211,7 @@ static mercer_status open_state(mrc_searcher *self)
 {
     mrc_search_state *state = self->task->state;
     int64_t counts[LARGE], at = 0;
-    for (int i = 0; i < LARGE; i++)
-        counts[i] = mrc_descent_count(self->spaces[i].kind, self->spaces[i].x.cols, self->points.features);
+    for (int i = 0; i < LARGE; i++) counts[i] = mrc_descent_count(&self->spaces[i]);
     int64_t numbers = 8 * (counts[0] + counts[1]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
@@ -245,7 +240,7 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context)
 
 static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
 {
-    const mrc_search_space *space = &self->spaces[stage % LARGE];
+    const mrc_descent_space *space = &self->spaces[stage % LARGE];
     const mrc_descent_state *state = &self->task->state->stages[stage];
     const double *own = state->values + state->count - 2;
     mrc_candidate made = {.space = space, .values = state->values, .kernel = space->kernel};
@@ -254,8 +249,8 @@ static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
     return made;
 }
 
-/* Continues the descent of a candidate with larger draws, up to step `until` of `steps`. */
-static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps, int until)
+/* Continues the descent of a candidate with larger draws. */
+static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candidate, int steps)
 {
     int stage = LARGE + candidate->space->norm - 1;
     mrc_descent_state *state = &self->task->state->stages[stage];
@@ -264,7 +259,7 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
         memcpy(state->values, candidate->values, (size_t)state->count * sizeof(double));
         reset_state(state, CONTINUED_RATE);
     }
-    MRC_TRY(run_stage(self, stage, steps, until));
+    MRC_TRY(run_stage(self, stage, steps));
     *candidate = candidate_of(self, stage);
     return MERCER_OK;
 }
@@ -278,7 +273,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
     MRC_TRY(mrc_search_score(self, l1));
     MRC_TRY(mrc_search_score(self, l2));
     *best = l2->error < head_start * l1->error ? *l2 : *l1;
-    return continue_descent(self, best, steps, steps);
+    return continue_descent(self, best, steps);
 }
 
 /* Runs stage 1 or 2. Stage 1 also makes the blend of copies that stage 2 uses. */
@@ -286,7 +281,7 @@ static mercer_status run_norm(mrc_searcher *self, int norm, int steps, mrc_candi
 {
     int stage = norm - 1;
     if (self->task->state->stages[stage].step == 0) MRC_TRY(start_descent(self, norm));
-    MRC_TRY(run_stage(self, stage, steps, steps));
+    MRC_TRY(run_stage(self, stage, steps));
     if (norm == 1 && self->points.blended) MRC_TRY(blend_copies(self));
     *out = candidate_of(self, stage);
     return MERCER_OK;
@@ -307,15 +302,17 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     if (norm_2) MRC_TRY(run_norm(self, 2, steps, &l2));
     if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
     *best = norm_2 ? l2 : l1;
-    return continue_descent(self, best, more, more);
+    return continue_descent(self, best, more);
 }
 
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)
 {
-    int64_t n = mrc_min(data->rows, 4096), *unit, units = data->rows;
+    int64_t n = mrc_min(data->rows, POSSIBLE_ROWS), *rows, units = data->rows;
     MRC_SCOPE(scope, data->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &unit, n, sizeof *unit, "row numbers"));
-    if (data->key_kind != MRC_KEYS_TIMES) MRC_TRY(mrc_row_units(data, NULL, n, unit, &units));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, 2 * n, sizeof *rows, "row numbers"));
+    /* Rows of all parts of the table, because groups are often in order. */
+    for (int64_t i = 0; i < n; i++) rows[i] = i * data->rows / n;
+    if (data->key_kind != MRC_KEYS_TIMES) MRC_TRY(mrc_row_units(data, rows, n, rows + n, &units));
     *possible = units >= LEAST_UNITS;
     return MERCER_OK;
 }

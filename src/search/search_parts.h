@@ -16,16 +16,6 @@ typedef struct mrc_search_points {
     double *weights;    /* (n) row weights, or NULL */
 } mrc_search_points;
 
-/* What the descents in one norm learn, and from what. */
-typedef struct mrc_search_space {
-    int norm; /* 1 or 2 */
-    mrc_descent_kind kind;
-    mercer_kernel kernel; /* to start from, with bandwidth 1 */
-    bool learns_exponent;
-    mercer_matrix x; /* all rows: columns of the points, or their blend */
-    int64_t width;   /* number of coordinates of the scaled or mapped points */
-} mrc_search_space;
-
 typedef struct mrc_searcher {
     const mrc_search_task *task;
     mrc_search_result *result;
@@ -34,18 +24,18 @@ typedef struct mrc_searcher {
     mrc_split split;
     mrc_search_points points;
     mrc_descent_rows rows;
-    int64_t pool;               /* number of rows, from the first, that descents draw from */
-    mrc_search_space spaces[2]; /* of norm 1 and norm 2 */
-    mercer_matrix blend;        /* (n, features) f32: the copies blended with the weights that stage 1 found */
-    double *weights;            /* (width) these weights, relative to their sum for the same feature; or NULL */
-    double *shares;             /* (features) these sums; or NULL */
-    int total, stage;           /* total number of steps, and the current stage, for progress reports */
+    int64_t pool;                /* number of rows, from the first, that descents draw from */
+    mrc_descent_space spaces[2]; /* of norm 1 and norm 2 */
+    mercer_matrix blend;         /* (n, features) f32: the copies blended with the weights that stage 1 found */
+    double *weights;             /* (width) these weights, relative to their sum for the same feature; or NULL */
+    double *shares;              /* (features) these sums; or NULL */
+    int total, stage;            /* total number of steps, and the current stage, for progress reports */
     bool stopped;
 } mrc_searcher;
 
 /* A kernel that a descent found. Its bandwidth is 1 after the scaling or map that the values describe. */
 typedef struct mrc_candidate {
-    const mrc_search_space *space;
+    const mrc_descent_space *space;
     const double *values; /* parameters of the descent */
     mercer_kernel kernel;
     double ridge, error;

@@ -118,7 +118,7 @@ static void map_row(const mrc_search_points *points, const double *factors, cons
 mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                                     const mercer_matrix *to)
 {
-    const mrc_search_space *space = candidate->space;
+    const mrc_descent_space *space = candidate->space;
     const double *values = candidate->values;
     int64_t k = space->x.cols;
     double *factors;

@@ -39,9 +39,9 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     for (int f = 0; f < from->count; f++)
         start[f + 1] =
             start[f] + mrc_min(from->start[f + 1] - from->start[f], from->held_out && f > 0 ? most / 2 : each);
-    int64_t n = start[from->count];
+    int64_t n = start[from->count], width = candidate->space->norm == 1 ? points->width : points->features;
     double *weights = NULL;
-    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, candidate->space->width, MERCER_F32, "rows of small fits"));
+    MRC_TRY(mrc_scope_view(scope, &out->rows.x, n, width, MERCER_F32, "rows of small fits"));
     MRC_TRY(mrc_scope_view(scope, &out->rows.y, n, points->y.cols, MERCER_F64, "targets of small fits"));
     if (points->weights) MRC_TRY(mrc_scope_alloc(scope, &weights, n, sizeof *weights, "weights of small fits"));
     for (int f = 0; f < from->count; f++) {
@@ -81,7 +81,8 @@ static mercer_status score(const mrc_searcher *self, const scorer *with, const m
     double errors[MRC_RIDGES];
     MRC_TRY(mrc_small_fits(self->task->context, &with->rows, kernel, p, with->ridges, with->count, errors));
     int r = pick_ridge(errors, with->count, mrc_folds_scored(&with->rows.folds));
-    *ridge = with->ridges[r], *error = errors[r];
+    *ridge = with->ridges[r];
+    *error = errors[r];
     return MERCER_OK;
 }
 
@@ -115,14 +116,16 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     with.count = given ? 1 : held_out ? RIDGES : FOLD_RIDGES;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = given ? best->ridge : fmin(1, best->ridge * pow(10, (held_out ? 1 : 0.5) - 0.5 * r));
-    result->rows = mrc_folds_training(folds), result->held = mrc_folds_scored(folds);
+    result->rows = mrc_folds_training(folds);
+    result->held = mrc_folds_scored(folds);
     int64_t p = size_for(&with, self->effort.score_size);
     /* The choice at the largest size is the result. With folds there is one size only. */
     for (int s = held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
         int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
         if (size < 1) continue;
         MRC_TRY(score(self, &with, &best->kernel, size, &result->ridge, &result->error));
-        result->centers[s] = size, result->errors[s] = result->error;
+        result->centers[s] = size;
+        result->errors[s] = result->error;
     }
     if (!given) return MERCER_OK;
     with.count = sizeof others / sizeof *others;

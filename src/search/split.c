@@ -260,8 +260,11 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
                               "search off or remove the groups"
                             : "search: all its training rows have equal features, so none can be held out; turn the "
                               "search off");
-    out->order = order, out->start = start, out->cuts = cuts;
-    out->units = units, out->different = different;
+    out->order = order;
+    out->start = start;
+    out->units = units;
+    out->different = different;
+    out->cuts = cuts;
     out->cut_count = times ? find_cuts(sorted, n, cuts) : 0;
     return MERCER_OK;
 }

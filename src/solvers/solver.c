@@ -114,6 +114,12 @@ mercer_status mrc_job_kernel_blocks(mrc_job *job)
                                     plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : job->centers.real);
 }
 
+mercer_status mrc_job_first_weights(const mrc_job *job, const mercer_matrix *field)
+{
+    const mrc_backend_ops *ops = job->backend->ops;
+    return job->from_zero ? ops->clear(job->backend, field) : ops->copy(job->backend, field, job->target.weights);
+}
+
 const mercer_matrix *mrc_job_candidate(const mrc_job *job)
 {
     return job->have_best ? &job->best : job->plan.solver->ops->weights(job);

@@ -76,6 +76,7 @@ struct mrc_job {
     mrc_plan plan;
     bool ready;          /* the parts below exist */
     bool resuming;       /* training begins with the saved state */
+    bool from_zero;      /* training begins with weights of 0, not with those of the model */
     bool announces;      /* set-up reports its progress to the progress callback */
     mrc_centers centers; /* also report the progress of set-up: mrc_centers_tell */
     mrc_sample_stream stream;
@@ -97,6 +98,8 @@ struct mrc_job {
 
 /* Create the kernel blocks that the plan asks for. */
 mercer_status mrc_job_kernel_blocks(mrc_job *job);
+/* Set a field to the weights that training begins with. */
+mercer_status mrc_job_first_weights(const mrc_job *job, const mercer_matrix *field);
 /* Return the weights that training would return now: the best validated ones, or the solver's. */
 const mercer_matrix *mrc_job_candidate(const mrc_job *job);
 

@@ -61,17 +61,4 @@ void mrc_state_read_numbers(const mrc_state *state, double *values);
    NULL. */
 void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_state_number **wrong);
 
-/* Storage for states, passed to the trainer from outside because the algorithms do not access files. */
-typedef struct mrc_keeper {
-    /* Writes the state; `weights` (p, c) are those the model would get now. */
-    mercer_status (*save)(void *user, const mrc_state *state, const mercer_matrix *weights);
-    /* Reads the plan of the saved state, which must have plan->count values. */
-    mercer_status (*load_plan)(void *user, mrc_state_plan *plan);
-    /* Reads the numbers, or the matrices, of the saved state. MERCER_ERROR_MISMATCH if it belongs to another
-       training. */
-    mercer_status (*load_numbers)(void *user, mrc_state *state);
-    mercer_status (*load_matrices)(void *user, mrc_state *state);
-    void *user;
-} mrc_keeper;
-
 #endif

@@ -4,7 +4,7 @@
  * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the
  * weights that training would return at that moment, and the caller's text as its note.
  */
-#include "training/trainer.h"
+#include "training/checkpoint.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -36,9 +36,8 @@ static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *ent
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
+mercer_status mrc_checkpoint_save(mrc_checkpoint *self, const mrc_state *state, const mercer_matrix *weights)
 {
-    mrc_checkpoint *self = user;
     mrc_tensor tensors[MRC_STATE_MATRICES + 3];
     double numbers[MRC_STATE_NUMBERS];
     mrc_state_plan plan = state->plan;
@@ -73,9 +72,8 @@ static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int
     name[MRC_STATE_NAME - 1] = 0;
 }
 
-static mercer_status load_plan(void *user, mrc_state_plan *plan)
+mercer_status mrc_checkpoint_load_plan(mrc_checkpoint *self, mrc_state_plan *plan)
 {
-    mrc_checkpoint *self = user;
     mercer_matrix values, names;
     if (!mrc_tensor_file_find(self->file, "state.plan", &values) || values.dtype != MERCER_F64 || values.rows != 1 ||
         values.cols != plan->count || !mrc_tensor_file_find(self->file, "state.names", &names) ||
@@ -87,9 +85,8 @@ static mercer_status load_plan(void *user, mrc_state_plan *plan)
     return MERCER_OK;
 }
 
-static mercer_status load_numbers(void *user, mrc_state *state)
+mercer_status mrc_checkpoint_load_numbers(mrc_checkpoint *self, mrc_state *state)
 {
-    mrc_checkpoint *self = user;
     mercer_matrix found;
     const mrc_state_number *wrong;
     double numbers[MRC_STATE_NUMBERS];
@@ -103,9 +100,8 @@ static mercer_status load_numbers(void *user, mrc_state *state)
                     numbers[wrong - state->numbers]);
 }
 
-static mercer_status load_matrices(void *user, mrc_state *state)
+mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *state)
 {
-    mrc_checkpoint *self = user;
     for (int i = 0; i < state->matrix_count; i++) {
         mrc_state_matrix *entry = &state->matrices[i];
         mercer_matrix found;
@@ -172,16 +168,12 @@ void mrc_checkpoint_free(mrc_checkpoint *self)
     MRC_FREE_ALL(self->context, self->note, self->path, self);
 }
 
-void mrc_checkpoint_attach(mrc_checkpoint *self, mrc_trainer *trainer)
+bool mrc_checkpoint_saves(const mrc_checkpoint *self)
 {
-    trainer->keeper = (mrc_keeper){.save = self->path ? save : NULL,
-                                   .load_plan = load_plan,
-                                   .load_numbers = load_numbers,
-                                   .load_matrices = load_matrices,
-                                   .user = self};
+    return self && self->path;
 }
 
-mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, const char *path)
+mercer_status mrc_checkpoint_open(mrc_checkpoint *self, const char *path)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mercer_matrix plan;
@@ -192,6 +184,5 @@ mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, 
                         "%s: is a model without a training state; give a checkpoint", path);
     mrc_tensor_file_close(self->file);
     self->file = file, file = NULL;
-    trainer->job.resuming = true;
     return MERCER_OK;
 }

@@ -56,7 +56,7 @@
 
 enum { PLAN_VALUES(AS_INDEX) VALUE_COUNT };
 static const char *const value_names[] = {PLAN_VALUES(AS_NAME)};
-_Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "too many values");
+_Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "enough capacity for all values");
 
 void mrc_trainer_list_plan(const mrc_trainer *self, mrc_state_plan *out)
 {
@@ -106,7 +106,7 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
     mrc_plan_request *request = &self->request;
     mercer_train_options *options = &self->job.options;
     mrc_state_plan saved = {.count = VALUE_COUNT};
-    MRC_TRY(self->keeper.load_plan(self->keeper.user, &saved));
+    MRC_TRY(mrc_checkpoint_load_plan(self->checkpoint, &saved));
     double threads = saved.values[VALUE_threads], budget = saved.values[VALUE_budget],
            lambda = saved.values[VALUE_lambda];
     if (!mrc_in_range(threads, 1, MOST_THREADS) || !mrc_in_range(budget, 1, MOST_BYTES))
@@ -125,7 +125,7 @@ mercer_status mrc_trainer_check_plan(mrc_trainer *self, const mrc_state_plan *pl
     static const char *const other = "the checkpoint belongs to a training with other data or options";
     mercer_context *context = self->job.context;
     mrc_state_plan saved = {.count = VALUE_COUNT};
-    MRC_TRY(self->keeper.load_plan(self->keeper.user, &saved));
+    MRC_TRY(mrc_checkpoint_load_plan(self->checkpoint, &saved));
     for (int i = 0; i < VALUE_COUNT; i++)
         if (!(saved.values[i] == plan->values[i]))
             return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has %s %.17g, this one %.17g", other,

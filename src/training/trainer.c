@@ -62,6 +62,7 @@ void mrc_trainer_free(mrc_trainer *self)
 {
     if (!self) return;
     mrc_trainer_tear_down(self);
+    mrc_checkpoint_free(self->checkpoint);
     mrc_comm_free(self->own_comm);
     mrc_free(self->job.context, self->job.spectrum);
     mrc_free(self->job.context, self);
@@ -108,7 +109,7 @@ static void begin(mrc_trainer *self)
     reset(self);
     self->earlier_seconds = self->keep_cost = 0;
     self->given_up_bytes = 0;
-    self->keep_failed = job->announces = self->stop_asked = false;
+    self->keep_failed = job->announces = self->stop_asked = job->from_zero = false;
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = job->context->bytes_now;
@@ -128,9 +129,9 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
     MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
                                target->origin, target->weights->dtype));
     job->ready = true;
-    job->centers.half = job->plan.half;
     job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
-    mercer_status status = job->plan.solver->ops->create(job, first);
+    mercer_status status = job->plan.half ? mrc_centers_allow_half(&job->centers) : MERCER_OK;
+    if (status == MERCER_OK) status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
     return status;
 }
@@ -151,25 +152,6 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
     job->stream.kernel = job->target.kernel, job->stream.real = mrc_trainer_value_dtype(job);
     job->stream.units = job->target.units;
     return MERCER_OK;
-}
-
-/* Runs a training from zero weights. A model that was read from a checkpoint has the weights of the interrupted
-   training, not its initial ones, which are 0 unless the model had been trained before. On failure the weights are
-   restored. */
-static mercer_status run_from_zero(mrc_trainer *self)
-{
-    const mrc_job *job = &self->job;
-    const mrc_backend_ops *ops = job->backend->ops;
-    const mercer_matrix *weights = job->target.weights;
-    mercer_matrix before;
-    MRC_SCOPE(scope, job->context);
-    MRC_TRY(mrc_scope_room(&scope, job->backend, &before, weights->memory, weights->rows, weights->cols, weights->dtype,
-                           "the weights of the checkpoint"));
-    MRC_TRY(ops->copy(job->backend, &before, weights));
-    MRC_TRY(ops->clear(job->backend, weights));
-    mercer_status status = run(self);
-    if (status != MERCER_OK) (void)ops->copy(job->backend, weights, &before);
-    return status;
 }
 
 /* ---- Attempts ------------------------------------------------------------------------------------------------ */
@@ -207,7 +189,7 @@ static bool prepare_attempt(mrc_trainer *self, const mrc_attempt *attempt, const
 }
 
 /* Trains again, after a failure, as the attempt says. Returns the result. */
-static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_reason *failed, bool resumed)
+static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_reason *failed)
 {
     mrc_job *job = &self->job;
     if (!prepare_attempt(self, &attempt, failed)) return *failed;
@@ -216,9 +198,10 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
              attempt.accurate ? "%s; training restarts with %s" : "%s; training continues with %s", failed->text,
              attempt.accurate ? "accurate arithmetic" : attempt.solver->name);
     reset(self);
+    job->from_zero |= job->resuming; /* the model has the weights of the interrupted training */
     job->resuming = false;
     job->announces = true;
-    return mrc_take_error(job->context, resumed ? run_from_zero(self) : run(self));
+    return mrc_take_error(job->context, run(self));
 }
 
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
@@ -231,9 +214,8 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
         MRC_TRY(mrc_trainer_plan(self, source));
     self->planned = false;
     job->announces = true;
-    bool resumed = job->resuming;
     mrc_reason reason = mrc_take_error(job->context, run(self));
-    while ((next = find_attempt(self, reason.status)) != NULL) reason = try_again(self, *next, &reason, resumed);
+    while ((next = find_attempt(self, reason.status)) != NULL) reason = try_again(self, *next, &reason);
     if (reason.status == MERCER_OK) mrc_trainer_tell_precision(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);

@@ -6,6 +6,7 @@
  *   trainer.c           fit, attempts, streaming, the report
  *   trainer_plan.c      the plan: what it is made from, agreement of the ranks
  *   trainer_state.c     checkpoints: saving and resuming
+ *   checkpoint.c        the files of checkpoints
  *   plan_values.c       the values of a plan that checkpoints have and ranks compare
  *   trainer_progress.c  validation, best weights, patience, progress
  *   trainer_precision.c decides about half precision before training, and checks it after each epoch
@@ -16,6 +17,7 @@
 #include "data/stream/dataset_stream.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "training/checkpoint.h"
 
 #include <stdatomic.h>
 
@@ -51,7 +53,7 @@ typedef struct mercer_trainer {
     bool stop_asked;             /* the progress callback requested a stop */
     char phase[32];              /* set-up phase that was last reported */
     double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
-    mrc_keeper keeper;           /* functions that save and load state; no functions: no checkpoints */
+    mrc_checkpoint *checkpoint;  /* owned; NULL: the trainer neither saves nor resumes */
     double last_keep, keep_cost; /* time of the last saved state, and the seconds that saving took */
     bool keep_failed;            /* writing failed, and a warning was issued */
     atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
@@ -66,9 +68,6 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
 void mrc_trainer_free(mrc_trainer *trainer);
 /* Makes the plan of the next fit, which is used if that fit's source has the same number and type of samples. */
 mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source);
-/* Begin a plan for n samples of dtype `points`: set the request, measure the centers; and make it. */
-mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
-mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
 /* Updates job.report, including the counters of parts that are still running. */
@@ -88,9 +87,11 @@ mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
 
-/* trainer_plan.c: sets what is known when the trainer is created; refines the plan (mrc_job_host); logs the warnings of
-   the plan. */
+/* trainer_plan.c: sets what is known when the trainer is created; begins a plan for n samples of dtype `points` (sets
+   the request, measures the centers), and makes it; refines the plan (mrc_job_host); logs the warnings of the plan. */
 void mrc_trainer_open_request(mrc_trainer *trainer);
+mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
+mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
 void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 
@@ -112,18 +113,6 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
 /* An mrc_notice: reports the phase of set-up if it has changed or if a progress report is due. */
 void mrc_trainer_tell(void *trainer, const char *what, double share);
-
-/* ---- Checkpoint files of a trainer ------------------------------------------------------------------------------- */
-
-typedef struct mrc_checkpoint mrc_checkpoint;
-
-/* Creates a checkpoint writer and reader for a model. The texts of the options are copied. */
-mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, const mercer_train_options *options);
-void mrc_checkpoint_free(mrc_checkpoint *checkpoint);
-/* Makes the checkpoint the trainer's keeper: the trainer saves its state to it and loads it from it. */
-void mrc_checkpoint_attach(mrc_checkpoint *checkpoint, mrc_trainer *trainer);
-/* Makes the trainer's next fit resume from the file. */
-mercer_status mrc_checkpoint_resume(mrc_checkpoint *checkpoint, mrc_trainer *trainer, const char *path);
 
 /* ---- Samples in device memory ------------------------------------------------------------------------------------ */
 

@@ -99,7 +99,7 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
     mercer_matrix live[MRC_STATE_MATRICES], host = {0};
     mercer_status status = open_all(self, state, live);
     if (status == MERCER_OK) status = mrc_host_open(self->job.backend, weights, &host);
-    if (status == MERCER_OK) status = self->keeper.save(self->keeper.user, state, &host);
+    if (status == MERCER_OK) status = mrc_checkpoint_save(self->checkpoint, state, &host);
     status = mrc_host_close(self->job.backend, weights, &host, false, status);
     return close_all(self, state, live, false, status);
 }
@@ -136,7 +136,7 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
 {
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
-    if (!self->keeper.save) return MERCER_OK;
+    if (!mrc_checkpoint_saves(self->checkpoint)) return MERCER_OK;
     MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or a request to any
                                                                           rank */
     if (!due) return MERCER_OK;
@@ -174,7 +174,7 @@ mercer_status mrc_trainer_recall(mrc_job *job)
     mrc_state state;
     list_all(self, &state);
     MRC_TRY(mrc_trainer_check_plan(self, &state.plan));
-    MRC_TRY(self->keeper.load_numbers(self->keeper.user, &state));
+    MRC_TRY(mrc_checkpoint_load_numbers(self->checkpoint, &state));
     MRC_TRY(check_numbers(self));
     if (job->have_best && !job->best.data)
         MRC_TRY(mrc_field_create(&job->centers, &job->best, job->target.weights->cols, job->centers.real,
@@ -182,7 +182,7 @@ mercer_status mrc_trainer_recall(mrc_job *job)
     list_all(self, &state); /* list again, because sizes are known now */
     mercer_matrix live[MRC_STATE_MATRICES];
     mercer_status status = open_all(self, &state, live);
-    if (status == MERCER_OK) status = self->keeper.load_matrices(self->keeper.user, &state);
+    if (status == MERCER_OK) status = mrc_checkpoint_load_matrices(self->checkpoint, &state);
     MRC_TRY(close_all(self, &state, live, true, status));
     self->earlier_seconds = self->kept_seconds;
     self->last_keep = mrc_seconds();

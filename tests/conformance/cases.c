@@ -8,6 +8,9 @@
 
 #include "support/data.h"
 #include "support/guard.h"
+#include "support/info.h"
+
+#include "kernels/table.h"
 
 enum { SEED = 20240607 };
 
@@ -61,7 +64,7 @@ static int near_cosine(void *user, const mercer_kernel_block *block)
 
 int case_kernel_count(void)
 {
-    return mercer_kernel_count() + 2;
+    return mrc_kernel_table_size + 2;
 }
 
 static bool has_row(int32_t id)
@@ -76,13 +79,13 @@ static bool has_row(int32_t id)
 mercer_kernel case_kernel(int index)
 {
     mercer_kernel kernel = {0};
-    if (index < mercer_kernel_count()) {
-        if (mrc_kernel_parse(NULL, &kernel, mercer_kernel_example(index)) != MERCER_OK) abort();
+    if (index < mrc_kernel_table_size) {
+        if (mrc_kernel_parse(NULL, &kernel, kernel_info(index).example) != MERCER_OK) abort();
         if (!has_row(kernel.id)) {
-            fprintf(stderr, "kernel %s has no row in tests/support/kernel_table.h\n", mercer_kernel_name(index));
+            fprintf(stderr, "kernel %s has no row in tests/support/kernel_table.h\n", kernel_info(index).name);
             exit(2);
         }
-    } else if (index == mercer_kernel_count()) {
+    } else if (index == mrc_kernel_table_size) {
         kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = inverse_distance, .bandwidth = 1};
     } else {
         kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_INNER, .callback = near_cosine};
@@ -92,8 +95,8 @@ mercer_kernel case_kernel(int index)
 
 const char *case_kernel_name(int index)
 {
-    if (index < mercer_kernel_count()) return mercer_kernel_name(index);
-    return index == mercer_kernel_count() ? "callback-distance" : "callback-inner";
+    if (index < mrc_kernel_table_size) return kernel_info(index).name;
+    return index == mrc_kernel_table_size ? "callback-distance" : "callback-inner";
 }
 
 void case_types_name(const types *t, char text[32])

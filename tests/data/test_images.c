@@ -8,7 +8,9 @@
  * disagree on far fewer images.
  */
 #include "../../bench/paper/idx.h"
+#include "comm/comm.h"
 #include "support/check.h"
+#include "support/sources.h"
 
 #include <mercer/ranks.h>
 
@@ -47,10 +49,10 @@ static double accuracy(images *self, const char *solver, const char *projector, 
     assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context,
                                                        "laplace:bandwidth=2550")); /* 10 in units of pixels/255 */
     assert_succeeds(self->context,
-                    mercer_model_create(&model, self->context, &kernel, &self->Z, CLASSES, (mercer_dtype)0));
+                    mercer_model_create(&model, self->context, NULL, &kernel, &self->Z, CLASSES, (mercer_dtype)0));
     assert_succeeds(self->context,
-                    mercer_source_from_labels(&source, self->context, &self->X, self->train.labels, CLASSES, NULL, 1));
-    if (ranks > 1) assert_succeeds(self->context, mercer_comm_create_virtual(&comm, self->context, ranks));
+                    source_from_labels(&source, self->context, &self->X, self->train.labels, CLASSES, NULL, 1));
+    if (ranks > 1) assert_succeeds(self->context, mrc_comm_create_virtual(&comm, self->context, ranks));
     assert_succeeds(self->context, mercer_trainer_create(&trainer, model, comm, &options));
     assert_succeeds(self->context, mercer_trainer_fit(trainer, &source, NULL));
     int32_t *labels = malloc((size_t)self->test.n * sizeof *labels);

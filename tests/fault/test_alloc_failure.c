@@ -59,12 +59,6 @@ static mercer_status call_from_callback(fixture *f)
     return mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_CALLBACK_INNER, keep, NULL);
 }
 
-static mercer_status call_value(fixture *f)
-{
-    const double x[2] = {1, 2}, z[2] = {3, 4};
-    return mercer_kernel_value(f->context, f->out.data, &f->kernel, 2, x, z);
-}
-
 static mercer_status call_query(fixture *f)
 {
     mercer_context_info info = {.struct_size = sizeof info};
@@ -194,7 +188,6 @@ static void test_small_calls(void **state)
     fail_each(&f, "mercer_kernel_parse", call_parse);
     fail_each(&f, "mercer_kernel_print", call_print);
     fail_each(&f, "mercer_kernel_from_callback", call_from_callback);
-    fail_each(&f, "mercer_kernel_value", call_value);
     fail_each(&f, "mercer_context_query", call_query);
     free(f.out.data);
 }

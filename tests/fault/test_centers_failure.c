@@ -40,12 +40,12 @@ static mercer_status call_choose_from(fixture *f)
 
 static mercer_status call_nearest(fixture *f)
 {
-    return mercer_nearest_rows(f->context, f->out.data, NULL, &f->X, &f->Z);
+    return mercer_nearest_rows(f->context, f->out.data, NULL, NULL, &f->X, &f->Z);
 }
 
 static mercer_status call_median(fixture *f)
 {
-    return mercer_median_distance(f->context, f->out.data, &f->X, 1);
+    return mercer_median_distance(f->context, f->out.data, NULL, &f->X, 1);
 }
 
 static void open_context(fixture *f)

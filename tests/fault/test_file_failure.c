@@ -8,11 +8,15 @@
  */
 #include "support/datasets.h"
 
+#include "comm/comm.h"
 #include "core/file/spill.h"
 #include "data/dataset.h"
+#include "data/prepare/preprocess.h"
 #include "mercer/evaluation.h"
 #include "mercer/ranks.h"
 #include "support/failing_files.h"
+#include "support/info.h"
+#include "support/sources.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -48,7 +52,7 @@ static mercer_status load_model(fixture *self)
 {
     mercer_model *loaded = NULL;
     (void)self;
-    mercer_status status = mercer_model_load(&loaded, context, in_folder("stored"));
+    mercer_status status = mercer_model_load(&loaded, context, NULL, in_folder("stored"));
     mercer_model_free(loaded);
     return status;
 }
@@ -72,13 +76,13 @@ static mercer_status train(fixture *self, bool resume, const char *checkpoint, i
     options.epochs = 2;
     options.batch = 20;
     options.checkpoint = checkpoint;
-    MRC_TRY(mercer_source_from_matrices(&source, context, &self->x, &self->y, NULL, 3));
+    MRC_TRY(source_from_matrices(&source, context, &self->x, &self->y, NULL, 3));
     mercer_matrix centers = self->x;
     centers.rows = CENTERS;
     mercer_status status =
-        resume ? mercer_model_load(&model, context, in_folder("kept"))
-               : mercer_model_create(&model, context, mercer_model_kernel(self->model), &centers, 1, MERCER_F32);
-    if (status == MERCER_OK && shards > 0) status = mercer_comm_create_virtual(&comm, context, shards);
+        resume ? mercer_model_load(&model, context, NULL, in_folder("kept"))
+               : mercer_model_create(&model, context, NULL, model_info(self->model).kernel, &centers, 1, MERCER_F32);
+    if (status == MERCER_OK && shards > 0) status = mrc_comm_create_virtual(&comm, context, shards);
     if (status == MERCER_OK) status = mercer_trainer_create(&trainer, model, comm, &options);
     if (status == MERCER_OK && resume) status = mercer_trainer_resume(trainer, in_folder("kept"));
     if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, NULL);
@@ -221,7 +225,7 @@ static mercer_status write_computed(fixture *self)
     mercer_status status = mercer_dataset_synthesize(&data, context, "clusters:classes=2", WIDTH, ROWS, 1);
     if (status == MERCER_OK) status = mercer_dataset_fingerprint(data, &fingerprint);
     if (status == MERCER_OK) status = mercer_dataset_least_error(data, &least, ROWS);
-    if (status == MERCER_OK) status = mercer_dataset_target_moments(data, moments, moments + 2);
+    if (status == MERCER_OK) status = mrc_dataset_moments(data, moments, moments + 2);
     if (status == MERCER_OK) status = mercer_preprocess_fit(&preprocess, context, "rank", data);
     if (status == MERCER_OK) status = mercer_dataset_write(data, in_folder("x.npy"), in_folder("y.npy"));
     mercer_preprocess_free(preprocess);
@@ -333,7 +337,7 @@ static bool keeps(const action *act)
 static bool is_model(const char *path)
 {
     mercer_model *loaded = NULL;
-    bool fine = mercer_model_load(&loaded, context, path) == MERCER_OK;
+    bool fine = mercer_model_load(&loaded, context, NULL, path) == MERCER_OK;
     mercer_model_free(loaded);
     return fine;
 }
@@ -475,7 +479,7 @@ static void test_every_call(void **state)
     mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
     arrays.X = &self.x, arrays.Y = &self.y;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=5"));
-    assert_succeeds(context, mercer_model_create(&self.model, context, &kernel, &centers, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&self.model, context, NULL, &kernel, &centers, 1, MERCER_F32));
     assert_succeeds(context, mercer_dataset_from_arrays(&self.data, context, &arrays));
     assert_succeeds(context, mercer_model_save(self.model, in_folder("stored"), NULL));
     assert_succeeds(context, mercer_dataset_write(self.data, in_folder("in-x.npy"), in_folder("in-y.npy")));

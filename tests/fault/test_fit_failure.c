@@ -12,6 +12,7 @@
 #include "mercer/advanced.h"
 #include "support/allocator.h"
 #include "support/folder.h"
+#include "support/info.h"
 
 enum { N = 60, D = 2, MOST_ALLOCATIONS = 6000 };
 
@@ -108,7 +109,7 @@ static void test_case(const fit_case *of)
         mercer_status status = fit_once(context, of, false, &model, &temperature);
         bool failed = counter.fail_at > 0 && counter.requests >= counter.fail_at;
         if (status == MERCER_OK) {
-            found = *(double *)mercer_model_weights(model).data;
+            found = *(double *)model_info(model).weights.data;
             if (n == 0) undisturbed = found, wanted = temperature;
         } else {
             const char *message = mercer_last_error(context);

@@ -8,6 +8,8 @@
 
 #include "support/allocator.h"
 
+#include "support/fitted.h"
+#include "support/info.h"
 #include "support/stored_models.h"
 
 #include <jansson.h>
@@ -30,7 +32,7 @@ static const char *const names[C] = {"zero", "one", "two"};
 
 static mercer_status call_labels(fixture *self)
 {
-    return mercer_model_set_labels(self->model, names, C);
+    return mercer_model_set_names(self->model, MERCER_NAMES_LABELS, names, C);
 }
 
 static mercer_status call_note(fixture *self)
@@ -71,19 +73,19 @@ static const char *const columns[D] = {"v", "w", "x", "y", "z"};
 
 static mercer_status call_feature_names(fixture *self)
 {
-    return mercer_model_set_feature_names(self->model, columns, D);
+    return mercer_model_set_names(self->model, MERCER_NAMES_FEATURES, columns, D);
 }
 
 static mercer_status call_target_names(fixture *self)
 {
-    return mercer_model_set_target_names(self->model, names, C);
+    return mercer_model_set_names(self->model, MERCER_NAMES_TARGETS, names, C);
 }
 
 static mercer_status call_match(fixture *self)
 {
     static const char *const table[D + 1] = {"z", "y", "other", "x", "w", "v"};
     int64_t places[D];
-    MRC_TRY(mercer_model_set_feature_names(self->model, columns, D));
+    MRC_TRY(mercer_model_set_names(self->model, MERCER_NAMES_FEATURES, columns, D));
     return mercer_model_match(self->model, places, table, D + 1);
 }
 
@@ -106,7 +108,7 @@ static mercer_status call_save(fixture *self)
 static mercer_status call_load(fixture *self)
 {
     mercer_model_free(self->loaded);
-    return mercer_model_load(&self->loaded, self->context, in_folder("stored"));
+    return mercer_model_load(&self->loaded, self->context, NULL, in_folder("stored"));
 }
 
 static mercer_status call_header(fixture *self)
@@ -175,7 +177,7 @@ static void open_fixture(fixture *self)
     assert_succeeds(NULL, mercer_context_create(&self->context, &options));
     context = self->context; /* global that the helpers use */
     self->model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&self->preprocess, context, "standardize", &self->x));
+    assert_succeeds(context, fit_to_matrix(&self->preprocess, context, "standardize", &self->x));
     free(rich_file(in_folder("stored")).data);
     for (int i = 0; i < SETTERS; i++) assert_succeeds(context, calls[i].run(self)); /* set every optional part */
 }
@@ -193,11 +195,11 @@ static void close_fixture(fixture *self)
 static void check_saved(fixture *self)
 {
     mercer_model *saved;
-    assert_succeeds(self->context, mercer_model_load(&saved, self->context, in_folder("model")));
-    assert_string_equal(mercer_model_labels(saved, NULL)[2], names[2]);
-    assert_string_equal(mercer_model_note(saved), "a note");
-    assert_string_equal(mercer_model_feature_names(saved, NULL)[4], columns[4]);
-    assert_string_equal(mercer_model_target_names(saved, NULL)[1], names[1]);
+    assert_succeeds(self->context, mercer_model_load(&saved, self->context, NULL, in_folder("model")));
+    assert_string_equal(model_info(saved).labels[2], names[2]);
+    assert_string_equal(model_info(saved).note, "a note");
+    assert_string_equal(model_info(saved).feature_names[4], columns[4]);
+    assert_string_equal(model_info(saved).target_names[1], names[1]);
     mercer_model_free(saved);
 }
 
@@ -224,9 +226,9 @@ static bool fail_one(int c, int n, bool json)
         for (size_t i = 0; i < sizeof(float) * M * C; i++) assert_int_equal(((char *)self.f.data)[i], 0x3c);
         for (int i = 0; i < M; i++) assert_int_equal(self.labels[i], 0x3c3c3c3c);
         assert_true(self.header[0] == 0 && self.loaded == NULL && folder_count() == 2);
-        assert_string_equal(mercer_model_labels(self.model, NULL)[1], names[1]);
-        assert_string_equal(mercer_model_note(self.model), "a note");
-        assert_string_equal(mercer_preprocess_spec(mercer_model_preprocess(self.model)), "standardize");
+        assert_string_equal(model_info(self.model).labels[1], names[1]);
+        assert_string_equal(model_info(self.model).note, "a note");
+        assert_string_equal(preprocess_info(model_info(self.model).preprocess).spec, "standardize");
         file_bytes kept = read_bytes(in_folder("model"));
         assert_int_equal(kept.count, 3);
         free(kept.data);

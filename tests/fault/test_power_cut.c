@@ -12,6 +12,8 @@
  */
 #include "support/datasets.h"
 
+#include "support/sources.h"
+
 #include "core/file/system.h"
 
 #include <limits.h>
@@ -303,7 +305,7 @@ static mercer_model *make_model(void)
     for (int i = 0; i < ROWS; i++) targets[i] = values[WIDTH * i];
     mercer_matrix centers = mercer_matrix_view(values, ROWS / 2, WIDTH, MERCER_F32);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=5"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &centers, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &centers, 1, MERCER_F32));
     return model;
 }
 
@@ -335,7 +337,7 @@ static void test_checkpoints(void **state)
     options.batch = 10;
     options.checkpoint = path;
     options.checkpoint_seconds = 1e-9; /* write one after every step */
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &x, &y, NULL, 3));
+    assert_succeeds(context, source_from_matrices(&source, context, &x, &y, NULL, 3));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     begin_recording();
     assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));

@@ -7,6 +7,8 @@
 #include "support/training.h"
 
 #include "support/allocator.h"
+#include "support/info.h"
+#include "support/sources.h"
 
 enum { N = 24, P = 9, D = 3, C = 2, MOST_ALLOCATIONS = 3000 };
 
@@ -31,17 +33,17 @@ typedef mercer_status (*stage)(chain *self);
 
 static mercer_status make_model(chain *self)
 {
-    return mercer_model_create(&self->model, self->context, &self->kernel, &self->z, C, MERCER_F64);
+    return mercer_model_create(&self->model, self->context, NULL, &self->kernel, &self->z, C, MERCER_F64);
 }
 
 static mercer_status make_source(chain *self)
 {
-    return mercer_source_from_matrices(&self->source, self->context, &self->x, &self->y, NULL, 7);
+    return source_from_matrices(&self->source, self->context, &self->x, &self->y, NULL, 7);
 }
 
 static mercer_status make_comm(chain *self)
 {
-    return mercer_comm_create_virtual(&self->comm, self->context, self->ranks);
+    return mrc_comm_create_virtual(&self->comm, self->context, self->ranks);
 }
 
 static mercer_status make_trainer(chain *self)
@@ -117,7 +119,7 @@ static void check_failure(chain *self, int at, mercer_status status, int n)
     if (at == 0) assert_null(self->model);
     if (at == 2) assert_null(self->comm);
     if (at == 3) assert_null(self->trainer);
-    mercer_matrix weights = mercer_model_weights(self->model);
+    mercer_matrix weights = model_info(self->model).weights;
     for (int64_t i = 0; at == FIT && i < P * C; i++)
         assert_that(((double *)weights.data)[i] == 0, "%s %s, allocation %d: weight %d was written", self->solver,
                     self->projector, n, (int)i);
@@ -149,7 +151,7 @@ static bool run_chain(chain *self, int n, const double *expected)
         check_failure(self, at, status, n);
         assert_succeeds(self->context, stages[at].run(self));
     }
-    mercer_matrix weights = mercer_model_weights(self->model);
+    mercer_matrix weights = model_info(self->model).weights;
     for (int64_t i = 0; i < P * C; i++) assert_true(isfinite(((double *)weights.data)[i]));
     /* Whichever allocation failed, the final model must be the same. */
     if (expected && !self->streaming)
@@ -181,7 +183,7 @@ static void sweep(const char *solver, const char *projector, int ranks, bool str
     double expected[P * C];
     open_chain(&self);
     for (int at = 0; at < STAGES; at++) assert_succeeds(self.context, stages[at].run(&self));
-    mercer_matrix weights = mercer_model_weights(self.model);
+    mercer_matrix weights = model_info(self.model).weights;
     memcpy(expected, weights.data, sizeof expected);
     close_chain(&self);
     int n = 1;

@@ -10,6 +10,8 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz_program.h"
 #include "mercer/advanced.h"
+#include "support/info.h"
+#include "support/sources.h"
 
 enum { N = 12, P = 6, D = 2, MOST_BYTES = 1 << 16 };
 
@@ -31,13 +33,13 @@ static void train(const uint8_t *data, size_t size)
     options.eigenpairs = 2, options.memory = FUZZ_MEMORY, options.checkpoint = data ? NULL : getenv("FUZZ_SEED");
     options.checkpoint_seconds = 1e-9;
     if (mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2") != MERCER_OK ||
-        mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64) != MERCER_OK ||
-        mercer_source_from_matrices(&source, context, &x, &y, NULL, 1) != MERCER_OK ||
+        mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F64) != MERCER_OK ||
+        source_from_matrices(&source, context, &x, &y, NULL, 1) != MERCER_OK ||
         mercer_trainer_create(&trainer, model, NULL, &options) != MERCER_OK)
         abort();
     mercer_status status = data ? mercer_trainer_resume(trainer, fuzz_file(data, size)) : MERCER_OK;
     if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, NULL);
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     if (status == MERCER_OK && mrc_check_finite(context, "weights", &weights, NULL) != MERCER_OK) abort();
     if (status != MERCER_OK && strchr(mercer_last_error(context), '\n')) abort();
     mercer_trainer_free(trainer);

@@ -7,6 +7,7 @@
 
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz_file.h"
+#include "support/info.h"
 
 enum { MOST_BYTES = 1 << 16, MOST_COLUMNS = 64 };
 
@@ -16,13 +17,13 @@ static void load(const uint8_t *data, size_t size)
     double x[MOST_COLUMNS] = {0}, f[MOST_COLUMNS];
     mercer_context *context = fuzz_context();
     const char *path = fuzz_file(data, size);
-    mercer_status status = mercer_model_load(&model, context, path);
+    mercer_status status = mercer_model_load(&model, context, NULL, path);
     if (status != MERCER_OK) {
         const char *message = mercer_last_error(context);
         if (model || !strstr(message, path) || strchr(message, '\n')) abort(); /* one line that names the file */
         return;
     }
-    int64_t d = mercer_model_centers(model).cols, c = mercer_model_weights(model).cols;
+    int64_t d = model_info(model).centers.cols, c = model_info(model).weights.cols;
     if (d <= MOST_COLUMNS && c <= MOST_COLUMNS) {
         mercer_matrix in = mrc_view(x, 1, d, MERCER_F64), out = mrc_view(f, 1, c, MERCER_F64);
         status = mercer_model_predict(model, &out, &in);

@@ -6,6 +6,8 @@
 #include "mercer/advanced.h"
 
 #include "support/data.h"
+#include "support/fitted.h"
+#include "support/info.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,18 +61,18 @@ static mercer_model *make_model(mercer_context *context, const model_case *of, c
     mercer_model *model;
     mercer_preprocess *preprocess = NULL;
     mercer_matrix z = data_matrix(P, D, 0, of->centers);
-    int folded = 0;
+    bool folded = false;
     data_fill_uniform(&z, (mrc_rng){41, 1}, of->centers == MERCER_U8 ? 0 : -2, 3);
     need(context, mercer_kernel_parse(&kernel, context, of->kernel));
-    if (of->preprocess) need(context, mercer_preprocess_fit_matrix(&preprocess, context, of->preprocess, x));
-    if (of->fold) need(context, mercer_preprocess_fold(preprocess, &kernel, &folded));
+    if (of->preprocess) need(context, fit_to_matrix(&preprocess, context, of->preprocess, x));
+    if (of->fold) folded = mrc_preprocess_fold(preprocess, &kernel);
     if (folded != of->fold) exit(1);
-    need(context, mercer_model_create(&model, context, &kernel, &z, C, MERCER_F64));
-    mercer_matrix weights = mercer_model_weights(model);
+    need(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, MERCER_F64));
+    mercer_matrix weights = model_info(model).weights;
     data_fill_normal(&weights, (mrc_rng){41, 2}, 0, 1);
     need(context, mercer_model_set_preprocess(model, preprocess));
     if (of->units) need(context, mercer_model_set_targets(model, (double[C]){200, -0.5}, (double[C]){3, 0.25}));
-    need(context, mercer_model_set_labels(model, labels, C));
+    need(context, mercer_model_set_names(model, MERCER_NAMES_LABELS, labels, C));
     need(context, mercer_model_set_note(model, "a note\nof two lines"));
     mercer_preprocess_free(preprocess);
     free(z.data);

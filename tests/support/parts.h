@@ -44,11 +44,11 @@ static inline void assert_same_info(const mercer_dataset *one, const mercer_data
 static inline void assert_same_rows(const mercer_dataset *one, const mercer_dataset *other)
 {
     bool targets = about(one).task != MERCER_TASK_UNLABELED;
-    assert_succeeds(context, mercer_dataset_write_npy(one, in_folder("one.x"), targets ? in_folder("one.y") : NULL));
-    assert_succeeds(context,
-                    mercer_dataset_write_npy(other, in_folder("other.x"), targets ? in_folder("other.y") : NULL));
-    assert_same_bytes(in_folder("one.x"), in_folder("other.x"));
-    if (targets) assert_same_bytes(in_folder("one.y"), in_folder("other.y"));
+    const char *x[] = {in_folder("x1.npy"), in_folder("x2.npy")}, *y[] = {in_folder("y1.npy"), in_folder("y2.npy")};
+    assert_succeeds(context, mercer_dataset_write(one, x[0], targets ? y[0] : NULL));
+    assert_succeeds(context, mercer_dataset_write(other, x[1], targets ? y[1] : NULL));
+    assert_same_bytes(x[0], x[1]);
+    if (targets) assert_same_bytes(y[0], y[1]);
 }
 
 /* Compare two passes in random order, each with a preprocessing fitted to its own dataset. */

@@ -6,7 +6,9 @@
 #include "support/training.h"
 
 #include "model/model_file.h"
+#include "support/fitted.h"
 #include "support/folder.h"
+#include "support/info.h"
 
 enum { M = 40, P = 12, D = 5, C = 3 };
 
@@ -32,8 +34,8 @@ static inline mercer_model *make_model(const char *spec, mercer_dtype centers, m
     for (int64_t i = 0; i < P; i++)
         for (int64_t j = 0; j < D; j++) data_store(&z, i, j, floor(mrc_load(&z, i, j)));
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, spec));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, weights));
-    mercer_matrix w = mercer_model_weights(model);
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, weights));
+    mercer_matrix w = model_info(model).weights;
     data_fill_normal(&w, (mrc_rng){31, 2}, 0, 1);
     free(z.data);
     return model;
@@ -49,7 +51,7 @@ static inline mercer_matrix make_samples(mercer_dtype dtype)
 static inline mercer_model *load(const char *path)
 {
     mercer_model *model;
-    assert_succeeds(context, mercer_model_load(&model, context, path));
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, path));
     return model;
 }
 
@@ -80,13 +82,13 @@ static inline file_bytes rich_file(const char *path)
     mercer_preprocess *preprocess;
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F16, MERCER_F32);
     mercer_matrix x = make_samples(MERCER_F32);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardize", &x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardize", &x));
     mercer_matrix weights = mrc_view((double[D]){1, 2}, 1, D, MERCER_F64);
-    assert_succeeds(context, mercer_preprocess_set_metric(preprocess, &weights, D));
+    set_metric(preprocess, &weights, D);
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     assert_succeeds(context,
                     mercer_model_set_targets(model, (const double[C]){0.1, -200, 1e6}, (const double[C]){1, 2, 1e-3}));
-    assert_succeeds(context, mercer_model_set_labels(model, labels, C));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_LABELS, labels, C));
     assert_succeeds(context, mercer_model_set_note(model, "note"));
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     mercer_preprocess_free(preprocess);

@@ -8,6 +8,8 @@
 #include "mercer/ranks.h"
 #include "solvers/solver.h"
 #include "support/dense.h"
+#include "support/info.h"
+#include "support/sources.h"
 
 static const double U = 0x1p-53;
 
@@ -115,14 +117,14 @@ static inline dense train_as(const task *self, const mercer_train_options *optio
     mercer_source source;
     mercer_comm *comm = NULL;
     mercer_trainer *trainer;
-    assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, real));
-    assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
-    if (ranks > 0) assert_succeeds(with, mercer_comm_create_virtual(&comm, with, ranks));
+    assert_succeeds(with, mercer_model_create(&model, with, NULL, &self->kernel, &self->z, self->y.cols, real));
+    assert_succeeds(with, source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
+    if (ranks > 0) assert_succeeds(with, mrc_comm_create_virtual(&comm, with, ranks));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, options));
     if (report) report->struct_size = sizeof *report;
     assert_succeeds(with, mercer_trainer_fit(trainer, &source, report));
     if (report) keep_plan(report);
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     for (int64_t k = 0; k < out.rows * out.cols; k++) assert_true(isfinite(out.a[k]));
     mercer_trainer_free(trainer);

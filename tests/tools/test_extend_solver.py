@@ -231,13 +231,15 @@ static int train(mercer_context *context, const char *solver, const char *projec
     mercer_train_options options = MERCER_INIT(mercer_train_options);
     mercer_matrix samples = {.data = x, .rows = N, .cols = D, .ld = D, .dtype = MERCER_F32}, centers = samples;
     mercer_matrix labels = {.data = y, .rows = N, .cols = 1, .ld = 1, .dtype = MERCER_F32};
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
     double variance = 0;
     centers.rows = P;
+    arrays.X = &samples, arrays.Y = &labels;
     options.solver = solver, options.projector = projector, options.memory = 64 << 20;
     for (int i = 0; i < N; i++) variance += (double)y[i] * (double)y[i] / N;
     int failed = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3") ||
-                 mercer_model_create(&model, context, &kernel, &centers, 1, MERCER_F32) ||
-                 mercer_source_from_matrices(&source, context, &samples, &labels, NULL, 1) ||
+                 mercer_model_create(&model, context, NULL, &kernel, &centers, 1, MERCER_F32) ||
+                 mercer_source_from_arrays(&source, context, &arrays, 1) ||
                  mercer_trainer_create(&trainer, model, NULL, &options) ||
                  mercer_trainer_fit(trainer, &source, &report);
     if (failed)
@@ -255,9 +257,9 @@ int main(void)
     if (mercer_context_create(&context, NULL)) return 1;
     for (int i = 0; i < N * D; i++) state = state * 1664525u + 1013904223u, x[i] = (float)(state >> 8) / (1 << 24) * 4 - 2;
     for (int i = 0; i < N; i++) y[i] = sinf(x[i * D]) + x[i * D + 1] * x[i * D + 2] / 2;
-    for (int i = 0; i < mercer_solver_count(); i++) printf("solver %s: %s\n", mercer_solver_name(i), mercer_solver_says(i));
-    for (int i = 0; i < mercer_projector_count(); i++)
-        printf("projector %s: %s\n", mercer_projector_name(i), mercer_projector_says(i));
+    mercer_solver_info info = MERCER_INIT(mercer_solver_info);
+    for (int i = 0; mercer_solver_list(&info, i); i++) printf("solver %s: %s\n", info.name, info.description);
+    for (int i = 0; mercer_projector_list(&info, i); i++) printf("projector %s: %s\n", info.name, info.description);
     return train(context, "ep3-bgs", NULL) || train(context, "descent", NULL) || train(context, "ep4", "gradient");
 }
 """

@@ -5,6 +5,8 @@
 
 #include "support/data.h"
 
+#include "kernels/kernel.h"
+
 #include <float.h>
 
 enum { M = 4, P = 3, D = 5, C = 2, MARK = 0x3c };
@@ -228,7 +230,7 @@ static void test_large_products_in_double(void **state)
         assert_succeeds(f->context, status);
         /* The kernels are homogeneous of degree 2, so the expected value follows from the same rows at size 1. */
         double small_x[2] = {1, 0}, small_z[2] = {1, 1}, value;
-        assert_succeeds(f->context, mercer_kernel_value(f->context, &value, &f->kernel, 2, small_x, small_z));
+        assert_true(mrc_kernel_reference(&f->kernel, 2, small_x, small_z, &value));
         value *= sizes[i % 3] * sizes[i % 3];
         assert_that(fabs(k[0] - value) <= 64 * DBL_EPSILON * fabs(value), "%s at %g: %g, wanted %g", specs[i / 3],
                     sizes[i % 3], k[0], value);
@@ -271,28 +273,6 @@ static void test_callbacks_that_fail(void **state)
     assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, (mercer_kernel_id)1, fail_now, NULL),
                  MERCER_ERROR_ARGUMENT, "on");
     assert_memory_equal(&kernel, &before, sizeof kernel);
-}
-
-static void test_kernel_value(void **state)
-{
-    fixture *f = *state;
-    mercer_context *c = f->context;
-    reset(f, "laplace:bandwidth=5");
-    const double x[2] = {0, 3}, z[2] = {4, 0}, bad[2] = {0, NAN};
-    double value = -1;
-    assert_succeeds(c, mercer_kernel_value(c, &value, &f->kernel, 2, x, z));
-    assert_true(value == exp(-1));
-    value = -1;
-    assert_fails(c, mercer_kernel_value(c, NULL, &f->kernel, 2, x, z), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(c, mercer_kernel_value(c, &value, NULL, 2, x, z), MERCER_ERROR_ARGUMENT, "kernel");
-    assert_fails(c, mercer_kernel_value(c, &value, &f->kernel, -2, x, z), MERCER_ERROR_SHAPE, "d");
-    assert_fails(c, mercer_kernel_value(c, &value, &f->kernel, 2, NULL, z), MERCER_ERROR_ARGUMENT, "x is NULL");
-    assert_fails(c, mercer_kernel_value(c, &value, &f->kernel, 2, x, NULL), MERCER_ERROR_ARGUMENT, "z is NULL");
-    assert_fails(c, mercer_kernel_value(c, &value, &f->kernel, 2, x, bad), MERCER_ERROR_DATA, "z: element 1");
-    assert_fails(c, mercer_kernel_value(c, &value, &f->kernel, 2, bad, x), MERCER_ERROR_DATA, "x: element 1");
-    assert_true(value == -1);
-    assert_succeeds(NULL, mercer_kernel_value(NULL, &value, &f->kernel, 0, NULL, NULL));
-    assert_true(value == 1);
 }
 
 /* After a failed call the context works as before. */
@@ -369,7 +349,6 @@ int main(void)
         cmocka_unit_test(test_overflowing_products),
         cmocka_unit_test(test_large_products_in_double),
         cmocka_unit_test(test_callbacks_that_fail),
-        cmocka_unit_test(test_kernel_value),
         cmocka_unit_test(test_context_survives),
         cmocka_unit_test(test_empty_sizes),
     };

@@ -13,6 +13,7 @@
 #include "mercer/advanced.h"
 #include "model/model.h"
 #include "support/data.h"
+#include "support/info.h"
 
 #define FEATURES     12
 #define OUTPUTS      3
@@ -65,8 +66,8 @@ static mercer_model *make_model(const char *spec, mercer_dtype dtype, mercer_mat
     mercer_matrix z = data_matrix(CENTERS, FEATURES, 0, dtype), w;
     data_fill_normal(&z, (mrc_rng){1, 0}, dtype == MERCER_U8 ? 9 : 0.5, dtype == MERCER_U8 ? 4 : 1);
     assert_succeeds(context, mercer_kernel_parse(&function, context, spec));
-    assert_succeeds(context, mercer_model_create(&model, context, &function, &z, OUTPUTS, weights));
-    w = mercer_model_weights(model);
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &function, &z, OUTPUTS, weights));
+    w = model_info(model).weights;
     data_fill_normal(&w, (mrc_rng){2, 0}, 0, 1);
     *x = data_matrix(ROWS, FEATURES, 0, dtype);
     data_fill_normal(x, (mrc_rng){3, 0}, dtype == MERCER_U8 ? 9 : 0.5, dtype == MERCER_U8 ? 4 : 1);

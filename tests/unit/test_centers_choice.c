@@ -203,8 +203,8 @@ static void test_nearest_scales(void **state)
         data_fill_normal(&Z, (mrc_rng){21, 2}, 0, scales[s]);
         int32_t nearest[M], again[M];
         double distances[M];
-        assert_succeeds(context, mercer_nearest_rows(context, nearest, distances, &X, &Z));
-        assert_succeeds(context, mercer_nearest_rows(context, again, NULL, &X, &Z));
+        assert_succeeds(context, mercer_nearest_rows(context, nearest, distances, NULL, &X, &Z));
+        assert_succeeds(context, mercer_nearest_rows(context, again, NULL, NULL, &X, &Z));
         assert_memory_equal(nearest, again, sizeof nearest);
         for (int64_t i = 0; i < M; i++) {
             double best = INFINITY;
@@ -214,13 +214,16 @@ static void test_nearest_scales(void **state)
             assert_true(sqdist_rows(&X, i, &Z, nearest[i]) <= best * (1 + 1e-5));
         }
     }
-    assert_fails(context, mercer_nearest_rows(context, NULL, NULL, &X, &Z), MERCER_ERROR_ARGUMENT, "nearest");
+    assert_fails(context, mercer_nearest_rows(context, NULL, NULL, NULL, &X, &Z), MERCER_ERROR_ARGUMENT, "nearest");
     mercer_matrix none = mrc_rows(&Z, 0, 0), narrow = mrc_columns(&Z, 0, 2);
     int32_t nearest[M];
-    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &none), MERCER_ERROR_SHAPE, "Z has 0 rows");
-    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &narrow), MERCER_ERROR_SHAPE, "columns");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, NULL, &X, &none), MERCER_ERROR_SHAPE,
+                 "Z has 0 rows");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, NULL, &X, &narrow), MERCER_ERROR_SHAPE,
+                 "columns");
     data_store(&Z, 7, 2, (double)INFINITY);
-    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &Z), MERCER_ERROR_DATA, "row 7, column 2");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, NULL, &X, &Z), MERCER_ERROR_DATA,
+                 "row 7, column 2");
     free(X.data), free(Z.data);
     mercer_context_free(context);
 }
@@ -284,7 +287,7 @@ static void test_median(void **state)
                     if (sqdist_rows(&X, i, &X, j) > 0) all[count++] = sqrt(sqdist_rows(&X, i, &X, j));
             qsort(all, count, sizeof *all, compare);
             double wanted = count % 2 ? all[count / 2] : (all[count / 2 - 1] + all[count / 2]) / 2;
-            assert_succeeds(context, mercer_median_distance(context, &median, &X, 9));
+            assert_succeeds(context, mercer_median_distance(context, &median, NULL, &X, 9));
             assert_that(fabs(median - wanted) <= 1e-12 * wanted, "n = %d, %s: %.17g, not %.17g", (int)n,
                         mrc_dtype_name(types[t]), median, wanted);
             free(X.data);
@@ -292,19 +295,19 @@ static void test_median(void **state)
     mercer_matrix X = data_matrix(3000, 2, 0, MERCER_F32); /* more rows than mercer_median_distance samples */
     data_fill_normal(&X, (mrc_rng){23, 2}, 0, 1);
     double one, two;
-    assert_succeeds(context, mercer_median_distance(context, &one, &X, 1));
-    assert_succeeds(context, mercer_median_distance(context, &two, &X, 1));
+    assert_succeeds(context, mercer_median_distance(context, &one, NULL, &X, 1));
+    assert_succeeds(context, mercer_median_distance(context, &two, NULL, &X, 1));
     assert_true(one == two);
     assert_that(fabs(one - 2 * sqrt(log(2))) < 0.05, "%g", one); /* |x - y|^2 / 4 is exponential: median 4 ln 2 */
-    assert_succeeds(context, mercer_median_distance(context, &two, &X, 2));
+    assert_succeeds(context, mercer_median_distance(context, &two, NULL, &X, 2));
     assert_true(one != two);
     mercer_matrix single = mrc_rows(&X, 0, 1);
-    assert_fails(context, mercer_median_distance(context, &one, &single, 1), MERCER_ERROR_SHAPE, "1 rows");
-    assert_fails(context, mercer_median_distance(context, NULL, &X, 1), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(context, mercer_median_distance(context, &one, NULL, &single, 1), MERCER_ERROR_SHAPE, "1 rows");
+    assert_fails(context, mercer_median_distance(context, NULL, NULL, &X, 1), MERCER_ERROR_ARGUMENT, "out");
     memset(X.data, 0, 3000 * 2 * sizeof(float));
-    assert_fails(context, mercer_median_distance(context, &one, &X, 1), MERCER_ERROR_DATA, "median distance");
+    assert_fails(context, mercer_median_distance(context, &one, NULL, &X, 1), MERCER_ERROR_DATA, "median distance");
     data_store(&X, 2, 1, (double)NAN);
-    assert_fails(context, mercer_median_distance(context, &one, &X, 1), MERCER_ERROR_DATA, "row 2, column 1");
+    assert_fails(context, mercer_median_distance(context, &one, NULL, &X, 1), MERCER_ERROR_DATA, "row 2, column 1");
     free(X.data);
     mercer_context_free(context);
 }

@@ -2,6 +2,7 @@
 /* Centers from datasets: stored, mapped, computed and preprocessed samples; the memory limit. */
 #include "support/centers.h"
 
+#include "support/fitted.h"
 #include "support/folder.h"
 
 #include "kernels/formulas.h"
@@ -164,7 +165,7 @@ static void test_refused(void **state)
                  "the dataset has none");
     mercer_preprocess *narrow = NULL;
     mercer_matrix few = mrc_columns(&points, 0, 3);
-    assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardize", &few));
+    assert_succeeds(bed, fit_to_matrix(&narrow, bed, "standardize", &few));
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, narrow, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
     Z.dtype = MERCER_U8; /* the data go up to 300, beyond u8 */
     assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, NULL, NULL), MERCER_ERROR_DATA, "u8");

@@ -2,6 +2,9 @@
 /* Checkpoints: training that is stopped anywhere and resumed ends with weights bitwise identical to an uninterrupted
    run. */
 #include "support/folder.h"
+
+#include "support/info.h"
+#include "support/sources.h"
 #include "support/tampered.h"
 
 #include <stdio.h>
@@ -70,16 +73,17 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     options.checkpoint = keep ? path : NULL;
     options.checkpoint_note = "note";
     if (resume)
-        assert_succeeds(with, mercer_model_load(&model, with, path));
+        assert_succeeds(with, mercer_model_load(&model, with, NULL, path));
     else
-        assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, self->x.dtype));
-    assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
-    if (shards > 0) assert_succeeds(with, mercer_comm_create_virtual(&comm, with, shards));
+        assert_succeeds(with,
+                        mercer_model_create(&model, with, NULL, &self->kernel, &self->z, self->y.cols, self->x.dtype));
+    assert_succeeds(with, source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
+    if (shards > 0) assert_succeeds(with, mrc_comm_create_virtual(&comm, with, shards));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
     assert_succeeds(with, mercer_trainer_fit(trainer, &source, &out.report));
     keep_plan(&out.report);
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     out.weights = dense_of(&weights);
     out.stopped = out.report.stopped;
     out.calls = watch.calls;
@@ -260,9 +264,9 @@ static void test_refusals(void **state)
     mercer_model *model, *other;
     mercer_trainer *trainer;
     mercer_source source;
-    assert_succeeds(context, mercer_model_load(&model, context, path));
-    assert_string_equal(mercer_model_note(model), "note");
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, path));
+    assert_string_equal(model_info(model).note, "note");
+    assert_succeeds(context, source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
 
     options.epochs = 4; /* a different number of epochs */
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
@@ -271,7 +275,7 @@ static void test_refusals(void **state)
     mercer_trainer_free(trainer);
 
     self.z.rows--; /* one center less */
-    assert_succeeds(context, mercer_model_create(&other, context, &self.kernel, &self.z, 2, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&other, context, NULL, &self.kernel, &self.z, 2, MERCER_F32));
     assert_succeeds(context, mercer_trainer_create(&trainer, other, NULL, &options));
     assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH, "centers");
     assert_fails(context, mercer_trainer_resume(trainer, "no such file"), MERCER_ERROR_MISSING, "no such file");
@@ -301,8 +305,8 @@ static void test_spectrum(void **state)
     mercer_source source;
     double values[32];
     int64_t count = -1;
-    assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &self.kernel, &self.z, 2, MERCER_F32));
+    assert_succeeds(context, source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_spectrum(trainer, NULL, 0, &count));
     assert_int_equal(count, 0);
@@ -333,15 +337,15 @@ static void test_on_request(void **state)
         mercer_model *model;
         mercer_source source;
         stopper watch = {.ask_at = ask};
-        assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
-        assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &self.kernel, &self.z, 2, MERCER_F32));
+        assert_succeeds(context, source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
         options.progress = count_calls, options.progress_user = &watch, options.progress_seconds = 1e-9;
         options.checkpoint = path, options.checkpoint_seconds = 1e9;
         assert_succeeds(context, mercer_trainer_create(&watch.trainer, model, NULL, &options));
         assert_succeeds(context, mercer_trainer_fit(watch.trainer, &source, NULL));
         assert_int_equal(watch.news, ask > 0);
         assert_int_equal(watch.new_at, ask > 0 ? ask + 1 : 0);
-        mercer_matrix weights = mercer_model_weights(model);
+        mercer_matrix weights = model_info(model).weights;
         dense found = dense_of(&weights);
         assert_same(whole.weights, found, "asked for a checkpoint", ask);
         free(found.a);
@@ -352,7 +356,7 @@ static void test_on_request(void **state)
     mercer_trainer *without;
     mercer_model *model;
     assert_int_equal(mercer_trainer_checkpoint(NULL), MERCER_ERROR_ARGUMENT);
-    assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &self.kernel, &self.z, 2, MERCER_F32));
     options.checkpoint = NULL;
     assert_succeeds(context, mercer_trainer_create(&without, model, NULL, &options));
     assert_int_equal(mercer_trainer_checkpoint(without), MERCER_ERROR_ARGUMENT);
@@ -371,8 +375,8 @@ static mercer_status go_on(const task *self, mercer_train_options options, const
     mercer_model *model;
     mercer_source source;
     mercer_trainer *trainer;
-    assert_succeeds(context, mercer_model_load(&model, context, path));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self->x, &self->y, NULL, self->seed));
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, path));
+    assert_succeeds(context, source_from_matrices(&source, context, &self->x, &self->y, NULL, self->seed));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     mercer_status status = mercer_trainer_resume(trainer, from);
     if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, NULL);
@@ -417,7 +421,7 @@ static void test_tampered(void **state)
             const char *message = mercer_last_error(context);
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
-            const char *says = i == 0 && what == DROPPED      ? "give a checkpoint"
+            const char *says = i == 0 && what == DROPPED      ? "checkpoint"
                                : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
                                : i < 2                        ? "plan is from another version"
                                : i == 2                       ? "another solver or version"
@@ -425,7 +429,8 @@ static void test_tampered(void **state)
             assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "its kernel is missing");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
+                 "its kernel is missing, but the model has laplace:bandwidth=3");
     /* Numbers by their index in the state of the trainer and the solver. */
     static const struct {
         int at;
@@ -522,7 +527,7 @@ static void test_other_models(void **state)
         for (int64_t i = 0; i < 30; i++)
             for (int64_t j = 0; j < z.cols; j++) data_store(&z, i, j, mrc_load(&self.z, i, j));
         if (which == 1) data_store(&z, 29, 3, 77);
-        assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 2, MERCER_F32));
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 2, MERCER_F32));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
         assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH,
                      which ? "its centers" : "its kernel is laplace:bandwidth=3");

@@ -3,6 +3,8 @@
    in memory. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include <math.h>
 
 static const char *const abc[] = {"a", "b", "c"};
@@ -14,7 +16,7 @@ static mercer_model *model_of(int64_t features, int64_t outputs)
     double values[16] = {0};
     mercer_matrix z = mrc_view(values, 1, features, MERCER_F64);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, outputs, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, outputs, MERCER_F64));
     return model;
 }
 
@@ -39,31 +41,31 @@ static void test_models_keep_names(void **state)
     static const char *const yz[] = {"y", "größe"}, *const hole[] = {"a", NULL, "c"},
                              *const latin[] = {"a", "\xf6", "c"};
     mercer_model *model = model_of(3, 2), *loaded = NULL;
-    int64_t count = -1;
-    assert_null(mercer_model_feature_names(model, &count));
-    assert_int_equal(count, 0);
-    assert_null(mercer_model_target_names(model, &count));
-    assert_succeeds(context, mercer_model_set_feature_names(model, abc, 3));
-    assert_succeeds(context, mercer_model_set_target_names(model, yz, 2));
+    assert_null(model_info(model).feature_names);
+    assert_int_equal(model_info(model).target_count, 0);
+    assert_null(model_info(model).target_names);
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, abc, 3));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, yz, 2));
     assert_succeeds(context, mercer_model_save(model, in_folder("m"), NULL));
-    assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("m")));
-    assert_names(mercer_model_feature_names(loaded, &count), "a b c");
-    assert_int_equal(count, 3);
-    assert_names(mercer_model_target_names(loaded, &count), "y größe");
-    assert_int_equal(count, 2);
-    assert_fails(context, mercer_model_set_feature_names(loaded, abc, 2), MERCER_ERROR_SHAPE, "model has 3 features");
-    assert_fails(context, mercer_model_set_feature_names(loaded, NULL, 3), MERCER_ERROR_ARGUMENT, "NULL");
-    assert_fails(context, mercer_model_set_feature_names(loaded, hole, 3), MERCER_ERROR_ARGUMENT,
+    assert_succeeds(context, mercer_model_load(&loaded, context, NULL, in_folder("m")));
+    assert_names(model_info(loaded).feature_names, "a b c");
+    assert_names(model_info(loaded).target_names, "y größe");
+    assert_int_equal(model_info(loaded).target_count, 2);
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, abc, 2), MERCER_ERROR_SHAPE,
+                 "model has 3 features");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, NULL, 3), MERCER_ERROR_ARGUMENT,
+                 "NULL");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, hole, 3), MERCER_ERROR_ARGUMENT,
                  "name 1 (from 0) is NULL");
-    assert_fails(context, mercer_model_set_feature_names(loaded, latin, 3), MERCER_ERROR_ARGUMENT, "not UTF-8");
-    assert_fails(context, mercer_model_set_target_names(loaded, abc, 3), MERCER_ERROR_SHAPE, "model has 2 outputs");
-    assert_fails(NULL, mercer_model_set_feature_names(NULL, abc, 3), MERCER_ERROR_ARGUMENT, "model");
-    assert_fails(NULL, mercer_model_set_target_names(NULL, abc, 1), MERCER_ERROR_ARGUMENT, "model");
-    assert_names(mercer_model_feature_names(loaded, NULL), "a b c"); /* rejected names leave the old ones in place */
-    assert_succeeds(context, mercer_model_set_feature_names(loaded, NULL, 0));
-    assert_null(mercer_model_feature_names(loaded, NULL));
-    assert_null(mercer_model_feature_names(NULL, &count));
-    assert_null(mercer_model_target_names(NULL, &count));
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, latin, 3), MERCER_ERROR_ARGUMENT,
+                 "not UTF-8");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_TARGETS, abc, 3), MERCER_ERROR_SHAPE,
+                 "model has 2 outputs");
+    assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_FEATURES, abc, 3), MERCER_ERROR_ARGUMENT, "model");
+    assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_TARGETS, abc, 1), MERCER_ERROR_ARGUMENT, "model");
+    assert_names(model_info(loaded).feature_names, "a b c"); /* rejected names leave the old ones in place */
+    assert_succeeds(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, NULL, 0));
+    assert_null(model_info(loaded).feature_names);
     mercer_model_free(model), mercer_model_free(loaded);
 }
 
@@ -79,7 +81,7 @@ static void test_match(void **state)
     /* Without names on one side, columns match by position. */
     assert_succeeds(context, mercer_model_match(model, columns, mixed, 3));
     assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
-    assert_succeeds(context, mercer_model_set_feature_names(model, abc, 3));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, abc, 3));
     assert_succeeds(context, mercer_model_match(model, columns, NULL, 3));
     assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
     assert_fails(context, mercer_model_match(model, columns, NULL, 4), MERCER_ERROR_SHAPE, "4 columns");
@@ -94,10 +96,10 @@ static void test_match(void **state)
     assert_fails(context, mercer_model_match(model, columns, abc, -1), MERCER_ERROR_ARGUMENT, "count");
     assert_fails(NULL, mercer_model_match(NULL, columns, abc, 3), MERCER_ERROR_ARGUMENT, "model");
     assert_true(columns[0] == 7 && columns[1] == 7 && columns[2] == 7); /* untouched */
-    assert_succeeds(context, mercer_model_set_feature_names(model, long_names, 3));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, long_names, 3));
     assert_fails(context, mercer_model_match(model, columns, typo, 3), MERCER_ERROR_MISMATCH, "'price_eur'");
     /* Repeated names match in order: the first occurrence matches the first. */
-    assert_succeeds(context, mercer_model_set_feature_names(model, repeated, 3));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, repeated, 3));
     assert_succeeds(context, mercer_model_match(model, columns, twice, 4));
     assert_true(columns[0] == 1 && columns[1] == 0 && columns[2] == 3);
     mercer_model_free(model);

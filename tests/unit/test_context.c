@@ -2,6 +2,7 @@
 /* Contexts: option structs of every size, selections and their messages, the allocator, the log, queries. */
 #include "support/check.h"
 
+#include "backends/backend.h"
 #include "core/context.h"
 #include "core/cpuinfo.h"
 #include "support/allocator.h"
@@ -315,38 +316,41 @@ static void test_query(void **state)
     mercer_context_free(context);
 }
 
-/* Deferred backends are created by a thread; until mercer_context_start the context reports the cpu backend. */
+/* Deferred backends are created by a thread; the first call that needs one waits for it. */
 static void test_deferred(void **state)
 {
     (void)state;
     OPTIONS(options);
     options.deferred = 1;
-    assert_fails(NULL, mercer_context_start(NULL), MERCER_ERROR_ARGUMENT, "context");
-
     mercer_context *context = create(&options); /* the cpu backend needs no thread */
-    assert_succeeds(context, mercer_context_start(context));
     assert_string_equal(query(context).backend, "cpu");
     mercer_context_free(context);
 
     char name[] = "reference";
     options.backend = name;
     context = create(&options);
-    name[0] = '?'; /* the caller may change the text after creation */
-    assert_string_equal(query(context).backend, "cpu");
-    for (int time = 0; time < 2; time++) assert_succeeds(context, mercer_context_start(context));
-    assert_string_equal(query(context).backend, "reference");
+    name[0] = '?';               /* the caller may change the text after creation */
+    mercer_dataset *data = NULL; /* opening a dataset does not wait */
+    assert_succeeds(context, mercer_dataset_synthesize(&data, context, "spirals", 0, 10, 1));
+    mercer_dataset_free(data);
+    assert_string_equal(context->backend->ops->name, "cpu");
     double values[2] = {1, 4}, distance = 0;
     mercer_matrix x = mercer_matrix_view(values, 2, 1, MERCER_F64);
-    assert_succeeds(context, mercer_median_distance(context, &distance, &x, 0));
+    assert_succeeds(context, mercer_median_distance(context, &distance, NULL, &x, 0));
     assert_true(distance == 3);
+    assert_string_equal(query(context).backend, "reference");
     mercer_context_free(context);
 
     options.backend = "reference";
-    mercer_context_free(create(&options)); /* freed without mercer_context_start */
-    options.backend = "reference:second";  /* fails in mercer_context_start; the context keeps the cpu backend */
+    mercer_context_free(create(&options)); /* freed before a call needs the backend */
+    options.backend = "reference:second";  /* every call that needs the backend fails */
     context = create(&options);
-    assert_fails(context, mercer_context_start(context), MERCER_ERROR_ARGUMENT, "device");
-    assert_string_equal(query(context).backend, "cpu");
+    mercer_context_info info = MERCER_INIT(mercer_context_info);
+    for (int time = 0; time < 2; time++)
+        assert_fails(context, mercer_context_query(context, &info), MERCER_ERROR_ARGUMENT, "device");
+    distance = 7;
+    assert_fails(context, mercer_median_distance(context, &distance, NULL, &x, 0), MERCER_ERROR_ARGUMENT, "number");
+    assert_true(distance == 7);
     mercer_context_free(context);
 
     options.backend = "nonsense"; /* an unknown name is an error at creation */

@@ -2,6 +2,8 @@
 /* Datasets: options, formats, raw files, reading rows with preprocessing, fingerprints, failing allocations. */
 #include "support/datasets.h"
 
+#include "support/fitted.h"
+
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 
@@ -237,7 +239,7 @@ static void test_read_refusals(void **state)
     mercer_preprocess *fitted;
     mercer_matrix other = mrc_view(x, 3, 3, MERCER_F32);
     for (int i = 0; i < 9; i++) x[i] = (float)(i * i);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&fitted, context, "standardize", &other));
+    assert_succeeds(context, fit_to_matrix(&fitted, context, "standardize", &other));
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, fitted, NULL, 0), MERCER_ERROR_SHAPE,
                  "preprocess is for 3 features");
     mercer_preprocess_free(fitted);
@@ -262,7 +264,7 @@ static void test_synthetic(void **state)
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "digits", 0, 300, 1));
     assert_succeeds(context, mercer_dataset_synthesize(&later, context, "digits", 1, 300, 1));
     const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
-    assert_succeeds(context, mercer_dataset_write_npy(data, x, y));
+    assert_succeeds(context, mercer_dataset_write(data, x, y));
     mercer_dataset *stored = open_data(x, y);
     mercer_dataset_info info = about(stored);
     assert_int_equal(info.rows, 300);

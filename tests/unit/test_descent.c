@@ -193,25 +193,23 @@ static void test_large_unit(void **state)
     }
     mrc_descent_rows rows = {
         .y = mrc_view(noise, MANY, 1, MERCER_F64), .order = order, .start = start, .units = UNITS, .different = UNITS};
+    mrc_descent_space space = {.kind = MRC_LEARN_SCALES, .x = mrc_view(plain, MANY, FEATURES, MERCER_F32)};
+    assert_succeeds(context, mercer_kernel_parse(&space.kernel, context, "laplace-l1:bandwidth=1"));
     for (uint64_t seed = 0; seed < 12; seed++) {
         double memory[4][FEATURES + 2] = {{0}};
-        mrc_descent_state at = {
-            .count = mrc_descent_count(MRC_LEARN_SCALES, FEATURES, FEATURES), .rate = 1, .error = (double)NAN};
+        mrc_descent_state at = {.count = mrc_descent_count(&space), .rate = 1, .error = (double)NAN};
         at.values = memory[0], at.before = memory[1], at.mean = memory[2], at.square = memory[3];
         memory[0][FEATURES + 1] = log(1e-9);
         bool stopped;
         mrc_descent task = {.context = context,
                             .rows = &rows,
-                            .x = mrc_view(plain, MANY, FEATURES, MERCER_F32),
-                            .kind = MRC_LEARN_SCALES,
+                            .space = &space,
                             .steps = 1,
-                            .until = 1,
                             .fitted = MANY,
                             .centers = MANY,
                             .seed = seed,
                             .progress = take_error,
                             .progress_user = &least};
-        assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, "laplace-l1:bandwidth=1"));
         assert_succeeds(context, mrc_descent_run(&task, &at, &stopped));
     }
     assert_that(least > 0.3, "error %g", least);
@@ -260,21 +258,21 @@ static void test_slopes(void **state)
                              .different = 1000000000000};
     for (int k = 0; k < 3; k++) {
         double values[MOST] = {0}, slope[MOST], other[MOST];
+        mrc_descent_space space = {.kind = kinds[k],
+                                   .x = mrc_view(copies, MANY, COPIES, MERCER_F32),
+                                   .feature = feature,
+                                   .features = KEPT,
+                                   .learns_exponent = true};
         mrc_descent task = {.context = context,
                             .rows = &rows,
-                            .x = mrc_view(copies, MANY, COPIES, MERCER_F32),
-                            .kind = kinds[k],
-                            .feature = feature,
-                            .features = KEPT,
-                            .learns_exponent = true,
+                            .space = &space,
                             .learns_ridge = true,
                             .steps = 1,
-                            .until = 1,
                             .fitted = 120,
                             .centers = 40};
         const char *kernel = k == 2 ? "exppower:bandwidth=1,gamma=1.3" : "exppower-l1:bandwidth=1,gamma=0.8";
-        assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, kernel));
-        int64_t count = mrc_descent_count(kinds[k], COPIES, KEPT);
+        assert_succeeds(context, mercer_kernel_parse(&space.kernel, context, kernel));
+        int64_t count = mrc_descent_count(&space);
         for (int i = 0; i < count; i++) values[i] = 0.1 * normal(30, i) - (k == 2 && i < COPIES ? 0.5 : 1);
         for (int i = 0; i < KEPT * KEPT && k == 2; i++) values[COPIES + i] = 0.2 * normal(31, i) + (i % 4 == 0);
         values[count - 1] = log(1e-3);
@@ -310,17 +308,10 @@ static void test_one_step(void **state)
     }
     mrc_descent_rows rows = {
         .y = mrc_view(wanted, MANY, 1, MERCER_F64), .order = order, .start = start, .units = MANY, .different = MANY};
-    mrc_descent task = {.context = context,
-                        .rows = &rows,
-                        .x = mrc_view(plain, MANY, D, MERCER_F32),
-                        .kind = MRC_LEARN_MAP,
-                        .feature = feature,
-                        .features = D,
-                        .steps = 1,
-                        .until = 1,
-                        .fitted = MANY,
-                        .centers = 50};
-    assert_succeeds(context, mercer_kernel_parse(&task.kernel, context, "gaussian:bandwidth=1"));
+    mrc_descent_space space = {
+        .kind = MRC_LEARN_MAP, .x = mrc_view(plain, MANY, D, MERCER_F32), .feature = feature, .features = D};
+    mrc_descent task = {.context = context, .rows = &rows, .space = &space, .steps = 1, .fitted = MANY, .centers = 50};
+    assert_succeeds(context, mercer_kernel_parse(&space.kernel, context, "gaussian:bandwidth=1"));
     for (int singular = 0; singular < 2; singular++) {
         double memory[4][COUNT] = {{0}}, diagonal[D] = {1, singular ? -1 : 0.5, singular ? 0 : 0.5};
         mrc_descent_state at = {.count = COUNT, .rate = 1, .error = (double)NAN};

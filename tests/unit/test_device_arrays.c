@@ -5,6 +5,8 @@
  */
 #include "support/backends.h"
 #include "support/data.h"
+#include "support/fitted.h"
+#include "support/info.h"
 
 #include "model/model.h"
 
@@ -191,7 +193,7 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
 {
     mrc_backend *backend = context->backend;
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F64};
-    mercer_matrix x_there = bring(context, x, 2), w = mercer_model_weights(model);
+    mercer_matrix x_there = bring(context, x, 2), w = model_info(model).weights;
     for (int round = 0; round < 4; round++) {
         mercer_matrix f = data_matrix(M, C, 0, types[round % 2]), p = data_matrix(M, C, 0, types[round % 2]);
         mercer_matrix there = bring(context, &f, 1), one = mrc_rows(&f, 17, 1), x_one = mrc_rows(x, 17, 1);
@@ -229,18 +231,18 @@ static void predictions(mercer_context *context)
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=4"));
     for (int kind = 0; kind < 5; kind++) { /* plain, units, + preprocessing, + target curve, + ranks */
         mercer_model *model;
-        assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, MERCER_F32));
-        mercer_matrix w = mercer_model_weights(model);
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, MERCER_F32));
+        mercer_matrix w = model_info(model).weights;
         data_fill_normal(&w, (mrc_rng){11, 4}, 0, 0.01);
         if (kind > 0) assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
         if (kind == 2 || kind == 4) {
             mercer_preprocess *prepare;
             const char *spec = kind == 2 ? "standardize" : "rank";
-            assert_succeeds(context, mercer_preprocess_fit_matrix(&prepare, context, spec, &x));
+            assert_succeeds(context, fit_to_matrix(&prepare, context, spec, &x));
             assert_succeeds(context, mercer_model_set_preprocess(model, prepare));
             mercer_preprocess_free(prepare);
         }
-        if (kind == 3) assert_succeeds(context, mercer_model_set_target_curve(model, "log", &shifts));
+        if (kind == 3) assert_succeeds(context, mrc_units_bend(&model->units, context, MRC_CURVE_LOG, C, &shifts));
         predictions_of(context, model, &x);
         mercer_model_free(model);
     }
@@ -292,7 +294,7 @@ static void datasets(mercer_context *context)
         assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
         assert_succeeds(context, mercer_fit(&models[k], context, data, &options, NULL));
         mercer_dataset_free(data);
-        weights[k] = mercer_model_weights(models[k]);
+        weights[k] = model_info(models[k]).weights;
     }
     assert_memory_equal(weights[0].data, weights[1].data, sizeof(float) * 60 * C);
     mercer_model_free(models[0]), mercer_model_free(models[1]);

@@ -7,6 +7,7 @@
 #include "support/counted.h"
 #include "support/data.h"
 #include "support/folder.h"
+#include "support/sources.h"
 
 #include "core/numbers/random.h"
 #include "training/trainer.h"
@@ -128,13 +129,13 @@ static void store(mercer_context *context)
         data_fill_normal(&x, (mrc_rng){1, 1}, types[t] == MERCER_U8 ? 100 : 0, types[t] == MERCER_U8 ? 20 : 1);
         data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
         mercer_source host, there;
-        assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
+        assert_succeeds(context, source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
         int64_t bytes = 333 * 19 * mrc_dtype_size(types[t]);
         compare_stored(context, &host, bytes);
         mercer_source_free(&host);
         int32_t labels[333];
         for (int i = 0; i < 333; i++) labels[i] = i * 7 % 5;
-        assert_succeeds(context, mercer_source_from_labels(&host, context, &x, labels, 5, NULL, 6));
+        assert_succeeds(context, source_from_labels(&host, context, &x, labels, 5, NULL, 6));
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
         compare(context, &host, &there, 0);
         mercer_source_free(&there);
@@ -392,7 +393,7 @@ static void test_others(void **state)
     free(points.data), free(values.data);
     /* A value that is not finite is an error when the samples are uploaded. */
     mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
-    assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, NULL, 1));
+    assert_succeeds(context, source_from_matrices(&host, context, &x, &y, NULL, 1));
     mrc_store(&x, 3, 1, (double)NAN);
     assert_fails(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX), MERCER_ERROR_DATA,
                  "row 3, column 1");

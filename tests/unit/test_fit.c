@@ -2,6 +2,8 @@
 /* Fitting: in one call and in steps, merged and weighted samples, held-out rows, probabilities, memory, errors. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 #include "mercer/advanced.h"
@@ -70,8 +72,8 @@ static mercer_model *fit(mercer_dataset *data, const mercer_fit_options *options
 /* Check that both models have the same centers and weights. */
 static void assert_same(const mercer_model *a, const mercer_model *b)
 {
-    mercer_matrix parts[2][2] = {{mercer_model_centers(a), mercer_model_weights(a)},
-                                 {mercer_model_centers(b), mercer_model_weights(b)}};
+    mercer_matrix parts[2][2] = {{model_info(a).centers, model_info(a).weights},
+                                 {model_info(b).centers, model_info(b).weights}};
     for (int k = 0; k < 2; k++) {
         assert_int_equal(parts[0][k].rows, parts[1][k].rows);
         for (int64_t i = 0; i < parts[0][k].rows; i++)
@@ -116,7 +118,7 @@ static void test_at_once_and_in_steps(void **state)
     assert_int_equal(report.rows, 180), assert_int_equal(report.validation_rows, 60);
     assert_string_equal(report.preprocess, "standardize"), assert_string_equal(training.plan->solver, "ep4");
     assert_true(isnan(report.temperature));
-    assert_true(training.validation_loss < 0.5 && strstr(mercer_model_note(whole), "\"seed\": 3"));
+    assert_true(training.validation_loss < 0.5 && strstr(model_info(whole).note, "\"seed\": 3"));
     mercer_fitting *fitting = NULL;
     mercer_plan plan = MERCER_INIT(mercer_plan);
     assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
@@ -215,7 +217,7 @@ static void test_centers_differ(void **state)
     mercer_fit_options options = options_for(&train, "direct");
     options.data.merge = MERCER_ON;
     mercer_model *model = fit(data, &options, &report);
-    assert_int_equal(report.rows, 2 * N), assert_int_equal(mercer_model_centers(model).rows, N);
+    assert_int_equal(report.rows, 2 * N), assert_int_equal(model_info(model).centers.rows, N);
     mercer_model_free(model), mercer_dataset_free(data);
 }
 
@@ -230,7 +232,7 @@ static void test_heavy_rows_are_likelier_centers(void **state)
     mercer_fit_options options = options_for(&train, "direct");
     options.centers.count = 30, options.data.preprocess = "none";
     mercer_model *model = fit(data, &options, NULL);
-    mercer_matrix centers = mercer_model_centers(model);
+    mercer_matrix centers = model_info(model).centers;
     for (int64_t j = 0, found = 0; j < centers.rows; j++, found = 0) {
         for (int i = 0; i < 40; i++) found += memcmp(mrc_row(&centers, j), X[i], sizeof X[i]) == 0;
         assert_int_equal(found, 1);
@@ -307,7 +309,7 @@ static void test_last_rows_of_a_large_file(void **state)
     mercer_fitting *fitting = NULL;
     mercer_fit_parts parts = MERCER_INIT(mercer_fit_parts);
     const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
-    assert_succeeds(context, mercer_dataset_write_npy(memory, x, y));
+    assert_succeeds(context, mercer_dataset_write(memory, x, y));
     opening.x = x, opening.y = y, opening.task = MERCER_TASK_REGRESSION;
     assert_succeeds(context, mercer_dataset_open(&file, context, &opening));
     options.validation.fraction = 0.25, options.run.memory = 4 * N * D;
@@ -397,7 +399,7 @@ static void test_bandwidth_within_memory(void **state)
         options.centers.count = 50, options.kernel.spec = "gaussian";
         model = fit(data, &options, NULL);
         assert_succeeds(own, mercer_context_query(own, &info));
-        found[small] = mercer_model_kernel(model)->bandwidth; /* the median distance */
+        found[small] = model_info(model).kernel->bandwidth; /* the median distance */
         if (small)
             assert_that(info.bytes_peak <= MEMORY, "%lld bytes", (long long)info.bytes_peak);
         else

@@ -5,30 +5,48 @@
 #include "core/numbers/random.h"
 #include "data/files/readers.h"
 
+static mercer_format_info format_info(int index)
+{
+    mercer_format_info info = MERCER_INIT(mercer_format_info);
+    assert_int_equal(mercer_format_list(&info, index), 1);
+    return info;
+}
+
+static bool format_holds(int index, bool targets)
+{
+    mercer_format_info info = format_info(index);
+    return targets ? info.targets : info.samples;
+}
+
+static int format_count(void)
+{
+    int count = 0;
+    while (mrc_formats[count]) count++;
+    return count;
+}
+
 static void test_list(void **state)
 {
     (void)state;
     static const char *const known[] = {"npy", "idx", "csv", "tsv", "libsvm", "cifar10", "cifar100", "raw", "text"};
     static const int holds[][2] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {0, 1}};
-    const int count = mercer_format_count();
+    const int count = format_count();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         int at = 0;
-        while (at < count && strcmp(mercer_format_name(at), known[i]) != 0) at++;
+        while (at < count && strcmp(format_info(at).name, known[i]) != 0) at++;
         assert_that(at < count, "format %s is not in the list", known[i]);
         assert_true(mrc_format_find(known[i]) == mrc_formats[at]);
-        for (int targets = 0; targets < 2; targets++)
-            assert_int_equal(mercer_format_holds(at, targets), holds[i][targets]);
+        for (int targets = 0; targets < 2; targets++) assert_int_equal(format_holds(at, targets), holds[i][targets]);
     }
     for (int i = 0; i < count; i++) {
-        assert_true(mercer_format_holds(i, 0) || mercer_format_holds(i, 1));
+        assert_true(format_holds(i, 0) || format_holds(i, 1));
         assert_that(!mrc_formats[i]->parse || (!mrc_formats[i]->read_samples && !mrc_formats[i]->read_targets),
-                    "format %s is both arrays and text", mercer_format_name(i));
-        for (int k = 0; k < i; k++) assert_string_not_equal(mercer_format_name(k), mercer_format_name(i));
+                    "format %s is both arrays and text", format_info(i).name);
+        for (int k = 0; k < i; k++) assert_string_not_equal(format_info(k).name, format_info(i).name);
     }
-    assert_null(mercer_format_name(-1));
-    assert_null(mercer_format_name(count));
-    assert_int_equal(mercer_format_holds(-1, 0), 0);
-    assert_int_equal(mercer_format_holds(count, 1), 0);
+    mercer_format_info info = MERCER_INIT(mercer_format_info);
+    assert_int_equal(mercer_format_list(&info, -1), 0);
+    assert_int_equal(mercer_format_list(&info, count), 0);
     assert_null(mrc_format_find("parquet"));
 }
 
@@ -38,10 +56,10 @@ static void refused_with_names(const mercer_dataset_options *options, mercer_sta
 {
     char part[512];
     int left = 0, used = snprintf(part, sizeof part, "%s", before);
-    for (int i = 0; i < mercer_format_count(); i++) left += mercer_format_holds(i, targets);
-    for (int i = 0; i < mercer_format_count(); i++)
-        if (mercer_format_holds(i, targets)) {
-            used += snprintf(part + used, sizeof part - (size_t)used, "%s%s", mercer_format_name(i),
+    for (int i = 0; i < format_count(); i++) left += format_holds(i, targets);
+    for (int i = 0; i < format_count(); i++)
+        if (format_holds(i, targets)) {
+            used += snprintf(part + used, sizeof part - (size_t)used, "%s%s", format_info(i).name,
                              --left == 0 ? after
                              : left == 1 ? last
                                          : ", ");
@@ -81,7 +99,7 @@ static void test_any_bytes(void **state)
 {
     (void)state;
     static const char *const marks[] = {"", "\x93NUMPY\1\0v\0{'descr': '<f4', ", "1 1:2\n", "a,b\n1,2\n"};
-    for (int f = 0; f < mercer_format_count(); f++) {
+    for (int f = 0; f < format_count(); f++) {
         for (uint64_t round = 0; round < 80; round++) {
             char bytes[200];
             size_t head = strlen(marks[round % 4]), size = head + round;
@@ -91,11 +109,11 @@ static void test_any_bytes(void **state)
             if (size == 0) continue;
             mercer_dataset *dataset = NULL;
             mercer_dataset_options options = data_options(byte_file("bytes", bytes, size), NULL);
-            options.format = mercer_format_holds(f, 0) ? mercer_format_name(f) : NULL;
+            options.format = format_holds(f, 0) ? format_info(f).name : NULL;
             options.raw = "f32:3";
             mercer_status status = mercer_dataset_open(&dataset, context, &options);
             assert_that(status == MERCER_OK || strstr(mercer_last_error(context), "bytes"), "%s: %s",
-                        mercer_format_name(f), mercer_last_error(context));
+                        format_info(f).name, mercer_last_error(context));
             assert_true((status == MERCER_OK) == (dataset != NULL));
             mercer_dataset_free(dataset);
         }

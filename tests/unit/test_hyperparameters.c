@@ -6,8 +6,11 @@
  */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/matrix.h"
 #include "core/numbers/random.h"
+#include "fit/fitting.h"
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
 #include "mercer/samples.h"
@@ -103,17 +106,17 @@ static void test_rule(void **state)
     const mercer_dataset_info table = {
         .rows = 500, .features = 1024, .dtype = MERCER_F32, .task = MERCER_TASK_REGRESSION, .format = "csv"};
     const int64_t memory = INT64_C(1) << 30;
-#define WHY(field, value, words, asked_too)                                                 \
-    do {                                                                                    \
-        fit = (mercer_fit_options){0};                                                      \
-        mercer_dataset_info info = table;                                                   \
-        assert_null(mrc_plan_search_skipped(&fit, &info, memory));                          \
-        (field) = (value);                                                                  \
-        const char *why = mrc_plan_search_skipped(&fit, &info, memory);                     \
-        assert_non_null(why);                                                               \
-        assert_that(strstr(why, words) != NULL, "%s", why);                                 \
-        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                    \
-        assert_true((mrc_plan_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
+#define WHY(field, value, words, asked_too)                                                \
+    do {                                                                                   \
+        fit = (mercer_fit_options){0};                                                     \
+        mercer_dataset_info info = table;                                                  \
+        assert_null(mrc_fit_search_skipped(&fit, &info, memory));                          \
+        (field) = (value);                                                                 \
+        const char *why = mrc_fit_search_skipped(&fit, &info, memory);                     \
+        assert_non_null(why);                                                              \
+        assert_that(strstr(why, words) != NULL, "%s", why);                                \
+        if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                   \
+        assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
     WHY(fit.kernel.function, &kernel, "kernel.function", false);
     WHY(fit.data.augment, "flip", "augmented", false);
@@ -134,7 +137,7 @@ static void test_rule(void **state)
         mercer_dataset_info info = table;
         fit = (mercer_fit_options){0};
         info.height = sides & 1, info.width = sides >> 1;
-        const char *why = mrc_plan_search_skipped(&fit, &info, memory);
+        const char *why = mrc_fit_search_skipped(&fit, &info, memory);
         assert_true((why != NULL) == (sides == 3));
         if (why) assert_string_equal(why, "the samples are images");
     }
@@ -142,9 +145,9 @@ static void test_rule(void **state)
     fit = (mercer_fit_options){.centers = {.count = 100},
                                .data = {.preprocess = "rank"},
                                .kernel = {.spec = "laplace", .metric = &metric, .bandwidth = 2}};
-    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+    assert_null(mrc_fit_search_skipped(&fit, &table, memory));
     fit = (mercer_fit_options){.kernel = {.spec = "laplace:bandwidth=2"}};
-    assert_null(mrc_plan_search_skipped(&fit, &table, memory));
+    assert_null(mrc_fit_search_skipped(&fit, &table, memory));
 }
 
 /* The decision is in the report and in the plan text. Few rows and unsupported kernels are not searched. */
@@ -288,9 +291,9 @@ static void test_search(void **state)
     assert_that(fabs(made->plan.lambda - report.ridge * ROWS) < 1e-12 * made->plan.lambda, "lambda %g",
                 made->plan.lambda);
     assert_succeeds(context,
-                    mercer_kernel_print(context, text, sizeof text, NULL, mercer_model_kernel(made->parts.model)));
+                    mercer_kernel_print(context, text, sizeof text, NULL, model_info(made->parts.model).kernel));
     assert_string_equal(text, made->report.kernel);
-    assert_int_equal(mercer_model_size(made->parts.model), ROWS); /* every row is a center */
+    assert_int_equal(model_info(made->parts.model).size, ROWS); /* every row is a center */
     mercer_fitting_free(made->fitting);
     mercer_dataset_free(data);
 }
@@ -315,11 +318,11 @@ static void test_given(void **state)
         if (which == 5) options.kernel.bandwidth = 3;
         if (which == 6) options.kernel.spec = "laplace-l1:bandwidth=3";
         const prepared *made = prepare(data, &options);
-        const mercer_preprocess *applied = mercer_model_preprocess(made->parts.model);
-        mercer_matrix found = mercer_preprocess_metric(applied);
+        const mercer_preprocess *applied = model_info(made->parts.model).preprocess;
+        mercer_matrix found = preprocess_info(applied).metric;
         assert_non_null(made->search.steps);
         assert_true((strncmp(made->report.kernel, "matern52:", 9) == 0) == (which == 0));
-        assert_true((mercer_model_kernel(made->parts.model)->bandwidth == 3) == (which >= 5));
+        assert_true((model_info(made->parts.model).kernel->bandwidth == 3) == (which >= 5));
         assert_string_equal(made->report.preprocess, which == 1 ? "minmax" : which == 3 ? "standardize" : "blend");
         assert_true(which == 2   ? made->plan.lambda == 0.03
                     : which == 4 ? made->plan.lambda == 0

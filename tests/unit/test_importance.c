@@ -120,6 +120,41 @@ static void test_classes(void **state)
     compare("classes", 6);
 }
 
+/* Partial dependence of bytes: the values that replace a column are bytes, too. */
+static void test_bytes(void **state)
+{
+    enum { FEATURES = 5 };
+    static uint8_t x[N][FEATURES], changed[N][FEATURES];
+    static double y[N], f[N];
+    double values[4], means[4];
+    int64_t count = 0;
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < FEATURES; k++)
+            x[i][k] = (uint8_t)mrc_random_below((mrc_rng){6, (uint64_t)k}, (uint64_t)i, 256);
+        y[i] = x[i][1] - 0.5 * x[i][4];
+    }
+    mercer_matrix X = mrc_view(x, N, FEATURES, MERCER_U8), Y = mrc_view(y, N, 1, MERCER_F64);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &X, .Y = &Y};
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    mercer_model *model = fit(data);
+    mercer_matrix M = mrc_view(means, 4, 1, MERCER_F64), F = mrc_view(f, N, 1, MERCER_F64),
+                  C = mrc_view(changed, N, FEATURES, MERCER_U8);
+    assert_succeeds(context, mercer_partial_dependence(model, data, 4, values, &M, &count));
+    assert_int_equal(count, 4);
+    for (int k = 0; k < 4; k++) {
+        double mean = 0;
+        memcpy(changed, x, sizeof x);
+        for (int i = 0; i < N; i++) changed[i][4] = (uint8_t)values[k];
+        assert_succeeds(context, mercer_model_predict(model, &F, &C));
+        for (int i = 0; i < N; i++) mean += f[i] / N;
+        assert_that(fabs(means[k] - mean) <= 1e-9 * fabs(mean) + 1e-9, "%d: %.17g, wanted %.17g", k, means[k], mean);
+    }
+    mercer_model_free(model);
+    mercer_dataset_free(data);
+}
+
 /* Compute the mean prediction with one column set to a fixed value in all rows, by a plain loop. */
 static void test_dependence(void **state)
 {
@@ -187,10 +222,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_dependence),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_classes),  cmocka_unit_test(test_dependence),
+        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -3,9 +3,12 @@
    coverage. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/numbers/random.h"
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
+#include "model/model.h"
 
 #include <math.h>
 
@@ -76,10 +79,10 @@ static void test_levels(void **state)
     mercer_model *model = NULL;
     mercer_matrix z = mercer_matrix_view(one, 1, 1, MERCER_F64), list = mercer_matrix_view(scores, 1, R, MERCER_F64);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F64));
     assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
     for (int i = 0; i < R; i++) scores[i] = i + 1;
-    assert_succeeds(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION));
+    assert_succeeds(context, mrc_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION));
     for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: exactly score k, and also for slightly lower levels */
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0));
         assert_true(radius == k);
@@ -91,12 +94,12 @@ static void test_levels(void **state)
     assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "level is 0.91");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     scores[4] = 0;
-    assert_fails(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+    assert_fails(context, mrc_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "ascending");
     list.rows = 0;
-    assert_fails(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_SHAPE, "");
+    assert_fails(context, mrc_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_SHAPE, "");
     assert_succeeds(context, mercer_model_interval(model, &radius, 0.5));
-    assert_succeeds(context, mercer_model_set_intervals(model, NULL, 0, MERCER_TASK_AUTO));
+    assert_succeeds(context, mrc_model_set_intervals(model, NULL, 0, MERCER_TASK_AUTO));
     assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
     assert_fails(context, mercer_model_set_temperature(model, -1), MERCER_ERROR_DATA, "-1");
     mercer_model_free(model);
@@ -114,13 +117,13 @@ static void check_coverage(const mercer_model *given, const char *path, bool cla
     mercer_metrics found = MERCER_INIT(mercer_metrics);
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     mercer_dataset *data = dataset(N, TEST, classes, NULL);
-    double rows, before[C], after[C];
-    assert_succeeds(context, mercer_model_load(&model, context, path));
+    double before[C], after[C];
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, path));
     assert_succeeds(context, mercer_model_interval(given, before, level));
     assert_succeeds(context, mercer_model_interval(model, after, level));
     assert_true(before[0] == after[0]);
-    assert_int_equal(mercer_model_interval_task(model, &rows),
-                     classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
+    const double rows = model_info(model).interval_rows;
+    assert_int_equal(model_info(model).interval_task, classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
     options.interval = level;
     assert_succeeds(context, mercer_evaluate(&of, model, data, &options));
     assert_succeeds(context, mercer_evaluation_query(of, &found));
@@ -139,9 +142,8 @@ static void test_coverage(void **state)
     char path[256];
     for (int classes = 0; classes < 2; classes++) {
         mercer_model *held = fit(classes, 0.5, MERCER_AUTO), *chosen = fit(classes, 0, MERCER_ON);
-        double rows;
-        mercer_model_interval_task(held, &rows), assert_true(rows == N / 2);
-        mercer_model_interval_task(chosen, &rows), assert_true(rows == N / 10);
+        assert_true(model_info(held).interval_rows == N / 2);
+        assert_true(model_info(chosen).interval_rows == N / 10);
         for (int k = 0; k < 2; k++) {
             snprintf(path, sizeof path, "%s", in_folder("model"));
             assert_succeeds(context, mercer_model_save(k ? chosen : held, path, NULL));
@@ -171,16 +173,15 @@ static void test_probabilities(void **state)
 {
     (void)state;
     enum { M = 50 };
-    int known = 0;
     double p[M][C], f[M][C];
     mercer_model *fitted = fit(true, 0.2, MERCER_AUTO), *model = NULL;
     mercer_matrix x = mercer_matrix_view(X[N], M, D, MERCER_F64), P = mercer_matrix_view(p, M, C, MERCER_F64),
                   F = mercer_matrix_view(f, M, C, MERCER_F64);
-    double t = mercer_model_temperature(fitted, &known);
-    assert_true(known && t != 0.25);
+    double t = model_info(fitted).temperature;
+    assert_true(model_info(fitted).calibrated && t != 0.25);
     assert_succeeds(context, mercer_model_save(fitted, in_folder("model"), NULL));
-    assert_succeeds(context, mercer_model_load(&model, context, in_folder("model")));
-    assert_true(mercer_model_temperature(model, &known) == t && known);
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, in_folder("model")));
+    assert_true(model_info(model).temperature == t && model_info(model).calibrated);
     for (int again = 0; again < 2; again++) {
         assert_succeeds(context, mercer_model_probabilities(model, &P, &x));
         assert_succeeds(context, mercer_model_predict(model, &F, &x));
@@ -192,8 +193,8 @@ static void test_probabilities(void **state)
                             (double)(1 / sum));
             }
         assert_succeeds(context, mercer_model_set_temperature(model, 0));
-        t = mercer_model_temperature(model, &known);
-        assert_true(t == 0.25 && !known);
+        t = model_info(model).temperature;
+        assert_true(t == 0.25 && !model_info(model).calibrated);
     }
     P.cols = C - 1;
     assert_fails(context, mercer_model_probabilities(model, &P, &x), MERCER_ERROR_SHAPE, "P");

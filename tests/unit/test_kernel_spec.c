@@ -2,6 +2,8 @@
 /* Kernel specifications: what is parsed, what is printed, and what error messages say. */
 #include "support/check.h"
 
+#include "support/info.h"
+
 #include "core/spec.h"
 
 #include "kernels/formulas.h"
@@ -27,43 +29,46 @@ static void test_list(void **state)
     static const char *const first[] = {"laplace", "gaussian",           "matern32",    "matern52", "exppower",
                                         "cauchy",  "rational-quadratic", "polynomial",  "linear",   "ntk",
                                         "nngp",    "laplace-l1",         "exppower-l1", "lpq"};
-    const int known = sizeof first / sizeof *first, count = mercer_kernel_count();
+    const int known = sizeof first / sizeof *first, count = mrc_kernel_table_size;
     assert_true(count >= known);
-    for (int i = 0; i < known; i++) assert_string_equal(mercer_kernel_name(i), first[i]);
+    for (int i = 0; i < known; i++) assert_string_equal(kernel_info(i).name, first[i]);
     for (int i = 0; i < count; i++) {
-        const char *name = mercer_kernel_name(i), *parameter;
-        mercer_kernel kernel = parse(mercer_kernel_example(i));
+        const mercer_kernel_info info = kernel_info(i);
+        mercer_kernel kernel = parse(info.example);
         assert_int_equal(kernel.id, i + 1);
-        for (int k = 0; k < i; k++) assert_string_not_equal(mercer_kernel_name(k), name);
-        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)); k++)
-            assert_that(strstr(mercer_kernel_example(i), parameter), "the example of %s lacks %s", name, parameter);
+        for (int k = 0; k < i; k++) assert_string_not_equal(kernel_info(k).name, info.name);
+        for (int k = 0; k < MRC_SPEC_PARAMETERS && info.parameters[k]; k++)
+            assert_that(strstr(info.example, info.parameters[k]), "the example of %s lacks %s", info.name,
+                        info.parameters[k]);
     }
-    assert_string_equal(mercer_kernel_parameter(4, 0), "bandwidth");
-    assert_string_equal(mercer_kernel_parameter(4, 1), "gamma");
-    assert_null(mercer_kernel_parameter(4, 2));
-    assert_null(mercer_kernel_parameter(8, 0)); /* the linear kernel */
+    assert_string_equal(kernel_info(4).parameters[0], "bandwidth");
+    assert_string_equal(kernel_info(4).parameters[1], "gamma");
+    assert_null(kernel_info(4).parameters[2]);
+    assert_null(kernel_info(8).parameters[0]); /* the linear kernel */
     const int outside[] = {-1, count, INT32_MAX, INT32_MIN};
+    mercer_kernel_info info = MERCER_INIT(mercer_kernel_info), unset;
     for (int i = 0; i < 4; i++) {
-        assert_null(mercer_kernel_name(outside[i]));
-        assert_null(mercer_kernel_example(outside[i]));
-        assert_null(mercer_kernel_parameter(outside[i], 0));
-        if (outside[i] != count) assert_null(mercer_kernel_parameter(0, outside[i]));
+        assert_int_equal(mercer_kernel_list(&info, outside[i]), 0);
+        assert_null(info.name); /* unchanged */
     }
-    assert_null(mercer_kernel_parameter(0, 1000));
+    memset(&unset, 0, sizeof unset);
+    assert_int_equal(mercer_kernel_list(&unset, 0), 0); /* without struct_size */
+    assert_null(unset.name);
+    assert_int_equal(mercer_kernel_list(NULL, 0), 0);
 }
 
 static void test_examples_round_trip(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 1};
-    for (int i = 0; i < mercer_kernel_count(); i++) {
-        mercer_kernel kernel = parse(mercer_kernel_example(i)), again;
+    for (int i = 0; i < mrc_kernel_table_size; i++) {
+        mercer_kernel kernel = parse(kernel_info(i).example), again;
         char text[256];
         size_t needed = 0;
         assert_succeeds(&context, mrc_kernel_check(&context, &kernel));
         assert_succeeds(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, &needed));
         assert_int_equal(needed, strlen(text) + 1);
-        assert_int_equal(strncmp(text, mercer_kernel_name(i), strlen(mercer_kernel_name(i))), 0);
+        assert_int_equal(strncmp(text, kernel_info(i).name, strlen(kernel_info(i).name)), 0);
         again = parse(text);
         assert_memory_equal(&again, &kernel, sizeof kernel);
     }

@@ -11,8 +11,10 @@
 #include "support/check.h"
 
 #include "conformance/budget.h"
+#include "kernels/table.h"
 #include "mercer/advanced.h"
 #include "support/data.h"
+#include "support/info.h"
 #include "support/levels.h"
 
 enum { M = 9, P = 13, D = 7, C = 2 };
@@ -178,9 +180,9 @@ static void test_every_kernel_and_backend(void **state)
             mercer_status status = mercer_context_create(&context, &options);
             if (is_left_out(mrc_backend_registry[b], status)) break;
             assert_succeeds(NULL, status);
-            for (int k = 0; k < mercer_kernel_count(); k++) {
-                check_kernel(context, mercer_kernel_example(k), MERCER_F32);
-                check_kernel(context, mercer_kernel_example(k), MERCER_F64);
+            for (int k = 0; k < mrc_kernel_table_size; k++) {
+                check_kernel(context, kernel_info(k).example, MERCER_F32);
+                check_kernel(context, kernel_info(k).example, MERCER_F64);
             }
             mercer_context_free(context);
         }

@@ -12,6 +12,7 @@
 #include "backends/backend.h"
 #include "kernels/table.h"
 #include "support/data.h"
+#include "support/info.h"
 #include "support/kernel_table.h"
 
 #include <float.h>
@@ -66,8 +67,8 @@ static int distance_count;
 static int collect_specs(void **state)
 {
     (void)state;
-    for (int i = 0; i < mercer_kernel_count(); i++)
-        if (mrc_kernel_table[i].argument != MRC_ON_INNER) distance_specs[distance_count++] = mercer_kernel_example(i);
+    for (int i = 0; i < mrc_kernel_table_size; i++)
+        if (mrc_kernel_table[i].argument != MRC_ON_INNER) distance_specs[distance_count++] = kernel_info(i).example;
     for (int i = 0; i < FURTHER; i++) distance_specs[distance_count++] = further_specs[i];
     return 0;
 }
@@ -362,8 +363,8 @@ static void test_reference_is_the_formula_of_the_rows(void **state)
 {
     (void)state;
     const double x[4] = {1, -2, 0.5, 3}, z[4] = {0, 2, 1.5, -1}; /* the sums below are exact */
-    for (int i = 0; i < mercer_kernel_count(); i++) {
-        mercer_kernel kernel = parse(mercer_kernel_example(i));
+    for (int i = 0; i < mrc_kernel_table_size; i++) {
+        mercer_kernel kernel = parse(kernel_info(i).example);
         double value, wanted;
         assert_true(mrc_kernel_reference(&kernel, 4, x, z, &value));
         if (mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE)
@@ -390,8 +391,8 @@ static void test_gram_matrices_are_psd(void **state)
     mercer_context context = {.threads = 1};
     mrc_backend *backend;
     assert_succeeds(&context, mrc_backend_create(&backend, &context, "reference"));
-    for (int which = 0; which < mercer_kernel_count(); which++) {
-        mercer_kernel kernel = parse(mercer_kernel_example(which));
+    for (int which = 0; which < mrc_kernel_table_size; which++) {
+        mercer_kernel kernel = parse(kernel_info(which).example);
         double points[N][D], gram[N * N], values[N], vectors[N * N], largest = 0;
         for (int i = 0; i < N; i++)
             for (int j = 0; j < D; j++) points[i][j] = 4 * mrc_random_normal((mrc_rng){11, 0}, (uint64_t)(i * D + j));
@@ -405,7 +406,7 @@ static void test_gram_matrices_are_psd(void **state)
         mercer_matrix a = mrc_view(gram, N, N, MERCER_F64), v = mrc_view(vectors, N, N, MERCER_F64);
         assert_succeeds(&context, backend->ops->eigen_top(backend, &a, N, values, &v));
         assert_that(values[N - 1] >= -N * 64 * E * largest, "%s: smallest eigenvalue %g, largest entry %g",
-                    mercer_kernel_name(which), values[N - 1], largest);
+                    kernel_info(which).name, values[N - 1], largest);
     }
     mrc_backend_free(backend);
 }

@@ -90,7 +90,7 @@ static void test_fixed_point(void **state)
     options.iterations = 1000, options.batch = -1;
     choose(context, &Z, &X, &options);
     int32_t nearest[N];
-    assert_succeeds(context, mercer_nearest_rows(context, nearest, NULL, &X, &Z));
+    assert_succeeds(context, mercer_nearest_rows(context, nearest, NULL, NULL, &X, &Z));
     for (int64_t j = 0; j < P; j++)
         for (int64_t k = 0; k < D; k++) {
             double sum = 0, count = 0;

@@ -17,6 +17,8 @@
  */
 #include "support/exact_solvers.h"
 
+#include "support/sources.h"
+
 #include <string.h>
 
 static problem on_samples(int64_t n, int64_t c, mercer_dtype dtype, const char *kernel, double lambda)
@@ -184,8 +186,8 @@ static mercer_status fit_as(const problem *data, const char *solver, mercer_plan
     mercer_train_options options = MERCER_INIT(mercer_train_options);
     options.solver = solver, options.lambda = data->lambda;
     assert_succeeds(NULL, mercer_context_create(context, NULL));
-    assert_succeeds(*context, mercer_model_create(&model, *context, &data->kernel, &data->z, C, data->x.dtype));
-    assert_succeeds(*context, mercer_source_from_matrices(&source, *context, &data->x, &data->y, data->weights, 1));
+    assert_succeeds(*context, mercer_model_create(&model, *context, NULL, &data->kernel, &data->z, C, data->x.dtype));
+    assert_succeeds(*context, source_from_matrices(&source, *context, &data->x, &data->y, data->weights, 1));
     assert_succeeds(*context, mercer_trainer_create(&trainer, model, NULL, &options));
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_trainer_plan(trainer, plan, &source);

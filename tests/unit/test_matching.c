@@ -6,6 +6,8 @@
  */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "data/dataset.h"
 
 #include <mercer/advanced.h>
@@ -43,7 +45,7 @@ static void assert_applies(mercer_model *model, mercer_dataset *data, const char
     mercer_evaluation *evaluation = NULL;
     mercer_importance *importance = NULL;
     double values[3], means[6];
-    int64_t count, outputs = mercer_model_weights(model).cols;
+    int64_t count, outputs = model_info(model).weights.cols;
     mercer_matrix M = mrc_view(means, 3, outputs, MERCER_F64);
     const mercer_status found[] = {mercer_evaluate(&evaluation, model, data, NULL),
                                    mercer_permutation_importance(&importance, model, data, NULL),
@@ -87,7 +89,7 @@ static void test_origin_of_the_model(void **state)
     assert_applies(model, moved, NULL);
     assert_applies(model, plain, "read without a schema, but the model has one; open the dataset with the schema of");
     assert_applies(model, other, "a schema of its own, but the model has another; open the dataset with the schema of");
-    further.schema = near.schema = mercer_model_schema(model);
+    further.schema = near.schema = model_info(model).schema;
     mercer_dataset *read[] = {open_with(&further), open_with(&near)};
     assert_applies(model, read[0], NULL);
     assert_applies(model, read[1], NULL);
@@ -116,7 +118,7 @@ static void test_columns_and_classes(void **state)
     mercer_evaluation *evaluation = NULL;
     assert_fails(context, mercer_evaluate(&evaluation, model, renamed, NULL), MERCER_ERROR_MISMATCH,
                  "class 0 (from 0) is 'maybe'");
-    two.columns = mercer_model_feature_names(model, &two.column_count);
+    two.columns = model_info(model).feature_names, two.column_count = model_info(model).features;
     mercer_dataset *in_order = open_with(&two);
     assert_applies(model, in_order, NULL);
     mercer_dataset *const all[] = {in_order, renamed, turned, data};

@@ -7,9 +7,12 @@
  */
 #include "support/check.h"
 
+#include "support/info.h"
+
 #include "backends/cpu/micro/uk_math_body.h"
 #include "backends/cpu/micro/ukernels.h"
 #include "core/numbers/random.h"
+#include "kernels/table.h"
 
 #include <float.h>
 #include <math.h>
@@ -177,12 +180,11 @@ static void test_same_bits(void **state)
 {
     (void)state;
     static const char *const further[] = {"polynomial:degree=5,scale=0.01", "ntk:depth=4,bias=0.1", "nngp:depth=3"};
-    const int count = mercer_kernel_count();
+    const int count = mrc_kernel_table_size;
     static double in[BATCH], first[BATCH], other[BATCH];
     for (int m = 0; m < count + 3; m++) {
         mercer_kernel kernel;
-        assert_succeeds(NULL,
-                        mrc_kernel_parse(NULL, &kernel, m < count ? mercer_kernel_example(m) : further[m - count]));
+        assert_succeeds(NULL, mrc_kernel_parse(NULL, &kernel, m < count ? kernel_info(m).example : further[m - count]));
         if (mrc_map_for(&kernel).id == 0) continue; /* has no vector form */
         for (uint64_t i = 0; i < BATCH; i++) {
             double part = mrc_random_uniform((mrc_rng){78, (uint64_t)m}, i);

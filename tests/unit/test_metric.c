@@ -5,6 +5,9 @@
  */
 #include "support/datasets.h"
 
+#include "support/fitted.h"
+#include "support/info.h"
+
 #include "core/numbers/random.h"
 #include "mercer/advanced.h"
 #include "mercer/evaluation.h"
@@ -92,9 +95,9 @@ static void test_full_metric(void **state)
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
     options.kernel.metric = NULL;
     assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
-    assert_int_equal(mercer_model_features(model), D);
-    assert_int_equal(mercer_model_centers(model).cols, Q); /* M has rank 3, so three directions */
-    mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(model));
+    assert_int_equal(model_info(model).features, D);
+    assert_int_equal(model_info(model).centers.cols, Q); /* M has rank 3, so three directions */
+    mercer_matrix map = preprocess_info(model_info(model).preprocess).metric;
     assert_int_equal(map.rows, D), assert_int_equal(map.cols, Q);
     assert_same_values(model, X, D, wanted, mapped, Q);
     mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
@@ -110,7 +113,7 @@ static void test_diagonal_metric(void **state)
     mercer_train_options train;
     mercer_preprocess *standard = NULL;
     mercer_matrix x = matrix_of(X, N, D), out = matrix_of(scaled, N, D), metric = matrix_of(w, D, 1);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&standard, context, "standardize", &x));
+    assert_succeeds(context, fit_to_matrix(&standard, context, "standardize", &x));
     assert_succeeds(context, mercer_preprocess_apply(standard, &out, &x));
     mercer_preprocess_free(standard);
     for (int i = 0; i < N; i++)
@@ -202,7 +205,7 @@ static mercer_model *fit_small(const mercer_matrix *metric, const char *preproce
     mercer_dataset *data = dataset(&of, X, N, D, Y);
     options.kernel.metric = metric, options.data.preprocess = preprocess;
     assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
-    assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, names, D));
     mercer_dataset_free(data);
     return model;
 }
@@ -215,12 +218,10 @@ static void test_files(void **state)
     const mercer_matrix metrics[] = {matrix_of(full, D, D), matrix_of(w, 1, D)};
     for (int k = 0; k < 2; k++) {
         mercer_model *model = fit_small(&metrics[k], k ? "minmax" : "none"), *loaded = NULL;
-        int64_t count = 0;
         assert_succeeds(context, mercer_model_save(model, in_folder("metric"), NULL));
-        assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("metric")));
-        assert_int_equal(mercer_model_features(loaded), D);
-        assert_string_equal(mercer_model_feature_names(loaded, &count)[4], "e");
-        assert_int_equal(count, D);
+        assert_succeeds(context, mercer_model_load(&loaded, context, NULL, in_folder("metric")));
+        assert_int_equal(model_info(loaded).features, D);
+        assert_string_equal(model_info(loaded).feature_names[4], "e");
         mercer_matrix x = matrix_of(X, N, D), F = matrix_of(before, N, 1), G = matrix_of(after, N, 1);
         assert_succeeds(context, mercer_model_predict(model, &F, &x));
         assert_succeeds(context, mercer_model_predict(loaded, &G, &x));
@@ -257,9 +258,9 @@ static void check_gradients(mercer_model *model, const char *what)
     mercer_matrix G = matrix_of(g, ROWS, D), x = matrix_of(X, ROWS, D), F = matrix_of(f, 2, 1),
                   two = matrix_of(moved, 2, D);
     assert_succeeds(context, mercer_model_gradient(model, &G, &x));
-    mercer_matrix alpha = mercer_model_weights(model);
+    mercer_matrix alpha = model_info(model).weights;
     double size = 0;
-    for (int64_t j = 0; j < alpha.rows; j++) size += fabs(mrc_load(&alpha, j, 0)) * mercer_model_target_scale(model)[0];
+    for (int64_t j = 0; j < alpha.rows; j++) size += fabs(mrc_load(&alpha, j, 0)) * model_info(model).target_scale[0];
     assert_that(size < 1e4, "%s: weights of %g", what, size); /* otherwise the bound is too loose */
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < D; k++) {
@@ -299,7 +300,7 @@ static void test_model_gradients(void **state)
     double one[D] = {1}, g[D];
     mercer_matrix center = matrix_of(one, 1, D), G = matrix_of(g, 1, D), narrow = matrix_of(g, 1, D - 1);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "polynomial:degree=2"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &center, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &center, 1, MERCER_F64));
     assert_fails(context, mercer_model_gradient(model, &G, &center), MERCER_ERROR_UNSUPPORTED, "kernel polynomial");
     assert_fails(context, mercer_model_gradient(model, &narrow, &center), MERCER_ERROR_SHAPE, "G");
     assert_fails(NULL, mercer_model_gradient(NULL, &G, &center), MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -373,7 +374,7 @@ static void test_learning(void **state)
     plant();
     for (int k = 0; k < 2; k++) {
         mercer_model *model = compare_errors(kernels[k], 0.5);
-        mercer_matrix a = mercer_preprocess_metric(mercer_model_preprocess(model));
+        mercer_matrix a = preprocess_info(model_info(model).preprocess).metric;
         double weight[FEATURES] = {0}, across = 0, along = 0;
         assert_true(a.rows == FEATURES && a.cols == FEATURES);
         for (int i = 0; i < FEATURES; i++)
@@ -399,7 +400,7 @@ static void test_learning_norm_1(void **state)
     for (int k = 0; k < 3; k++) {
         mercer_model *model = compare_errors(kernels[k], 0.9);
         double largest = 0;
-        mercer_matrix w = mercer_preprocess_metric(mercer_model_preprocess(model));
+        mercer_matrix w = preprocess_info(model_info(model).preprocess).metric;
         assert_true(w.rows == 1 && w.cols == FEATURES);
         for (int i = 0; i < FEATURES; i++) largest = fmax(largest, mrc_load(&w, 0, i));
         assert_that(fabs(largest - 1) < 1e-12, "%s: largest weight %g", kernels[k], largest);

@@ -2,6 +2,11 @@
 /* Models predict according to their weights; sources deliver every sample once per pass, in a reproducible order. */
 #include "support/training.h"
 
+#include "support/fitted.h"
+#include "support/info.h"
+#include "support/sources.h"
+
+#include "kernels/table.h"
 #include "mercer/evaluation.h"
 #include "model/model.h"
 
@@ -14,16 +19,16 @@ static void test_model_keeps_its_own(void **state)
     (void)state;
     task t = task_open(context, "gaussian:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F32);
     mercer_model *model;
-    assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, C, 0));
-    mercer_matrix centers = mercer_model_centers(model), weights = mercer_model_weights(model);
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, C, 0));
+    mercer_matrix centers = model_info(model).centers, weights = model_info(model).weights;
     assert_memory_equal(centers.data, t.z.data, P * D * sizeof(float));
     assert_true(centers.data != t.z.data && centers.dtype == MERCER_F32 && weights.dtype == MERCER_F32);
     assert_int_equal(weights.rows, P);
     assert_int_equal(weights.cols, C);
     for (int64_t i = 0; i < P * C; i++) assert_true(((float *)weights.data)[i] == 0);
-    assert_memory_equal(mercer_model_kernel(model), &t.kernel, sizeof t.kernel);
+    assert_memory_equal(model_info(model).kernel, &t.kernel, sizeof t.kernel);
     mercer_model_free(model);
-    assert_true(mercer_model_kernel(NULL) == NULL && mercer_model_weights(NULL).data == NULL);
+    assert_true(model_info(NULL).kernel == NULL && model_info(NULL).weights.data == NULL);
     task_close(&t);
 }
 
@@ -35,27 +40,27 @@ static void test_predict_is_the_product(void **state)
                                             {MERCER_F64, MERCER_F64, MERCER_F64},
                                             {MERCER_U8, MERCER_U8, MERCER_F32},
                                             {MERCER_F16, MERCER_F32, MERCER_F64}};
-    for (int k = 0; k < mercer_kernel_count(); k++)
+    for (int k = 0; k < mrc_kernel_table_size; k++)
         for (int i = 0; i < 4; i++) {
             mercer_kernel kernel;
             mercer_model *model;
             mercer_matrix x = data_matrix(N, D, 0, types[i][0]), z = data_matrix(P, D, 0, types[i][1]);
             data_fill_uniform(&x, (mrc_rng){71, 1}, 0, 9), data_fill_uniform(&z, (mrc_rng){71, 2}, 0, 9);
-            assert_succeeds(context, mercer_kernel_parse(&kernel, context, mercer_kernel_example(k)));
-            assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, types[i][2]));
-            mercer_matrix w = mercer_model_weights(model), f = data_matrix(N, C, 0, types[i][2]);
+            assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernel_info(k).example));
+            assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, types[i][2]));
+            mercer_matrix w = model_info(model).weights, f = data_matrix(N, C, 0, types[i][2]);
             mercer_matrix expected = data_matrix(N, C, 0, types[i][2]), one = data_matrix(N, C, 0, types[i][2]);
             data_fill_normal(&w, (mrc_rng){71, 3}, 0, 1);
             assert_succeeds(context, mercer_model_predict(model, &f, &x));
             assert_succeeds(context, mercer_kernel_matmul(context, &expected, &kernel, &x, &z, &w));
             size_t bytes = (size_t)(N * C * mrc_dtype_size(types[i][2]));
-            assert_that(memcmp(f.data, expected.data, bytes) == 0, "%s, types %d", mercer_kernel_example(k), i);
+            assert_that(memcmp(f.data, expected.data, bytes) == 0, "%s, types %d", kernel_info(k).example, i);
             for (int64_t r = 0; r < N; r++) {
                 mercer_matrix row = mrc_rows(&x, r, 1), to = mrc_rows(&one, r, 1);
                 assert_succeeds(context, mercer_model_predict(model, &to, &row));
             }
             assert_that(memcmp(f.data, one.data, bytes) == 0, "%s, types %d: rows depend on each other",
-                        mercer_kernel_example(k), i);
+                        kernel_info(k).example, i);
             mercer_matrix none = mrc_rows(&x, 0, 0), empty = mrc_rows(&f, 0, 0);
             assert_succeeds(context, mercer_model_predict(model, &empty, &none));
             assert_succeeds(context, mercer_model_classify(model, NULL, &none));
@@ -71,11 +76,11 @@ static void test_classify_ties(void **state)
     task t = task_open(context, "gaussian:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F32);
     mercer_model *model;
     int32_t labels[N];
-    assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, C, 0));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, C, 0));
     memset(labels, 0x3c, sizeof labels);
     assert_succeeds(context, mercer_model_classify(model, labels, &t.x));
     for (int64_t i = 0; i < N; i++) assert_int_equal(labels[i], 0);
-    mercer_matrix w = mercer_model_weights(model);
+    mercer_matrix w = model_info(model).weights;
     for (int64_t i = 0; i < P; i++) mrc_store(&w, i, 1, 1), mrc_store(&w, i, 2, 1);
     assert_succeeds(context, mercer_model_classify(model, labels, &t.x));
     for (int64_t i = 0; i < N; i++) assert_int_equal(labels[i], 1);
@@ -88,24 +93,27 @@ static void test_bad_models(void **state)
     (void)state;
     task t = task_open(context, "laplace:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F64);
     mercer_model *model, *made;
-    assert_succeeds(context, mercer_model_create(&made, context, &t.kernel, &t.z, C, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&made, context, NULL, &t.kernel, &t.z, C, MERCER_F64));
     const mercer_kernel *kernel = &t.kernel;
     mercer_matrix z = t.z, x = t.x, out = data_matrix(N, C, 0, MERCER_F64), bad;
     bad = mrc_rows(&z, 0, 0);
-    assert_fails(context, mercer_model_create(&model, context, kernel, &bad, C, 0), MERCER_ERROR_SHAPE, "centers");
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &bad, C, 0), MERCER_ERROR_SHAPE,
+                 "centers");
     bad = z, bad.rows = -1;
-    assert_fails(context, mercer_model_create(&model, context, kernel, &bad, C, 0), MERCER_ERROR_SHAPE, "centers");
-    assert_fails(context, mercer_model_create(&model, context, kernel, &z, 0, 0), MERCER_ERROR_SHAPE, "outputs");
-    assert_fails(context, mercer_model_create(&model, context, kernel, &z, INT64_MAX / 4, 0), MERCER_ERROR_SHAPE,
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &bad, C, 0), MERCER_ERROR_SHAPE,
+                 "centers");
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &z, 0, 0), MERCER_ERROR_SHAPE, "outputs");
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &z, INT64_MAX / 4, 0), MERCER_ERROR_SHAPE,
                  "outputs");
-    assert_fails(context, mercer_model_create(&model, context, kernel, &z, C, MERCER_U8), MERCER_ERROR_DTYPE,
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &z, C, MERCER_U8), MERCER_ERROR_DTYPE,
                  "weights");
     mercer_kernel wrong = *kernel;
     wrong.bandwidth = -1;
-    assert_fails(context, mercer_model_create(&model, context, &wrong, &z, C, 0), MERCER_ERROR_KERNEL, "bandwidth");
+    assert_fails(context, mercer_model_create(&model, context, NULL, &wrong, &z, C, 0), MERCER_ERROR_KERNEL,
+                 "bandwidth");
     double kept = mrc_load(&z, 2, 1);
     mrc_store(&z, 2, 1, NAN);
-    assert_fails(context, mercer_model_create(&model, context, kernel, &z, C, 0), MERCER_ERROR_DATA, "centers");
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &z, C, 0), MERCER_ERROR_DATA, "centers");
     mrc_store(&z, 2, 1, kept);
     bad = x, bad.cols = D - 1;
     assert_fails(context, mercer_model_predict(made, &out, &bad), MERCER_ERROR_SHAPE, "X");
@@ -184,11 +192,11 @@ static void test_source_order(void **state)
         for (int64_t i = 0; i < N; i++) labels[i] = (int32_t)(i % C);
         for (int64_t i = 0; weighted && i < N; i++) t.weights[i] = (double)i / 7;
         mercer_source source, same, different;
-        assert_succeeds(context, mercer_source_from_matrices(&source, context, &t.x, &t.y, t.weights, 9));
+        assert_succeeds(context, source_from_matrices(&source, context, &t.x, &t.y, t.weights, 9));
         check_source(&source, &t, NULL);
-        assert_succeeds(context, mercer_source_from_labels(&same, context, &t.x, labels, C, t.weights, 9));
+        assert_succeeds(context, source_from_labels(&same, context, &t.x, labels, C, t.weights, 9));
         check_source(&same, &t, labels);
-        assert_succeeds(context, mercer_source_from_matrices(&different, context, &t.x, &t.y, t.weights, 10));
+        assert_succeeds(context, source_from_matrices(&different, context, &t.x, &t.y, t.weights, 10));
         int64_t a[N], b[N], c[N];
         read_pass(&source, &t, NULL, 3, 10, a), read_pass(&same, &t, labels, 3, 10, b);
         read_pass(&different, &t, NULL, 3, 10, c);
@@ -211,7 +219,7 @@ static void test_strided_source(void **state)
         memcpy(mrc_row(&wide.y, i), mrc_row(&t.y, i), C * sizeof(float));
     }
     mercer_source source;
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &wide.x, &wide.y, NULL, 9));
+    assert_succeeds(context, source_from_matrices(&source, context, &wide.x, &wide.y, NULL, 9));
     check_source(&source, &t, NULL);
     mercer_source_free(&source);
     free(wide.x.data), free(wide.y.data);
@@ -226,26 +234,22 @@ static void test_bad_sources(void **state)
     mercer_matrix x = t.x, y = t.y, bad = mrc_rows(&y, 0, N - 1);
     double weights[N] = {1};
     int32_t labels[N] = {0};
-    assert_fails(context, mercer_source_from_matrices(&source, context, &x, &bad, NULL, 1), MERCER_ERROR_SHAPE, "Y");
+    assert_fails(context, source_from_matrices(&source, context, &x, &bad, NULL, 1), MERCER_ERROR_SHAPE, "Y");
     bad = y, bad.dtype = MERCER_U8;
-    assert_fails(context, mercer_source_from_matrices(&source, context, &x, &bad, NULL, 1), MERCER_ERROR_DTYPE, "Y");
+    assert_fails(context, source_from_matrices(&source, context, &x, &bad, NULL, 1), MERCER_ERROR_DTYPE, "Y");
     weights[5] = -1;
-    assert_fails(context, mercer_source_from_matrices(&source, context, &x, &y, weights, 1), MERCER_ERROR_DATA,
-                 "weights");
+    assert_fails(context, source_from_matrices(&source, context, &x, &y, weights, 1), MERCER_ERROR_DATA, "weights");
     weights[5] = NAN;
-    assert_fails(context, mercer_source_from_labels(&source, context, &x, labels, 3, weights, 1), MERCER_ERROR_DATA,
+    assert_fails(context, source_from_labels(&source, context, &x, labels, 3, weights, 1), MERCER_ERROR_DATA,
                  "weights");
-    assert_fails(context, mercer_source_from_labels(&source, context, &x, labels, 0, NULL, 1), MERCER_ERROR_SHAPE,
-                 "classes");
+    assert_fails(context, source_from_labels(&source, context, &x, labels, 0, NULL, 1), MERCER_ERROR_SHAPE, "classes");
     labels[7] = 3;
-    assert_fails(context, mercer_source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA,
-                 "labels");
+    assert_fails(context, source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA, "labels");
     labels[7] = -1;
-    assert_fails(context, mercer_source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA,
-                 "labels");
+    assert_fails(context, source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA, "labels");
     double kept = mrc_load(&y, 3, 1);
     mrc_store(&y, 3, 1, NAN);
-    assert_fails(context, mercer_source_from_matrices(&source, context, &x, &y, NULL, 1), MERCER_ERROR_DATA, "Y");
+    assert_fails(context, source_from_matrices(&source, context, &x, &y, NULL, 1), MERCER_ERROR_DATA, "Y");
     mrc_store(&y, 3, 1, kept);
     task_close(&t);
 }
@@ -294,14 +298,14 @@ static mercer_model *model_of_kind(const task *t, int kind)
     mercer_preprocess *preprocess;
     double shifts[C] = {3, 4, 5};
     mercer_matrix numbers = mrc_view(shifts, C, 1, MERCER_F64);
-    assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, C, 0));
-    mercer_matrix w = mercer_model_weights(model);
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t->kernel, &t->z, C, 0));
+    mercer_matrix w = model_info(model).weights;
     data_fill_normal(&w, (mrc_rng){71, 3}, 0, 0.2);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, specs[kind], &t->x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, specs[kind], &t->x));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     if (kind == 1)
         assert_succeeds(context, mercer_model_set_targets(model, (double[C]){1, 2, 3}, (double[C]){0.5, 1, 2}));
-    if (kind == 2) assert_succeeds(context, mercer_model_set_target_curve(model, "log", &numbers));
+    if (kind == 2) assert_succeeds(context, mrc_units_bend(&model->units, context, MRC_CURVE_LOG, C, &numbers));
     mercer_preprocess_free(preprocess);
     return model;
 }
@@ -375,13 +379,16 @@ static void test_bad_parts(void **state)
     double scores[2 * C] = {1, 2, 1, 2, 1, 2}, radius[C];
     mercer_matrix lists = mrc_view(scores, C, 2, MERCER_F64);
     mercer_model *model = model_of_kind(&t, 0);
-    assert_fails(NULL, mercer_model_set_labels(NULL, names, C), MERCER_ERROR_ARGUMENT, "model is NULL");
-    assert_fails(NULL, mercer_model_set_feature_names(NULL, names, D), MERCER_ERROR_ARGUMENT, "model is NULL");
-    assert_fails(NULL, mercer_model_set_target_names(NULL, names, C), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_LABELS, names, C), MERCER_ERROR_ARGUMENT,
+                 "model is NULL");
+    assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_FEATURES, names, D), MERCER_ERROR_ARGUMENT,
+                 "model is NULL");
+    assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_TARGETS, names, C), MERCER_ERROR_ARGUMENT,
+                 "model is NULL");
     assert_fails(NULL, mercer_model_set_note(NULL, "note"), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(NULL, mercer_model_set_schema(NULL, "{}"), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(NULL, mercer_model_set_temperature(NULL, 1), MERCER_ERROR_ARGUMENT, "model is NULL");
-    assert_fails(NULL, mercer_model_set_intervals(NULL, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_ARGUMENT,
+    assert_fails(NULL, mrc_model_set_intervals(NULL, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_ARGUMENT,
                  "model is NULL");
     assert_fails(NULL, mercer_model_interval(NULL, radius, 0.5), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(context, mercer_model_interval(model, NULL, 0.5), MERCER_ERROR_ARGUMENT, "radius is NULL");
@@ -389,32 +396,34 @@ static void test_bad_parts(void **state)
     assert_fails(context, mercer_model_interval(model, radius, (double)NAN), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     assert_fails(context, mercer_model_set_temperature(model, (double)INFINITY), MERCER_ERROR_DATA, "temperature");
     assert_fails(context, mercer_model_set_temperature(model, (double)NAN), MERCER_ERROR_DATA, "temperature");
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_AUTO), MERCER_ERROR_ARGUMENT,
-                 "task");
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 0.5, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_AUTO), MERCER_ERROR_ARGUMENT, "task");
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 0.5, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "rows is 0.5");
-    assert_fails(context, mercer_model_set_intervals(model, &lists, (double)INFINITY, MERCER_TASK_REGRESSION),
+    assert_fails(context, mrc_model_set_intervals(model, &lists, (double)INFINITY, MERCER_TASK_REGRESSION),
                  MERCER_ERROR_DATA, "rows is inf");
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_CLASSIFICATION), MERCER_ERROR_SHAPE,
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_CLASSIFICATION), MERCER_ERROR_SHAPE,
                  "each of 1");
     scores[3] = (double)NAN;
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "row 1, column 1");
     scores[3] = 2, scores[0] = -1;
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "not ascending from 0");
     lists.dtype = MERCER_U8;
-    assert_fails(context, mercer_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DTYPE,
+    assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DTYPE,
                  "scores");
-    assert_fails(context, mercer_model_set_feature_names(model, names, 2), MERCER_ERROR_SHAPE, "has 5 features");
-    assert_fails(context, mercer_model_set_target_names(model, names, 2), MERCER_ERROR_SHAPE, "has 3 outputs");
-    assert_fails(context, mercer_model_set_target_names(model, NULL, 3), MERCER_ERROR_ARGUMENT, "names is NULL");
-    assert_succeeds(context, mercer_model_set_target_names(model, names, 1));
-    assert_succeeds(context, mercer_model_set_target_names(model, names, 0));
-    assert_succeeds(context, mercer_model_set_feature_names(model, names, 0));
+    assert_fails(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, names, 2), MERCER_ERROR_SHAPE,
+                 "has 5 features");
+    assert_fails(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, 2), MERCER_ERROR_SHAPE,
+                 "has 3 outputs");
+    assert_fails(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, NULL, 3), MERCER_ERROR_ARGUMENT,
+                 "names is NULL");
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, 1));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, 0));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, names, 0));
     assert_succeeds(context, mercer_model_set_note(model, ""));
     assert_succeeds(context, mercer_model_set_schema(model, NULL));
-    assert_string_equal(mercer_model_note(model), "");
+    assert_string_equal(model_info(model).note, "");
     mercer_model_free(model);
     task_close(&t);
 }

@@ -2,6 +2,9 @@
 /* Model files with any byte changed or missing, or with contents that are not a valid model, are refused; a failed
    write leaves the existing file unchanged. */
 #include "support/stored_models.h"
+
+#include "support/fitted.h"
+#include "support/info.h"
 #include "support/tampered.h"
 
 /* ---- Damage -------------------------------------------------------------------------------------------------- */
@@ -9,7 +12,7 @@
 static void must_refuse(const char *path, const char *what, size_t place)
 {
     mercer_model *loaded = NULL;
-    mercer_status status = mercer_model_load(&loaded, context, path);
+    mercer_status status = mercer_model_load(&loaded, context, NULL, path);
     assert_that(status == MERCER_ERROR_FORMAT && !loaded, "%s %zu: %s", what, place, mercer_status_string(status));
     assert_true(strncmp(mercer_last_error(context), path, strlen(path)) == 0);
 }
@@ -94,7 +97,7 @@ static void check_forgery(const forgery *lie, mercer_status expected)
     const char *path = in_folder("forged");
     mercer_model *model;
     assert_succeeds(context, mrc_tensor_file_write(context, path, tensors, count, texts, entries));
-    mercer_status status = mercer_model_load(&model, context, path);
+    mercer_status status = mercer_model_load(&model, context, NULL, path);
     if (expected == MERCER_OK) {
         assert_succeeds(context, status);
     } else {
@@ -226,23 +229,24 @@ static void newer_file(const char *path, int kind)
     mercer_matrix x = make_samples(MERCER_F32);
     for (int i = 0; i < C * 4; i++) scores[i] = (i % 4 + 1) / 4.0;
     for (int i = 0; i < 2 * C * 3; i++) curve[i] = i % 3 + 1;
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, kind ? "standardize" : "rank", &x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, kind ? "standardize" : "rank", &x));
     if (kind) {
         double m[D * D] = {0};
         for (int i = 0; i < D; i++) m[i * D + i] = i + 1;
         m[1] = m[D] = 0.5;
         mercer_matrix metric = mrc_view(m, kind == 1 ? D : 1, D, MERCER_F64);
-        assert_succeeds(context, mercer_preprocess_set_metric(preprocess, &metric, D));
+        set_metric(preprocess, &metric, D);
     }
     mercer_matrix numbers = mrc_view(curve, kind ? C : 2 * C, kind ? 1 : 3, MERCER_F64);
     mercer_matrix lists = mrc_view(scores, kind ? 1 : C, 4, MERCER_F64);
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
-    assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
-    assert_succeeds(context, mercer_model_set_target_names(model, names, kind ? 1 : C));
-    assert_succeeds(context, mercer_model_set_target_curve(model, kind ? "log" : "rank", &numbers));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, names, D));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, kind ? 1 : C));
+    assert_succeeds(context,
+                    mrc_units_bend(&model->units, context, kind ? MRC_CURVE_LOG : MRC_CURVE_RANK, C, &numbers));
     assert_succeeds(context, mercer_model_set_temperature(model, 1.5));
-    assert_succeeds(context, mercer_model_set_intervals(model, &lists, 44.5,
-                                                        kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION));
+    assert_succeeds(context, mrc_model_set_intervals(model, &lists, 44.5,
+                                                     kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION));
 #define NUMBER "{\"kind\":\"number\",\"mean\":1,\"missing\":0}"
     if (!kind)
         assert_succeeds(context, mercer_model_set_schema(model, "{\"missing\":[],\"columns\":[" NUMBER "," NUMBER
@@ -250,15 +254,13 @@ static void newer_file(const char *path, int kind)
 #undef NUMBER
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     mercer_model *again = load(path);
-    double rows, level[C], before[C];
+    double level[C], before[C];
     assert_same_predictions(model, again, MERCER_F32, "newer parts");
-    assert_true(mercer_model_temperature(again, NULL) == 1.5);
-    int64_t count;
-    assert_string_equal(mercer_model_target_names(again, &count)[0], "v");
-    assert_int_equal(count, kind ? 1 : C);
-    assert_int_equal(mercer_model_interval_task(again, &rows),
-                     kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
-    assert_true(rows == 44.5);
+    assert_true(model_info(again).temperature == 1.5);
+    assert_string_equal(model_info(again).target_names[0], "v");
+    assert_int_equal(model_info(again).target_count, kind ? 1 : C);
+    assert_int_equal(model_info(again).interval_task, kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
+    assert_true(model_info(again).interval_rows == 44.5);
     assert_succeeds(context, mercer_model_interval(model, before, 0.4));
     assert_succeeds(context, mercer_model_interval(again, level, 0.4));
     assert_memory_equal(before, level, (kind ? 1 : C) * sizeof(double));
@@ -280,7 +282,7 @@ static void test_least_parts(void **state)
     mercer_preprocess *preprocess;
     mercer_matrix z = mrc_view(far, 2, 1, MERCER_F64);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "polynomial:degree=2"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F64));
     for (int types = 0; types < 4; types++) { /* 1e60 is only representable in double */
         const mercer_save_options options = {sizeof options, types & 1 ? MERCER_F64 : MERCER_F32,
                                              types & 2 ? MERCER_F64 : MERCER_F32};
@@ -292,8 +294,8 @@ static void test_least_parts(void **state)
     }
     mercer_model_free(model);
     far[1] = 2;
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardize", &z));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F64));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "standardize", &z));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     mercer_preprocess_free(preprocess);
     assert_succeeds(context, mercer_model_save(model, path, NULL));
@@ -346,7 +348,7 @@ static void refuse_tampered(const char *path, const tampering *with, const char 
     const char *other = in_folder("tampered");
     mercer_model *model = NULL;
     write_again(path, other, with);
-    assert_fails(context, mercer_model_load(&model, context, other), MERCER_ERROR_FORMAT, part);
+    assert_fails(context, mercer_model_load(&model, context, NULL, other), MERCER_ERROR_FORMAT, part);
     assert_true(strncmp(mercer_last_error(context), other, strlen(other)) == 0);
     assert_null(model);
 }
@@ -445,13 +447,13 @@ static void test_newer_parts(void **state)
                 must_refuse(other, ranks[i], (size_t)what);
             }
         write_again(path, other, &(tampering){"intervals", .what = DROPPED}); /* not needed for predictions */
-        assert_succeeds(context, mercer_model_load(&model, context, other));
+        assert_succeeds(context, mercer_model_load(&model, context, NULL, other));
         mercer_model_free(model);
     }
     newer_file(path, 2);
     newer_file(path, 1);
     write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric without a preprocessing */
-    assert_succeeds(context, mercer_model_load(&model, context, other));
+    assert_succeeds(context, mercer_model_load(&model, context, NULL, other));
     /* Invalid numbers, which no public function accepts, are not written to files either. */
     double *const numbers[] = {
         &model->calibration.temperature, &model->calibration.rows, model->origin, model->units.scale,
@@ -472,13 +474,13 @@ static void test_reading_fails(void **state)
 {
     (void)state;
     mercer_model *model = (mercer_model *)folder;
-    assert_fails(context, mercer_model_load(&model, context, in_folder("none")), MERCER_ERROR_MISSING, "none");
+    assert_fails(context, mercer_model_load(&model, context, NULL, in_folder("none")), MERCER_ERROR_MISSING, "none");
     assert_null(model);
-    assert_fails(context, mercer_model_load(&model, context, folder), MERCER_ERROR_IO, "folder");
-    assert_fails(context, mercer_model_load(&model, context, "/dev/null"), MERCER_ERROR_IO, "regular");
-    assert_fails(context, mercer_model_load(&model, context, NULL), MERCER_ERROR_ARGUMENT, "path");
-    assert_fails(context, mercer_model_load(NULL, context, "x"), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(NULL, mercer_model_load(&model, NULL, "x"), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_model_load(&model, context, NULL, folder), MERCER_ERROR_IO, "folder");
+    assert_fails(context, mercer_model_load(&model, context, NULL, "/dev/null"), MERCER_ERROR_IO, "regular");
+    assert_fails(context, mercer_model_load(&model, context, NULL, NULL), MERCER_ERROR_ARGUMENT, "path");
+    assert_fails(context, mercer_model_load(NULL, context, NULL, "x"), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(NULL, mercer_model_load(&model, NULL, NULL, "x"), MERCER_ERROR_ARGUMENT, "context");
 }
 
 static int keep(void *user, const mercer_kernel_block *block)
@@ -495,7 +497,7 @@ static void test_writing_fails(void **state)
     const char *path = in_folder("model");
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32), *other;
     mercer_kernel kernel;
-    mercer_matrix z = mercer_model_centers(model);
+    mercer_matrix z = model_info(model).centers;
     write_bytes(path, "old", 3);
     if (access("/dev/full", W_OK) == 0)
         assert_fails(context, mercer_model_save(model, "/dev/full", NULL), MERCER_ERROR_IO, "/dev/full");
@@ -505,7 +507,7 @@ static void test_writing_fails(void **state)
     assert_fails(context, mercer_model_save(model, NULL, NULL), MERCER_ERROR_ARGUMENT, "path");
     assert_fails(NULL, mercer_model_save(NULL, path, NULL), MERCER_ERROR_ARGUMENT, "model");
     assert_succeeds(context, mercer_kernel_from_callback(&kernel, context, MERCER_KERNEL_CALLBACK_INNER, keep, NULL));
-    assert_succeeds(context, mercer_model_create(&other, context, &kernel, &z, C, 0));
+    assert_succeeds(context, mercer_model_create(&other, context, NULL, &kernel, &z, C, 0));
     assert_fails(context, mercer_model_save(other, path, NULL), MERCER_ERROR_UNSUPPORTED, "callback");
     mercer_model_free(other);
     if (geteuid() != 0) { /* root can write anywhere */

@@ -2,6 +2,12 @@
 /* Model files: a loaded model equals the saved one, bit for bit. */
 #include "support/stored_models.h"
 
+#include "support/fitted.h"
+#include "support/info.h"
+#include "support/sources.h"
+
+#include "kernels/table.h"
+
 /* ---- Round trips --------------------------------------------------------------------------------------------- */
 
 static void test_round_trips(void **state)
@@ -11,17 +17,17 @@ static void test_round_trips(void **state)
                                             {MERCER_F64, MERCER_F64, MERCER_F64},
                                             {MERCER_U8, MERCER_F32, MERCER_U8},
                                             {MERCER_F16, MERCER_F64, MERCER_F32}};
-    for (int k = 0; k < mercer_kernel_count(); k++)
+    for (int k = 0; k < mrc_kernel_table_size; k++)
         for (int t = 0; t < 4; t++) {
-            const char *spec = mercer_kernel_example(k);
+            const char *spec = kernel_info(k).example;
             mercer_model *model = make_model(spec, types[t][0], types[t][1]);
             mercer_model *loaded = save_and_load(model, in_folder("model"));
-            assert_memory_equal(mercer_model_kernel(loaded), mercer_model_kernel(model), sizeof(mercer_kernel));
-            assert_true(mercer_model_centers(loaded).dtype == types[t][0]);
-            assert_true(mercer_model_weights(loaded).dtype == types[t][1]);
+            assert_memory_equal(model_info(loaded).kernel, model_info(model).kernel, sizeof(mercer_kernel));
+            assert_true(model_info(loaded).centers.dtype == types[t][0]);
+            assert_true(model_info(loaded).weights.dtype == types[t][1]);
             assert_same_predictions(model, loaded, types[t][2], spec);
-            assert_true(mercer_model_labels(loaded, NULL) == NULL && mercer_model_preprocess(loaded) == NULL);
-            assert_string_equal(mercer_model_note(loaded), "");
+            assert_true(model_info(loaded).labels == NULL && model_info(loaded).preprocess == NULL);
+            assert_string_equal(model_info(loaded).note, "");
             mercer_model_free(model), mercer_model_free(loaded);
         }
 }
@@ -36,7 +42,7 @@ static void test_kernel_bits(void **state)
                  exp(20 * mrc_random_normal((mrc_rng){32, 1}, i)), 1 + 0.9 * mrc_random_uniform((mrc_rng){32, 2}, i));
         mercer_model *model = make_model(spec, MERCER_F32, MERCER_F32),
                      *loaded = save_and_load(model, in_folder("model"));
-        assert_memory_equal(mercer_model_kernel(loaded), mercer_model_kernel(model), sizeof(mercer_kernel));
+        assert_memory_equal(model_info(loaded).kernel, model_info(model).kernel, sizeof(mercer_kernel));
         mercer_model_free(model), mercer_model_free(loaded);
     }
 }
@@ -46,33 +52,37 @@ static void test_labels_and_note(void **state)
     (void)state;
     static const char *const labels[C] = {"zero \"quoted\"", "", "größer\n\\"};
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32);
-    int64_t count = -1;
-    assert_succeeds(context, mercer_model_set_labels(model, labels, C));
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_LABELS, labels, C));
     assert_succeeds(context, mercer_model_set_note(model, "{\"epochs\": 3}"));
     mercer_model *loaded = save_and_load(model, in_folder("model"));
-    const char *const *found = mercer_model_labels(loaded, &count);
-    assert_int_equal(count, C);
-    for (int i = 0; i < C; i++) assert_string_equal(found[i], labels[i]);
-    assert_string_equal(mercer_model_note(loaded), "{\"epochs\": 3}");
+    assert_int_equal(model_info(loaded).label_count, C);
+    for (int i = 0; i < C; i++) assert_string_equal(model_info(loaded).labels[i], labels[i]);
+    assert_string_equal(model_info(loaded).note, "{\"epochs\": 3}");
     /* Refused labels leave the old ones in place. */
     static const char *const wrong[C] = {"a", NULL, "c"}, *const latin[C] = {"a", "b", "gr\xf6\xdf"};
-    assert_fails(context, mercer_model_set_labels(loaded, labels, 2), MERCER_ERROR_SHAPE, "model has 3 outputs");
-    assert_fails(context, mercer_model_set_labels(loaded, labels, -1), MERCER_ERROR_SHAPE, "labels");
-    assert_fails(context, mercer_model_set_labels(loaded, NULL, C), MERCER_ERROR_ARGUMENT, "labels is NULL");
-    assert_fails(context, mercer_model_set_labels(loaded, wrong, C), MERCER_ERROR_ARGUMENT, "label 1");
-    assert_fails(context, mercer_model_set_labels(loaded, latin, C), MERCER_ERROR_ARGUMENT,
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, labels, 2), MERCER_ERROR_SHAPE,
+                 "model has 3 outputs");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, labels, -1), MERCER_ERROR_SHAPE,
+                 "labels");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, NULL, C), MERCER_ERROR_ARGUMENT,
+                 "labels is NULL");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, wrong, C), MERCER_ERROR_ARGUMENT,
+                 "label 1");
+    assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, latin, C), MERCER_ERROR_ARGUMENT,
                  "label 2 (from 0): byte 2 (from 0) is not UTF-8");
     assert_fails(context, mercer_model_set_note(loaded, "\x80"), MERCER_ERROR_ARGUMENT, "note");
-    assert_string_equal(mercer_model_labels(loaded, NULL)[0], labels[0]);
-    assert_string_equal(mercer_model_note(loaded), "{\"epochs\": 3}");
+    assert_string_equal(model_info(loaded).labels[0], labels[0]);
+    assert_string_equal(model_info(loaded).note, "{\"epochs\": 3}");
     /* Labels and note can be removed. */
-    assert_succeeds(context, mercer_model_set_labels(loaded, NULL, 0));
+    assert_succeeds(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, NULL, 0));
     assert_succeeds(context, mercer_model_set_note(loaded, NULL));
-    assert_null(mercer_model_labels(loaded, &count));
-    assert_int_equal(count, 0);
-    assert_string_equal(mercer_model_note(loaded), "");
+    assert_null(model_info(loaded).labels);
+    assert_int_equal(model_info(loaded).label_count, 0);
+    assert_string_equal(model_info(loaded).note, "");
     mercer_model_free(model), mercer_model_free(loaded);
-    assert_null(mercer_model_labels(NULL, &count));
+    mercer_model_info info = MERCER_INIT(mercer_model_info);
+    assert_fails(NULL, mercer_model_query(NULL, &info), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_names(NULL, (mercer_names)4, NULL, 0), MERCER_ERROR_ARGUMENT, "list is 4");
 }
 
 /* A model with one output may have the labels of two classes. */
@@ -84,14 +94,13 @@ static void test_two_labels(void **state)
     mercer_matrix z = mrc_view(center, 1, 2, MERCER_F64);
     mercer_kernel kernel;
     mercer_model *model;
-    int64_t count;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "linear"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, 0));
-    assert_fails(context, mercer_model_set_labels(model, labels, 3), MERCER_ERROR_SHAPE, "1 or 2");
-    assert_succeeds(context, mercer_model_set_labels(model, labels, 2));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, 0));
+    assert_fails(context, mercer_model_set_names(model, MERCER_NAMES_LABELS, labels, 3), MERCER_ERROR_SHAPE, "1 or 2");
+    assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_LABELS, labels, 2));
     mercer_model *loaded = save_and_load(model, in_folder("model"));
-    assert_string_equal(mercer_model_labels(loaded, &count)[1], "yes");
-    assert_int_equal(count, 2);
+    assert_string_equal(model_info(loaded).labels[1], "yes");
+    assert_int_equal(model_info(loaded).label_count, 2);
     mercer_model_free(model), mercer_model_free(loaded);
 }
 
@@ -109,8 +118,8 @@ static void test_preprocess(void **state)
             mercer_preprocess *preprocess;
             mercer_matrix x = data_matrix(ROWS, D, D + 1, types[t]), f = data_matrix(ROWS, C, C + 2, MERCER_F64);
             data_fill_uniform(&x, (mrc_rng){33, 1}, 0, 100);
-            assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, specs[s], &x));
-            mercer_dtype after = mercer_preprocess_dtype(preprocess, types[t]);
+            assert_succeeds(context, fit_to_matrix(&preprocess, context, specs[s], &x));
+            mercer_dtype after = mrc_preprocess_dtype(preprocess, types[t]);
             mercer_matrix y = data_matrix(ROWS, D, 0, after), expected = data_matrix(ROWS, C, C + 2, MERCER_F64);
             assert_succeeds(context, mercer_preprocess_apply(preprocess, &y, &x));
             mercer_model *plain = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
@@ -118,8 +127,8 @@ static void test_preprocess(void **state)
             assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
             mercer_preprocess_free(preprocess); /* the model has a copy */
             mercer_model *loaded = save_and_load(model, in_folder("model"));
-            assert_string_equal(mercer_preprocess_spec(mercer_model_preprocess(loaded)),
-                                mercer_preprocess_spec(mercer_model_preprocess(model)));
+            assert_string_equal(preprocess_info(model_info(loaded).preprocess).spec,
+                                preprocess_info(model_info(model).preprocess).spec);
             assert_succeeds(context, mercer_model_predict(plain, &expected, &y));
             assert_succeeds(context, mercer_model_predict(loaded, &f, &x));
             assert_that(memcmp(f.data, expected.data, ROWS * (C + 2) * sizeof(double)) == 0, "%s %d", specs[s], t);
@@ -127,13 +136,13 @@ static void test_preprocess(void **state)
             static int32_t labels[ROWS], same[ROWS];
             bool rounds = after == MERCER_F64 && s > 0; /* "none" does not round */
             mercer_matrix rounded = data_matrix(ROWS, D, 0, MERCER_F32);
-            assert_succeeds(context, mercer_preprocess_apply(mercer_model_preprocess(model), &rounded, &x));
+            assert_succeeds(context, mercer_preprocess_apply(model_info(model).preprocess, &rounded, &x));
             assert_succeeds(context, mercer_model_classify(plain, same, rounds ? &rounded : &y));
             free(rounded.data);
             assert_succeeds(context, mercer_model_classify(loaded, labels, &x));
             assert_memory_equal(labels, same, sizeof labels);
             assert_succeeds(context, mercer_model_set_preprocess(loaded, NULL));
-            assert_null(mercer_model_preprocess(loaded));
+            assert_null(model_info(loaded).preprocess);
             mercer_model_free(plain), mercer_model_free(model), mercer_model_free(loaded);
             free(x.data), free(y.data), free(f.data), free(expected.data);
         }
@@ -147,19 +156,17 @@ static void test_folded(void **state)
     mercer_preprocess *preprocess;
     mercer_model *model;
     mercer_matrix x = make_samples(MERCER_U8), z = mrc_rows(&x, 0, P);
-    int folded;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=0.3"));
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "scale", &x));
-    assert_succeeds(context, mercer_preprocess_fold(preprocess, &kernel, &folded));
-    assert_true(folded);
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, 0));
-    mercer_matrix w = mercer_model_weights(model);
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "scale", &x));
+    assert_true(mrc_preprocess_fold(preprocess, &kernel));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, 0));
+    mercer_matrix w = model_info(model).weights;
     data_fill_normal(&w, (mrc_rng){31, 2}, 0, 1);
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     mercer_model *loaded = save_and_load(model, in_folder("model"));
-    assert_memory_equal(mercer_model_kernel(loaded), &kernel, sizeof kernel);
-    const mercer_kernel *before = mercer_preprocess_kernel(mercer_model_preprocess(loaded));
-    assert_memory_equal(before, mercer_preprocess_kernel(preprocess), sizeof kernel);
+    assert_memory_equal(model_info(loaded).kernel, &kernel, sizeof kernel);
+    const mercer_kernel *before = preprocess_info(model_info(loaded).preprocess).kernel;
+    assert_memory_equal(before, preprocess_info(preprocess).kernel, sizeof kernel);
     assert_true(before->bandwidth == 0.3);
     assert_same_predictions(model, loaded, MERCER_U8, "folded");
     mercer_preprocess_free(preprocess);
@@ -175,11 +182,11 @@ static void test_bad_preprocess(void **state)
     mercer_matrix x = make_samples(MERCER_F32), wide = data_matrix(M, D + 1, 0, MERCER_F32);
     mercer_matrix f = data_matrix(M, C, 0, MERCER_F32);
     int32_t labels[M];
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "minmax", &wide));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "minmax", &wide));
     assert_fails(context, mercer_model_set_preprocess(model, preprocess), MERCER_ERROR_SHAPE, "6 features");
-    assert_null(mercer_model_preprocess(model));
+    assert_null(model_info(model).preprocess);
     /* An overflow in the first block of preprocessed values is found before anything is written. */
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&huge, context, "scale:factor=1e60", &x));
+    assert_succeeds(context, fit_to_matrix(&huge, context, "scale:factor=1e60", &x));
     assert_succeeds(context, mercer_model_set_preprocess(model, huge));
     memset(f.data, 0x3c, M * C * sizeof(float)), memset(labels, 0x3c, sizeof labels);
     assert_fails(context, mercer_model_predict(model, &f, &x), MERCER_ERROR_DATA, "X preprocessed (scale)");
@@ -200,7 +207,7 @@ static void test_late_overflow(void **state)
     mercer_model *model = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
     mercer_matrix x = data_matrix(ROWS, D, 0, MERCER_F32), f = data_matrix(ROWS, C, 0, MERCER_F32);
     int32_t *labels = calloc(ROWS, sizeof *labels);
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "scale:factor=1e30", &x));
+    assert_succeeds(context, fit_to_matrix(&preprocess, context, "scale:factor=1e30", &x));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     assert_succeeds(context, mercer_model_predict(model, &f, &x));
     data_store(&x, ROWS - 1, 0, 1e20);
@@ -218,13 +225,13 @@ static void test_save_options(void **state)
     (void)state;
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
     mercer_model *model = make_model("gaussian:bandwidth=2", MERCER_F64, MERCER_F64);
-    mercer_matrix z = mercer_model_centers(model), w = mercer_model_weights(model);
+    mercer_matrix z = model_info(model).centers, w = model_info(model).weights;
     for (int t = 0; t < 4; t++)
         for (int u = 0; u < 2; u++) {
             mercer_save_options options = {sizeof options, types[t], types[u]};
             assert_succeeds(context, mercer_model_save(model, in_folder("model"), &options));
             mercer_model *loaded = load(in_folder("model"));
-            mercer_matrix lz = mercer_model_centers(loaded), lw = mercer_model_weights(loaded);
+            mercer_matrix lz = model_info(loaded).centers, lw = model_info(loaded).weights;
             assert_true(lz.dtype == types[t] && lw.dtype == types[u]);
             for (int64_t i = 0; i < P; i++) {
                 for (int64_t j = 0; j < D; j++) assert_true(mrc_load(&lz, i, j) == mrc_load(&z, i, j));
@@ -259,7 +266,7 @@ static void test_save_over_itself(void **state)
     int64_t before = context->bytes_now;
     mercer_model *loaded = load(path);
     assert_that(context->bytes_now - before < 2048, "%lld bytes", (long long)(context->bytes_now - before));
-    mercer_matrix w = mercer_model_weights(loaded), v = mercer_model_weights(model);
+    mercer_matrix w = model_info(loaded).weights, v = model_info(model).weights;
     mrc_store(&w, 2, 1, 7), mrc_store(&v, 2, 1, 7);
     file_bytes old = read_bytes(path);
     assert_succeeds(context, mercer_model_save(loaded, path, NULL));
@@ -280,19 +287,19 @@ static void test_train_loaded(void **state)
     mercer_train_options options = options_for("ep4");
     mercer_model *models[2];
     options.epochs = 2;
-    assert_succeeds(context, mercer_model_create(&models[0], context, &t.kernel, &t.z, C, 0));
+    assert_succeeds(context, mercer_model_create(&models[0], context, NULL, &t.kernel, &t.z, C, 0));
     assert_succeeds(context, mercer_model_save(models[0], in_folder("model"), NULL));
     models[1] = load(in_folder("model"));
     for (int i = 0; i < 2; i++) {
         mercer_source source;
         mercer_trainer *trainer;
-        assert_succeeds(context, mercer_source_from_matrices(&source, context, &t.x, &t.y, NULL, 7));
+        assert_succeeds(context, source_from_matrices(&source, context, &t.x, &t.y, NULL, 7));
         assert_succeeds(context, mercer_trainer_create(&trainer, models[i], NULL, &options));
         assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));
         mercer_trainer_free(trainer);
         mercer_source_free(&source);
     }
-    mercer_matrix a = mercer_model_weights(models[0]), b = mercer_model_weights(models[1]);
+    mercer_matrix a = model_info(models[0]).weights, b = model_info(models[1]).weights;
     assert_memory_equal(a.data, b.data, P * C * sizeof(float));
     mercer_model_free(models[0]), mercer_model_free(models[1]);
     task_close(&t);

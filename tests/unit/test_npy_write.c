@@ -55,7 +55,7 @@ static void test_write_dataset(void **state)
         mercer_dataset *data = open_with(&options);
         uint64_t before, after;
         assert_succeeds(context, mercer_dataset_fingerprint(data, &before));
-        assert_succeeds(context, mercer_dataset_write_npy(data, x, y));
+        assert_succeeds(context, mercer_dataset_write(data, x, y));
         mercer_dataset *again = open_data(x, y);
         assert_int_equal(about(again).task, about(data).task);
         assert_int_equal(about(again).outputs, about(data).outputs);
@@ -64,7 +64,7 @@ static void test_write_dataset(void **state)
             assert_string_equal(about(data).labels[k], about(again).labels[k]);
         assert_succeeds(context, mercer_dataset_fingerprint(again, &after));
         assert_true(before == after);
-        assert_succeeds(context, mercer_dataset_write_npy(again, z, w)); /* identical bytes */
+        assert_succeeds(context, mercer_dataset_write(again, z, w)); /* identical bytes */
         assert_same_bytes(x, z);
         assert_same_bytes(y, w);
         mercer_dataset_free(again);
@@ -185,18 +185,21 @@ static void test_write_refusals(void **state)
     (void)state;
     folder_clear();
     mercer_dataset *data = open_data(plain_file("x.npy", "<f8", false, "3, 2", numbers, 48), NULL);
-    const char *x = in_folder("out.npy");
-    assert_fails(context, mercer_dataset_write_npy(data, x, in_folder("y.npy")), MERCER_ERROR_ARGUMENT, "no targets");
-    assert_fails(context, mercer_dataset_write_npy(data, NULL, NULL), MERCER_ERROR_ARGUMENT, "x_path");
-    assert_fails(context, mercer_dataset_write_npy(data, folder, NULL), MERCER_ERROR_IO, "folder");
-    assert_fails(NULL, mercer_dataset_write_npy(NULL, x, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    const char *x = in_folder("out.npy"), *place = in_folder("folder.npy");
+    assert_fails(context, mercer_dataset_write(data, x, in_folder("y.npy")), MERCER_ERROR_ARGUMENT, "no targets");
+    assert_fails(context, mercer_dataset_write(data, NULL, NULL), MERCER_ERROR_ARGUMENT, "x_path");
+    assert_fails(context, mercer_dataset_write(data, folder, NULL), MERCER_ERROR_ARGUMENT, "must end in .npy");
+    assert_int_equal(mkdir(place, 0700), 0);
+    assert_fails(context, mercer_dataset_write(data, place, NULL), MERCER_ERROR_IO, "folder");
+    assert_int_equal(rmdir(place), 0);
+    assert_fails(NULL, mercer_dataset_write(NULL, x, NULL), MERCER_ERROR_ARGUMENT, "dataset");
     mercer_dataset_free(data);
     data = open_data(in_folder("x.npy"), plain_file("y.npy", "|u1", false, "3", "\1\2\1", 3));
-    assert_fails(context, mercer_dataset_write_npy(data, x, x), MERCER_ERROR_ARGUMENT, "same file");
-    assert_fails(context, mercer_dataset_write_npy(data, x, in_folder("none/y.npy")), MERCER_ERROR_IO, "none/y.npy");
+    assert_fails(context, mercer_dataset_write(data, x, x), MERCER_ERROR_ARGUMENT, "same file");
+    assert_fails(context, mercer_dataset_write(data, x, in_folder("none/y.npy")), MERCER_ERROR_IO, "none/y.npy");
     assert_int_equal(folder_count(), 2); /* neither file was written */
     /* Overwriting the mapped file is safe: the mapping stays valid, because the new file is a different one. */
-    assert_succeeds(context, mercer_dataset_write_npy(data, in_folder("x.npy"), in_folder("y.npy")));
+    assert_succeeds(context, mercer_dataset_write(data, in_folder("x.npy"), in_folder("y.npy")));
     assert_samples(data, 3, 2, numbers);
     mercer_dataset_free(data);
 }

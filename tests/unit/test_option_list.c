@@ -21,7 +21,7 @@ static int set_up(void **state)
     (void)state;
     assert_int_equal(mercer_context_create(&context, NULL), MERCER_OK);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 1, MERCER_F32));
     return 0;
 }
 

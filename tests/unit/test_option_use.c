@@ -6,6 +6,9 @@
  */
 #include "support/training.h"
 
+#include "support/info.h"
+#include "support/sources.h"
+
 #include "plan/plan.h"
 
 static const sizes SMALL = {40, 12, 3, 2};
@@ -61,13 +64,13 @@ static bool try_training(const task *t, const mercer_train_options *options, den
     mercer_source source;
     mercer_trainer *trainer = NULL;
     mercer_report report = {.struct_size = sizeof report};
-    assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, t->y.cols, MERCER_F64));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &t->x, &t->y, NULL, 7));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t->kernel, &t->z, t->y.cols, MERCER_F64));
+    assert_succeeds(context, source_from_matrices(&source, context, &t->x, &t->y, NULL, 7));
     mercer_status status = mercer_trainer_create(&trainer, model, NULL, options);
     if (!status) status = mercer_trainer_fit(trainer, &source, &report);
     assert_true(status == MERCER_OK || status == MERCER_ERROR_ARGUMENT);
     if (!status) {
-        mercer_matrix found = mercer_model_weights(model);
+        mercer_matrix found = model_info(model).weights;
         *weights = dense_of(&found), *plan = *report.plan;
     }
     mercer_trainer_free(trainer);
@@ -117,8 +120,8 @@ static void test_walk(void **state)
     int seen[OUTCOMES] = {0};
     task any = task_open(context, "laplace:bandwidth=2", SMALL, 1, MERCER_F64);
     task on_samples = task_open(context, "laplace:bandwidth=2", (sizes){SMALL.n, 0, SMALL.d, SMALL.c}, 1, MERCER_F64);
-    for (int s = 0; s < mercer_solver_count(); s++) {
-        const char *solver = mercer_solver_name(s);
+    for (int s = 0; mrc_solver_row(s); s++) {
+        const char *solver = mrc_solver_row(s)->name;
         for (int i = 0; mercer_train_option(i) != NULL; i++) {
             const mercer_option *row = mercer_train_option(i);
             /* Projector options depend on the projector: see below. */
@@ -127,11 +130,11 @@ static void test_walk(void **state)
             seen[try_option(needs_samples(solver) ? &on_samples : &any, solver, NULL, row)]++;
         }
     }
-    for (int p = 0; p < mercer_projector_count(); p++)
+    for (int p = 0; mrc_projector_row(p); p++)
         for (int i = 0; mercer_train_option(i) != NULL; i++) {
             const mercer_option *row = mercer_train_option(i);
             if (strncmp(row->name, "projector_", 10) == 0)
-                seen[try_option(&any, "ep3", mercer_projector_name(p), row)]++;
+                seen[try_option(&any, "ep3", mrc_projector_row(p)->name, row)]++;
         }
     assert_true(seen[REFUSED] > 40 && seen[MENTIONED] > 10 && seen[USED] > 60);
     task_close(&any), task_close(&on_samples);

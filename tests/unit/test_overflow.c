@@ -2,6 +2,9 @@
 /* Numbers that overflow in a computation: training, files and predictions refuse them and suggest a remedy; no model
    has NaN. */
 #include "support/folder.h"
+
+#include "support/info.h"
+#include "support/sources.h"
 #include "support/training.h"
 
 #include "mercer/evaluation.h"
@@ -28,11 +31,11 @@ static void refuse_training(const task *data, const mercer_train_options *option
     mercer_model *model;
     mercer_source source;
     mercer_trainer *trainer;
-    assert_succeeds(context, mercer_model_create(&model, context, &data->kernel, &data->z, 1, 0));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &data->x, &data->y, NULL, 1));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &data->kernel, &data->z, 1, 0));
+    assert_succeeds(context, source_from_matrices(&source, context, &data->x, &data->y, NULL, 1));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, options));
     assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_DATA, part);
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     for (int64_t i = 0; i < P; i++) assert_true(mrc_load(&weights, i, 0) == 0);
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
@@ -100,7 +103,7 @@ static void test_steps_and_validation(void **state)
     mercer_model *model;
     mercer_trainer *trainer;
     mercer_train_options options = options_for("ep4");
-    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, 0));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &data.kernel, &data.z, 1, 0));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     data_store(&data.x, 3, 0, 1e30);
     assert_fails(context, mercer_trainer_step(trainer, &data.x, &data.y, NULL), MERCER_ERROR_DATA, "X: row 3 ");
@@ -121,7 +124,7 @@ static void test_files(void **state)
     task data = scaled_task("linear", 1e30, MERCER_F32);
     mercer_model *model;
     mercer_save_options options = {.struct_size = sizeof options};
-    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &data.kernel, &data.z, 1, MERCER_F32));
     assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "centers: row");
     assert_int_equal(folder_count(), 0);
     options.weights = MERCER_F64;
@@ -142,9 +145,9 @@ static void test_no_tensor_is_spoiled(void **state)
     mercer_model *model;
     double offset[1] = {1}, scale[1] = {2}, scores[] = {0.1, 0.2, 0.3};
     mercer_matrix residuals = mrc_view(scores, 1, 3, MERCER_F64);
-    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &data.kernel, &data.z, 1, MERCER_F64));
     assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
-    assert_succeeds(context, mercer_model_set_intervals(model, &residuals, 3, MERCER_TASK_REGRESSION));
+    assert_succeeds(context, mrc_model_set_intervals(model, &residuals, 3, MERCER_TASK_REGRESSION));
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     folder_clear();
     struct {
@@ -184,9 +187,9 @@ static void test_predictions(void **state)
     float values[N];
     int32_t labels[N];
     mercer_matrix F = mrc_view(values, N, 1, MERCER_F32);
-    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &data.kernel, &data.z, 1, MERCER_F32));
     assert_succeeds(context, mercer_model_predict(model, &F, &data.x));
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     for (int64_t j = 0; j < P; j++) data_store(&weights, j, 0, mrc_load(&data.z, j, 0) > 0 ? 3e38 : -3e38);
     data_store(&data.x, 0, 0, 100);
     assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_NUMERIC, "predictions are not finite");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The planner: its choices, that the plan's text reports them, and that a training stays within its memory budget. */
 #include "support/plans.h"
+#include "support/sources.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -334,23 +335,24 @@ static void test_rates(void **state)
 static void test_lists(void **state)
 {
     (void)state;
-    static int (*const counts[])(void) = {mercer_solver_count, mercer_projector_count};
-    static const char *(*const names[])(int) = {mercer_solver_name, mercer_projector_name};
-    static const char *(*const says[])(int) = {mercer_solver_says, mercer_projector_says};
+    static int (*const lists[])(mercer_solver_info *, int) = {mercer_solver_list, mercer_projector_list};
+    mercer_solver_info info = MERCER_INIT(mercer_solver_info);
     mrc_plan plan;
     for (int list = 0; list < 2; list++) {
         mercer_train_options options = options_for(list ? "ep4" : "ep5");
         if (list) options.projector = "ep5";
-        int count = counts[list]();
-        assert_true(count >= (list ? 4 : 11) && !names[list](count) && !says[list](count) && !names[list](-1));
+        int count = 0;
+        while (lists[list](&info, count)) count++;
+        assert_true(count >= (list ? 4 : 11) && !lists[list](&info, count + 1) && !lists[list](&info, -1));
         for (int i = 0; i < count; i++) {
-            mercer_train_options named = options_for(list ? "ep4" : names[list](i));
-            if (list) named.projector = names[list](i);
-            assert_true(strlen(names[list](i)) < sizeof plan.public_plan.solver && strlen(says[list](i)) > 10);
+            assert_int_equal(lists[list](&info, i), 1);
+            assert_int_equal(info.kind, list ? MERCER_SOLVER_NONE : mercer_solver_kind_of(info.name));
+            mercer_train_options named = options_for(list ? "ep4" : info.name);
+            if (list) named.projector = info.name;
+            assert_true(strlen(info.name) < sizeof plan.public_plan.solver && strlen(info.description) > 10);
             assert_succeeds(context, plan_for(&plan, (sizes){300, 100, 5, 2}, &named));
-            assert_string_equal(list ? plan.public_plan.projector : plan.public_plan.solver, names[list](i));
-            assert_fails(context, plan_for(&plan, (sizes){300, 100, 5, 2}, &options), MERCER_ERROR_ARGUMENT,
-                         names[list](i));
+            assert_string_equal(list ? plan.public_plan.projector : plan.public_plan.solver, info.name);
+            assert_fails(context, plan_for(&plan, (sizes){300, 100, 5, 2}, &options), MERCER_ERROR_ARGUMENT, info.name);
         }
     }
 }
@@ -531,8 +533,8 @@ static void test_measured_peak(void **state)
                 mercer_report report = {.struct_size = sizeof report};
                 mercer_train_options options = options_for(ways[w].solver);
                 options.projector = ways[w].projector, options.memory = memory, options.epochs = 2;
-                assert_succeeds(own, mercer_model_create(&model, own, &t.kernel, &t.z, grid[g].c, 0));
-                assert_succeeds(own, mercer_source_from_matrices(&source, own, &t.x, &t.y, NULL, 7));
+                assert_succeeds(own, mercer_model_create(&model, own, NULL, &t.kernel, &t.z, grid[g].c, 0));
+                assert_succeeds(own, source_from_matrices(&source, own, &t.x, &t.y, NULL, 7));
                 assert_succeeds(own, mercer_trainer_create(&trainer, model, NULL, &options));
                 mercer_status status = mercer_trainer_fit(trainer, &source, &report);
                 const char *name = ways[w].solver ? ways[w].solver : "auto";
@@ -623,7 +625,7 @@ static void test_half_trains_alike(void **state)
             for (int64_t j = 0; j < of.p; j++) {
                 double x[4], z[4], value;
                 for (int64_t l = 0; l < of.d; l++) x[l] = mrc_load(&self.x, i, l), z[l] = mrc_load(&self.z, j, l);
-                assert_succeeds(context, mercer_kernel_value(context, &value, &self.kernel, of.d, x, z));
+                assert_true(mrc_kernel_reference(&self.kernel, of.d, x, z, &value));
                 a += value * whole.a[j * of.c + k], b += value * halves.a[j * of.c + k];
             }
             worst = fmax(worst, fabs(a - b)), size = fmax(size, fabs(a)), moved += fabs(a - b);

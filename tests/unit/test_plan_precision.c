@@ -7,7 +7,10 @@
  * relative error wherever half precision is allowed, and which reports a higher rate for it.
  */
 #include "support/folder.h"
+
+#include "support/info.h"
 #include "support/plans.h"
+#include "support/sources.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -330,14 +333,14 @@ static dense run_until(const task *t, mercer_train_options options, bool resume,
     options.checkpoint = stop_at > 0 ? path : NULL;
     rounded_products = warnings = 0;
     if (resume)
-        assert_succeeds(context, mercer_model_load(&model, context, path));
+        assert_succeeds(context, mercer_model_load(&model, context, NULL, path));
     else
-        assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, t->y.cols, MERCER_F32));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &t->x, &t->y, NULL, t->seed));
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &t->kernel, &t->z, t->y.cols, MERCER_F32));
+    assert_succeeds(context, source_from_matrices(&source, context, &t->x, &t->y, NULL, t->seed));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     if (resume) assert_succeeds(context, mercer_trainer_resume(trainer, path));
     assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     if (calls) *calls = watch.calls;
     mercer_trainer_free(trainer);

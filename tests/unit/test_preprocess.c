@@ -3,9 +3,12 @@
 #include "support/counted.h"
 
 #include "support/data.h"
+#include "support/fitted.h"
+#include "support/info.h"
 
 #include "data/prepare/preprocess.h"
 #include "kernels/kernel.h"
+#include "kernels/table.h"
 
 #include <float.h>
 
@@ -14,7 +17,7 @@ static const mrc_rng numbers = {42, 7};
 static mercer_preprocess *fit(mercer_context *context, const char *spec, const mercer_matrix *x)
 {
     mercer_preprocess *out = NULL;
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&out, context, spec, x));
+    assert_succeeds(context, fit_to_matrix(&out, context, spec, x));
     assert_non_null(out);
     return out;
 }
@@ -156,7 +159,7 @@ static void test_fit_dataset(void **state)
     /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */
     assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "standardise", data));
     assert_int_equal(a->features, 784);
-    assert_string_equal(mercer_preprocess_spec(a), "standardize");
+    assert_string_equal(preprocess_info(a).spec, "standardize");
     assert_memory_equal(a->shift, b->shift, 2 * 784 * sizeof(double));
     mercer_preprocess_free(a), mercer_preprocess_free(b);
     assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "unit", NULL));
@@ -172,28 +175,26 @@ static void test_fold(void **state)
 {
     fixture *self = *state;
     int folds = 0;
-    for (int k = 0; k < mercer_kernel_count(); k++) {
+    for (int k = 0; k < mrc_kernel_table_size; k++) {
         mercer_kernel kernel, before;
         mercer_preprocess *scale;
-        assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, mercer_kernel_example(k)));
+        assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, kernel_info(k).example));
         assert_succeeds(self->context, mercer_preprocess_fit(&scale, self->context, "scale", NULL));
         before = kernel;
-        int folded = -1;
-        assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, &folded));
+        bool folded = mrc_preprocess_fold(scale, &kernel);
         assert_int_equal(folded, mrc_kernel_is_stationary(&before));
         folds += folded;
         if (folded) {
-            assert_memory_equal(mercer_preprocess_kernel(scale), &before, sizeof before);
-            assert_int_equal(mercer_preprocess_dtype(scale, MERCER_U8), MERCER_U8);
+            assert_memory_equal(preprocess_info(scale).kernel, &before, sizeof before);
+            assert_int_equal(mrc_preprocess_dtype(scale, MERCER_U8), MERCER_U8);
             double x[2] = {30, 200}, z[2] = {100, 17}, u[2], w[2], a, b;
             for (int i = 0; i < 2; i++) u[i] = x[i] / 255, w[i] = z[i] / 255;
             assert_true(mrc_kernel_reference(&kernel, 2, x, z, &a) && mrc_kernel_reference(&before, 2, u, w, &b));
-            assert_that(fabs(a - b) <= 1e-13 * fabs(b), "%s: %.17g, %.17g", mercer_kernel_example(k), a, b);
-            assert_fails(self->context, mercer_preprocess_fold(scale, &kernel, NULL), MERCER_ERROR_ARGUMENT, "already");
+            assert_that(fabs(a - b) <= 1e-13 * fabs(b), "%s: %.17g, %.17g", kernel_info(k).example, a, b);
         } else {
             assert_memory_equal(&kernel, &before, sizeof before);
-            assert_null(mercer_preprocess_kernel(scale));
-            assert_int_equal(mercer_preprocess_dtype(scale, MERCER_U8), MERCER_F32);
+            assert_null(preprocess_info(scale).kernel);
+            assert_int_equal(mrc_preprocess_dtype(scale, MERCER_U8), MERCER_F32);
         }
         mercer_preprocess_free(scale);
     }
@@ -210,12 +211,12 @@ static void test_folded_passes_bytes(void **state)
     mercer_kernel kernel;
     assert_fails(self->context, mercer_preprocess_apply(scale, &y, &x), MERCER_ERROR_DTYPE, "u8");
     assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, "laplace:bandwidth=10"));
-    assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, NULL));
+    assert_true(mrc_preprocess_fold(scale, &kernel));
     assert_that(fabs(kernel.bandwidth - 2550) < 1e-9, "%.17g", kernel.bandwidth);
     assert_succeeds(self->context, mrc_preprocess_copy(&copy, self->context, scale));
     assert_succeeds(self->context, mercer_preprocess_apply(copy, &y, &x));
     assert_memory_equal(out, bytes, sizeof bytes);
-    assert_true(mercer_preprocess_kernel(copy)->bandwidth == 10);
+    assert_true(preprocess_info(copy).kernel->bandwidth == 10);
     mercer_preprocess_free(scale), mercer_preprocess_free(copy);
 }
 
@@ -227,12 +228,12 @@ static void test_specs(void **state)
     mercer_preprocess *a, *b;
     assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "scale", NULL));
     assert_true(a->scale == 1.0 / 255);
-    assert_succeeds(self->context, mercer_preprocess_fit(&b, self->context, mercer_preprocess_spec(a), NULL));
+    assert_succeeds(self->context, mercer_preprocess_fit(&b, self->context, preprocess_info(a).spec, NULL));
     assert_true(b->scale == a->scale); /* the text has all digits */
-    assert_string_equal(mercer_preprocess_spec(b), mercer_preprocess_spec(a));
+    assert_string_equal(preprocess_info(b).spec, preprocess_info(a).spec);
     mercer_preprocess_free(a), mercer_preprocess_free(b);
-    assert_string_equal(mercer_preprocess_spec(NULL), "none");
-    assert_int_equal(mercer_preprocess_dtype(NULL, MERCER_F16), MERCER_F16);
+    assert_string_equal(preprocess_info(NULL).spec, "none");
+    assert_int_equal(mrc_preprocess_dtype(NULL, MERCER_F16), MERCER_F16);
     mrc_preprocess_kind kind;
     for (int i = MRC_PREPROCESS_NONE; i <= MRC_PREPROCESS_UNIT; i++) {
         const mercer_preprocess made = {.kind = (mrc_preprocess_kind)i, .spec = "scale"};
@@ -273,19 +274,17 @@ static void test_bad_values(void **state)
     const double odd[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++) {
         data_store(&x, 1234, 177, odd[i]);
-        assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA,
+        assert_fails(self->context, fit_to_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA,
                      "sample 1234, feature 177");
         assert_null(out);
     }
     data_store(&x, 1234, 177, 1e308);
     data_store(&x, 12, 177, -1e308);
-    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA,
-                 "feature 177");
-    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "standardize", &x), MERCER_ERROR_DATA,
+    assert_fails(self->context, fit_to_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA, "feature 177");
+    assert_fails(self->context, fit_to_matrix(&out, self->context, "standardize", &x), MERCER_ERROR_DATA,
                  "feature 177");
     mercer_matrix none = mrc_rows(&x, 0, 0);
-    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &none), MERCER_ERROR_SHAPE,
-                 "no samples");
+    assert_fails(self->context, fit_to_matrix(&out, self->context, "minmax", &none), MERCER_ERROR_SHAPE, "no samples");
     free(x.data);
 }
 
@@ -299,7 +298,6 @@ static void test_bad_arguments(void **state)
     assert_fails(NULL, mercer_preprocess_fit(&out, NULL, "none", NULL), MERCER_ERROR_ARGUMENT, "context");
     assert_fails(context, mercer_preprocess_fit(NULL, context, "none", NULL), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(context, mercer_preprocess_fit(&out, context, NULL, NULL), MERCER_ERROR_ARGUMENT, "spec");
-    assert_fails(context, mercer_preprocess_fit_matrix(&out, context, "none", NULL), MERCER_ERROR_ARGUMENT, "X");
     mercer_matrix narrow = mrc_columns(&x, 0, 2), narrow_out = mrc_columns(&y, 0, 2), few = mrc_rows(&y, 0, 3);
     assert_fails(context, mercer_preprocess_apply(fitted, &narrow_out, &narrow), MERCER_ERROR_SHAPE, "fitted to 3");
     assert_fails(context, mercer_preprocess_apply(fitted, &few, &x), MERCER_ERROR_SHAPE, "out");
@@ -326,19 +324,19 @@ static void test_auto(void **state)
         {"libsvm", MERCER_F32, "minmax"},   {"synthetic", MERCER_F32, "none"},  {"synthetic", MERCER_U8, "scale"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_string_equal(mercer_preprocess_auto(rows[i].format, rows[i].dtype), rows[i].wanted);
+        assert_string_equal(mrc_preprocess_auto(rows[i].format, rows[i].dtype), rows[i].wanted);
 
     mercer_context *context = NULL;
     assert_succeeds(NULL, mercer_context_create(&context, NULL));
     double values[] = {1, 100, 2, 300};
     mercer_matrix x = mercer_matrix_view(values, 2, 2, MERCER_F64);
     mercer_preprocess *made = fit(context, "auto", &x);
-    assert_string_equal(mercer_preprocess_spec(made), "standardize");
+    assert_string_equal(preprocess_info(made).spec, "standardize");
     mercer_preprocess_free(made);
     unsigned char pixels[] = {1, 2, 3, 4};
     x = mercer_matrix_view(pixels, 2, 2, MERCER_U8);
     made = fit(context, "auto", &x);
-    assert_true(strncmp(mercer_preprocess_spec(made), "scale", 5) == 0);
+    assert_true(strncmp(preprocess_info(made).spec, "scale", 5) == 0);
     mercer_preprocess_free(made);
     made = NULL;
     assert_fails(context, mercer_preprocess_fit(&made, context, "auto", NULL), MERCER_ERROR_ARGUMENT, "dataset");
@@ -346,7 +344,7 @@ static void test_auto(void **state)
     mercer_dataset *data = NULL;
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "spirals", 0, 10, 1));
     assert_succeeds(context, mercer_preprocess_fit(&made, context, "auto", data));
-    assert_string_equal(mercer_preprocess_spec(made), "none");
+    assert_string_equal(preprocess_info(made).spec, "none");
     mercer_preprocess_free(made);
     mercer_dataset_free(data);
     mercer_context_free(context);

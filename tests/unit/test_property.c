@@ -14,6 +14,11 @@
  */
 #include "support/training.h"
 
+#include "support/info.h"
+#include "support/sources.h"
+
+#include "kernels/table.h"
+
 enum { PROBLEMS = SANITIZED ? 15 : 60, SEED = 81 };
 
 static const double FACTOR = 1.25, SLACK = 1e-3;
@@ -41,7 +46,7 @@ static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
     mercer_dtype type = types[between(d, 0, 3)], label_type = chance(d, 0.5) ? MERCER_F32 : MERCER_F64;
     task t = {.context = context, .seed = (uint64_t)between(d, 0, 1000)};
-    *kernel = mercer_kernel_example((int)between(d, 0, mercer_kernel_count() - 1));
+    *kernel = kernel_info((int)between(d, 0, mrc_kernel_table_size - 1)).example;
     assert_succeeds(context, mercer_kernel_parse(&t.kernel, context, *kernel));
     t.x = data_matrix(of.n, of.d, 0, type), t.y = data_matrix(of.n, of.c, 0, label_type);
     t.z = data_matrix(on_samples ? of.n : of.p, of.d, 0, type);
@@ -169,12 +174,12 @@ static void test_any_options(void **state)
         mercer_comm *comm = NULL;
         mercer_trainer *trainer;
         int ranks = (int)between(&d, 0, 3);
-        assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, of.c, 0));
-        assert_succeeds(context, mercer_source_from_matrices(&source, context, &t.x, &t.y, NULL, t.seed));
-        if (ranks) assert_succeeds(context, mercer_comm_create_virtual(&comm, context, ranks));
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, of.c, 0));
+        assert_succeeds(context, source_from_matrices(&source, context, &t.x, &t.y, NULL, t.seed));
+        if (ranks) assert_succeeds(context, mrc_comm_create_virtual(&comm, context, ranks));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, comm, &options));
         mercer_status status = mercer_trainer_fit(trainer, &source, NULL);
-        mercer_matrix weights = mercer_model_weights(model);
+        mercer_matrix weights = model_info(model).weights;
         for (int64_t r = 0; r < weights.rows; r++)
             for (int64_t j = 0; j < of.c; j++) assert_true(isfinite(mrc_load(&weights, r, j)));
         bool sensible = status == MERCER_OK || status == MERCER_ERROR_NUMERIC ||

@@ -20,6 +20,10 @@
  */
 #include "support/training.h"
 
+#include "support/info.h"
+
+#include "kernels/table.h"
+
 enum { N = 64, P = 4, D = 5, C = 2 };
 
 typedef enum kind { DIRECT, CG, FULL, STOCHASTIC } kind;
@@ -149,12 +153,12 @@ static void test_every_solver_and_kernel(void **state)
         double worst = 0, weakest = 0;
         /* A subset of the pairs in which every kernel occurs and, without a sanitizer, every solver. */
         const int step = SANITIZED ? 7 : 6;
-        for (int i = run % step; i < mercer_kernel_count(); i += step) {
-            outcome got = recover(run, mercer_kernel_example(i), 5);
+        for (int i = run % step; i < mrc_kernel_table_size; i += step) {
+            outcome got = recover(run, kernel_info(i).example, 5);
             assert_that(got.error <= got.bound, "%s %s, %s: error %g, bound %g", solvers[run].name,
-                        solvers[run].projector ? solvers[run].projector : "", mercer_kernel_example(i), got.error,
+                        solvers[run].projector ? solvers[run].projector : "", kernel_info(i).example, got.error,
                         got.bound);
-            assert_that(got.bound < 1, "%s, %s: the bound %g says nothing", solvers[run].name, mercer_kernel_example(i),
+            assert_that(got.bound < 1, "%s, %s: the bound %g says nothing", solvers[run].name, kernel_info(i).example,
                         got.bound);
             worst = fmax(worst, got.error), weakest = fmax(weakest, got.bound);
         }

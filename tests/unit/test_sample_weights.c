@@ -127,7 +127,7 @@ static void test_bad_weights(void **state)
     mercer_model *model;
     mercer_trainer *trainer;
     mercer_train_options options = options_for("ep4");
-    assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, 1, MERCER_F64));
     options.validation_weights = t.weights;
     assert_fails(context, mercer_trainer_create(&trainer, model, NULL, &options), MERCER_ERROR_ARGUMENT,
                  "validation_weights needs validation_X");

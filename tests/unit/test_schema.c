@@ -3,6 +3,8 @@
    ones. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
@@ -379,16 +381,16 @@ static void test_model_file(void **state)
     mercer_dataset *data = open_table("a,b,y\n1,u,1\n5,v,2\n,v,3\n2,u,2\n");
     mercer_model *model = NULL, *again = NULL;
     assert_succeeds(context, mercer_fit(&model, context, data, NULL, NULL));
-    assert_string_equal(mercer_model_schema(model), about(data).schema);
+    assert_string_equal(model_info(model).schema, about(data).schema);
     assert_succeeds(context, mercer_model_save(model, path, NULL));
-    assert_succeeds(context, mercer_model_load(&again, context, path));
-    assert_string_equal(mercer_model_schema(again), about(data).schema);
+    assert_succeeds(context, mercer_model_load(&again, context, NULL, path));
+    assert_string_equal(model_info(again).schema, about(data).schema);
     assert_fails(context, mercer_model_set_schema(again, "[]"), MERCER_ERROR_FORMAT, "schema");
     assert_fails(context,
                  mercer_model_set_schema(again, "{\"missing\":[],\"columns\":[{\"kind\":\"number\",\"mean\":1,"
                                                 "\"missing\":0}]}"),
                  MERCER_ERROR_SHAPE, "1 features");
-    assert_string_equal(mercer_model_schema(again), about(data).schema);
+    assert_string_equal(model_info(again).schema, about(data).schema);
     mercer_model_free(again);
     mercer_model_free(model);
     mercer_dataset_free(data);

@@ -4,6 +4,7 @@
  * leaks; bitwise equality for any number of threads and after a resume; given hyperparameters, weights, deadlines.
  */
 #include "support/datasets.h"
+#include "support/fitted.h"
 
 #include "core/clock.h"
 #include "core/matrix.h"
@@ -21,7 +22,7 @@ static double normal(uint64_t sequence, int index)
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 2100, FEATURES = 5, FEW = 900, GROUPS = 60 };
+enum { ROWS = 2100, FEATURES = 5, OUTPUTS = 3, FEW = 900, GROUPS = 60 }; /* OUTPUTS: at most */
 static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
@@ -159,10 +160,10 @@ static int count_steps(void *user, const mercer_progress *progress)
 
 static void open_search(search *self, mercer_context *by, mercer_dataset *data)
 {
-    double mean, deviation;
+    double mean[OUTPUTS], deviation[OUTPUTS];
     *self = (search){.context = by, .data = data};
-    assert_succeeds(by, mercer_dataset_target_moments(data, &mean, &deviation));
-    assert_succeeds(by, mrc_units_set(&self->units, by, 1, &mean, &deviation));
+    assert_succeeds(by, mrc_dataset_moments(data, mean, deviation));
+    assert_succeeds(by, mrc_units_set(&self->units, by, data->outputs, mean, deviation));
     self->task = (mrc_search_task){.context = by,
                                    .data = data,
                                    .units = &self->units,
@@ -400,7 +401,7 @@ static void test_given(void **state)
         run(&one);
         assert_int_equal(one.found.kernel.id, kernel.id);
         assert_true(one.found.ridge == 1e-3 && one.found.error < 0.5);
-        assert_string_equal(mercer_preprocess_spec(one.found.preprocess), "rank");
+        assert_string_equal(preprocess_info(one.found.preprocess).spec, "rank");
         assert_non_null(one.found.preprocess->map);
         mercer_preprocess_free(given);
         close_search(&one);
@@ -422,7 +423,7 @@ static void test_given_kernel(void **state)
         run(&one);
         assert_int_equal(one.found.kernel.id, kernel.id);
         assert_true(one.found.kernel.gamma == kernel.gamma && one.found.kernel.bandwidth != 1);
-        assert_string_equal(mercer_preprocess_spec(one.found.preprocess), "blend");
+        assert_string_equal(preprocess_info(one.found.preprocess).spec, "blend");
         close_search(&one);
     }
 }
@@ -446,7 +447,7 @@ static void test_given_bandwidth(void **state)
         run(&one);
         assert_true(one.found.kernel.bandwidth == 1.5);
         assert_that(one.found.error < 0.7, "case %d: error %g", which, one.found.error);
-        mercer_matrix metric = mercer_preprocess_metric(one.found.preprocess);
+        mercer_matrix metric = preprocess_info(one.found.preprocess).metric;
         for (int k = 0; k < FEATURES && which == 2; k++) sum += mrc_load(&metric, 0, k);
         if (which == 2) assert_that(fabs(sum - FEATURES) < 1e-3, "sum of weights %g", sum);
         mercer_preprocess_free(given);
@@ -461,14 +462,13 @@ static void test_given_metric(void **state)
     const mercer_matrix metric = mrc_view(weights, 1, FEATURES, MERCER_F64);
     search one;
     mercer_preprocess *given = NULL;
-    (void)state;
-    plant();
+    (void)state, plant();
     open_search(&one, context, open_rows(context, ROWS, (extras){0}));
     assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardize", one.data));
-    assert_succeeds(context, mercer_preprocess_set_metric(given, &metric, FEATURES));
+    set_metric(given, &metric, FEATURES);
     one.task.preprocess = given, one.task.norm_2 = true;
     run(&one);
-    mercer_matrix before = mercer_preprocess_metric(given), after = mercer_preprocess_metric(one.found.preprocess);
+    mercer_matrix before = preprocess_info(given).metric, after = preprocess_info(one.found.preprocess).metric;
     assert_true(before.rows == after.rows && before.cols == after.cols);
     assert_memory_equal(before.data, after.data, FEATURES * sizeof(double));
     assert_true(mrc_kernel_norm(&one.found.kernel) == 2 && one.found.kernel.bandwidth != 1);
@@ -539,6 +539,38 @@ static void test_few_rows(void **state)
     }
 }
 
+/* Training rows take at most an eighth of the memory limit, with their targets. */
+static void test_memory(void **state)
+{
+    enum { MEMORY = 1 << 18 };
+    search one;
+    (void)state;
+    plant();
+    open_search(&one, context, open_rows(context, ROWS, (extras){.classes = true}));
+    one.task.memory = MEMORY;
+    run(&one);
+    assert_true(one.found.rows * (FEATURES * 2 * 4 + OUTPUTS * 8) <= MEMORY / 8);
+    close_search(&one);
+}
+
+/* Sixty groups in order: the first 4,096 rows have only 41 of them. */
+static void test_groups_in_order(void **state)
+{
+    enum { MANY = 6000 };
+    static float x[MANY];
+    static double y[MANY], group[MANY];
+    bool possible;
+    (void)state;
+    for (int i = 0; i < MANY; i++) x[i] = (float)i, y[i] = i % 7, group[i] = i / 100;
+    mercer_matrix X = mrc_view(x, MANY, 1, MERCER_F32), Y = mrc_view(y, MANY, 1, MERCER_F64);
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &X, .Y = &Y, .groups = group};
+    mercer_dataset *data;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    assert_succeeds(context, mrc_search_possible(data, &possible));
+    assert_true(possible);
+    mercer_dataset_free(data);
+}
+
 /* More effort increases every size, and the estimate of its flops. */
 static void test_efforts(void **state)
 {
@@ -586,7 +618,8 @@ int main(void)
         cmocka_unit_test(test_given),        cmocka_unit_test(test_given_kernel),
         cmocka_unit_test(test_given_metric), cmocka_unit_test(test_given_bandwidth),
         cmocka_unit_test(test_weights),      cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_efforts),
+        cmocka_unit_test(test_few_rows),     cmocka_unit_test(test_groups_in_order),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_efforts),
         cmocka_unit_test(test_more_centers),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);

@@ -8,6 +8,7 @@
 #include "model/model_file.h"
 #include "support/failing_files.h"
 #include "support/folder.h"
+#include "support/sources.h"
 
 /* ---- One model shared by all ranks --------------------------------------------------------------------------- */
 
@@ -28,8 +29,7 @@ static int make_share(mercer_model **out, mrc_comm *comm, mercer_context *contex
     mrc_comm_rows(comm, CENTERS, comm->rank, &first, &rows);
     mercer_matrix z = mrc_view(of->z + first * FEATURES, rows, FEATURES, MERCER_F32);
     if (mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3") != MERCER_OK ||
-        mrc_model_create(out, context, comm, &kernel, &z, CENTERS, OUTPUTS, MERCER_F32) != MERCER_OK ||
-        mrc_model_find_origin(*out) != MERCER_OK)
+        mercer_model_create(out, context, comm, &kernel, &z, OUTPUTS, MERCER_F32) != MERCER_OK)
         return 1;
     memcpy((*out)->weights.data, of->w + first * OUTPUTS, (size_t)(rows * OUTPUTS) * sizeof(float));
     return 0;
@@ -51,7 +51,7 @@ static int write_together(mrc_comm *comm, mercer_context *context, void *user)
     of->good += status == MERCER_OK;
     if (status != MERCER_OK && !of->may_fail) wrong = 8;
     if (!of->may_fail) {
-        if (wrong == 0) wrong = 16 * (mrc_model_read(&again, context, comm, of->path) != MERCER_OK);
+        if (wrong == 0) wrong = 16 * (mercer_model_load(&again, context, comm, of->path) != MERCER_OK);
         if (wrong == 0)
             wrong = 32 * (again->first != model->first || again->weights.rows != model->weights.rows ||
                           again->centers.rows != model->centers.rows ||
@@ -102,6 +102,51 @@ static void test_one_file_of_all(void **state)
     folder_close();
 }
 
+/* Passes one center too few on rank 0: on all ranks creation fails, with a message that says what is wrong. */
+static int create_wrong(mrc_comm *comm, mercer_context *context, void *user)
+{
+    shared_model *of = user;
+    int64_t first, rows;
+    mercer_kernel kernel;
+    mercer_model *model = (mercer_model *)of;
+    mrc_comm_rows(comm, CENTERS, comm->rank, &first, &rows);
+    mercer_matrix z = mrc_view(of->z + first * FEATURES, rows - (comm->rank == 0), FEATURES, MERCER_F32);
+    if (mercer_kernel_parse(&kernel, context, "linear") != MERCER_OK) return 1;
+    mercer_status status = mercer_model_create(&model, context, comm, &kernel, &z, OUTPUTS, MERCER_F32);
+    if (status != MERCER_ERROR_SHAPE && status != MERCER_ERROR_COMM) return 2;
+    if (!strstr(mercer_last_error(context), "this rank's share of 12 is")) return 4;
+    if (model) return 8;
+    if (comm->rank == 0) z.ld = 1; /* invalid on one rank only */
+    status = mercer_model_create(&model, context, comm, &kernel, &z, OUTPUTS, MERCER_F32);
+    if (status != (comm->rank == 0 ? MERCER_ERROR_SHAPE : MERCER_ERROR_COMM) || model) return 9;
+    /* The ranks are still together: the next call succeeds. */
+    int code = make_share(&model, comm, context, of);
+    mercer_model_free(model);
+    return 16 * code;
+}
+
+static void test_wrong_share(void **state)
+{
+    (void)state;
+    shared_model of = open_shared();
+    with_ranks(3, SHARDS, create_wrong, &of);
+    mercer_context *one, *two;
+    mercer_comm_options self = {.struct_size = sizeof self, .kind = "self", .shards = SHARDS};
+    mercer_comm *comm;
+    mercer_model *model = (mercer_model *)&of;
+    assert_succeeds(NULL, mercer_context_create(&one, NULL));
+    assert_succeeds(NULL, mercer_context_create(&two, NULL));
+    assert_succeeds(one, mercer_comm_create(&comm, one, &self));
+    assert_fails(two, mercer_model_load(&model, two, comm, in_folder("alone")), MERCER_ERROR_ARGUMENT,
+                 "another context");
+    assert_null(model);
+    assert_succeeds(one, mercer_model_load(&model, one, comm, in_folder("alone")));
+    mercer_model_free(model);
+    mercer_comm_free(comm);
+    mercer_context_free(one), mercer_context_free(two);
+    folder_close();
+}
+
 /* ---- Training on all ranks -------------------------------------------------------------------------------------- */
 
 enum { ROWS = 40 };
@@ -135,7 +180,7 @@ static int train_together(mrc_comm *comm, mercer_context *context, void *user)
     options.progress = stop_there, options.progress_user = &left, options.progress_seconds = 1e-9;
     bool fine = (of->resume ? mrc_model_read(&model, context, comm, of->model->path) == MERCER_OK
                             : make_share(&model, comm, context, of->model) == 0) &&
-                mercer_source_from_matrices(&source, context, &x, &y, NULL, 5) == MERCER_OK &&
+                source_from_matrices(&source, context, &x, &y, NULL, 5) == MERCER_OK &&
                 mercer_trainer_create(&trainer, model, comm, &options) == MERCER_OK &&
                 (!of->resume || mercer_trainer_resume(trainer, of->model->path) == MERCER_OK) &&
                 mercer_trainer_fit(trainer, &source, NULL) == MERCER_OK;
@@ -221,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_file_of_all),
+        cmocka_unit_test(test_wrong_share),
         cmocka_unit_test(test_one_file_fails),
         cmocka_unit_test(test_training_goes_on),
     };

@@ -2,6 +2,8 @@
 /* Tables that are too large for memory are stored in a temporary file, with bitwise the same content as in memory. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/file/spill.h"
 #include "core/file/system.h"
 #include "core/numbers/random.h"
@@ -111,7 +113,7 @@ static void test_fit(void **state)
         assert_succeeds(context, mercer_fit(&models[i], context, data, &fit, NULL));
         mercer_dataset_free(data);
     }
-    mercer_matrix a = mercer_model_weights(models[0]), b = mercer_model_weights(models[1]);
+    mercer_matrix a = model_info(models[0]).weights, b = model_info(models[1]).weights;
     assert_memory_equal(a.data, b.data, (size_t)(a.rows * a.cols * mrc_dtype_size(a.dtype)));
     mercer_model_free(models[0]);
     mercer_model_free(models[1]);

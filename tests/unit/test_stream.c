@@ -4,6 +4,7 @@
 #include "support/counted.h"
 
 #include "support/data.h"
+#include "support/fitted.h"
 #include "support/folder.h"
 
 #include "data/stream/order.h"
@@ -379,7 +380,7 @@ static void test_types(void **state)
     free_pass(&all);
     mercer_source_free(&source);
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=10"));
-    assert_succeeds(context, mercer_preprocess_fold(scale, &kernel, NULL));
+    assert_true(mrc_preprocess_fold(scale, &kernel));
     source = open_source(context, data, (mercer_stream_options){.preprocess = scale});
     assert_int_equal(source.dtype, MERCER_U8);
     mercer_source_free(&source);
@@ -446,7 +447,7 @@ static void test_bad_input(void **state)
     float numbers[4] = {1, 2, 3, 4};
     mercer_matrix x = mrc_view(numbers, 2, 2, MERCER_F32);
     mercer_preprocess *other;
-    assert_succeeds(context, mercer_preprocess_fit_matrix(&other, context, "minmax", &x));
+    assert_succeeds(context, fit_to_matrix(&other, context, "minmax", &x));
     mercer_stream_options options = {.struct_size = sizeof options, .preprocess = other};
     assert_fails(context, mercer_source_from_dataset(&out, data, &options), MERCER_ERROR_SHAPE, "fitted to 2");
     mercer_preprocess_free(other);

@@ -3,6 +3,8 @@
    refused. */
 #include "support/datasets.h"
 
+#include "support/info.h"
+
 #include "core/numbers/random.h"
 #include "core/numbers/target_curve.h"
 #include "core/numbers/units.h"
@@ -194,10 +196,10 @@ static void test_log(void **state)
     for (int i = 0; i < N; i++)
         assert_that(fabs(bent[i] - exp(plain[i])) <= 64 * DBL_EPSILON * exp(plain[i]), "%g, not %g", bent[i],
                     exp(plain[i]));
-    assert_string_equal(mercer_model_target_curve(a), "log");
-    assert_null(mercer_model_target_curve(b));
+    assert_string_equal(model_info(a).target_curve, "log");
+    assert_null(model_info(b).target_curve);
     assert_succeeds(context, mercer_model_save(a, in_folder("m"), NULL));
-    assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("m")));
+    assert_succeeds(context, mercer_model_load(&loaded, context, NULL, in_folder("m")));
     predict(loaded, again);
     assert_memory_equal(again, bent, sizeof again);
     mercer_model_free(a), mercer_model_free(b), mercer_model_free(loaded);
@@ -238,7 +240,7 @@ static void test_rank(void **state)
     mercer_dataset *of = dataset(Y, NULL, NULL, NULL), *bent = dataset(y, NULL, NULL, NULL);
     assert_succeeds(context, fit(&a, of, "rank", NULL));
     assert_succeeds(context, fit(&b, bent, "rank", NULL));
-    mercer_matrix left = mercer_model_weights(a), right = mercer_model_weights(b);
+    mercer_matrix left = model_info(a).weights, right = model_info(b).weights;
     assert_memory_equal(left.data, right.data, (size_t)left.rows * sizeof(double));
     predict(a, f);
     double error = 0, spread = 0, mean = 0;
@@ -246,7 +248,7 @@ static void test_rank(void **state)
     for (int i = 0; i < N; i++) error += pow(log(f[i]) - log(Y[i]), 2), spread += pow(log(Y[i]) - mean, 2);
     assert_that(error < 0.1 * spread, "%g of %g", error, spread);
     assert_succeeds(context, mercer_model_save(a, in_folder("m"), NULL));
-    assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("m")));
+    assert_succeeds(context, mercer_model_load(&loaded, context, NULL, in_folder("m")));
     predict(loaded, again);
     assert_memory_equal(again, f, sizeof f);
     mercer_model_free(a), mercer_model_free(b), mercer_model_free(loaded);
@@ -263,7 +265,7 @@ static void assert_same_weights(mercer_dataset *left, const char *how, mercer_da
     mercer_model *a = NULL, *b = NULL;
     assert_succeeds(context, fit(&a, left, NULL, how));
     assert_succeeds(context, fit(&b, right, NULL, NULL));
-    mercer_matrix of = mercer_model_weights(a), as = mercer_model_weights(b);
+    mercer_matrix of = model_info(a).weights, as = model_info(b).weights;
     assert_memory_equal(of.data, as.data, (size_t)(of.rows * of.cols) * sizeof(double));
     mercer_model_free(a), mercer_model_free(b);
 }

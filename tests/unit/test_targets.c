@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Units of targets: moments, predictions, and that training with units equals training on targets converted before. */
 #include "support/folder.h"
+
+#include "support/info.h"
+#include "support/sources.h"
 #include "support/training.h"
 
 #include "core/numbers/units.h"
+#include "data/prepare/preprocess.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -86,7 +90,7 @@ static void test_moments_of_classes(void **state)
     mercer_dataset *digits;
     double mean[10], deviation[10], sum = 0;
     assert_succeeds(context, mercer_dataset_synthesize(&digits, context, "digits", 0, 500, 3));
-    assert_succeeds(context, mercer_dataset_target_moments(digits, mean, deviation));
+    assert_succeeds(context, mrc_dataset_moments(digits, mean, deviation));
     for (int j = 0; j < 10; j++) {
         sum += mean[j];
         assert_true(fabs(deviation[j] * deviation[j] - mean[j] * (1 - mean[j])) < 1e-12);
@@ -113,7 +117,6 @@ static void test_moments_refused(void **state)
     values[0] = 1e-300, values[1] = 3e-300, values[2] = 2e-300; /* their squares underflow to 0 */
     assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA,
                  "target 0 (from 0) ranges from 1e-300 to 3e-300");
-    assert_fails(NULL, mercer_dataset_target_moments(NULL, &mean, &deviation), MERCER_ERROR_ARGUMENT, "dataset");
     assert_true(mean == 7 && deviation == 7);
 }
 
@@ -122,14 +125,14 @@ static void test_moments_refused(void **state)
 static mercer_model *make_model(const task *self, mercer_dtype real, bool units)
 {
     mercer_model *model;
-    assert_succeeds(context, mercer_model_create(&model, context, &self->kernel, &self->z, C, real));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &self->kernel, &self->z, C, real));
     if (units) assert_succeeds(context, mercer_model_set_targets(model, OFFSET, SCALE));
     return model;
 }
 
 static void assert_units(const mercer_model *model)
 {
-    const double *offset = mercer_model_target_offset(model), *scale = mercer_model_target_scale(model);
+    const double *offset = model_info(model).target_offset, *scale = model_info(model).target_scale;
     assert_true(offset && memcmp(offset, OFFSET, sizeof OFFSET) == 0 && memcmp(scale, SCALE, sizeof SCALE) == 0);
 }
 
@@ -139,7 +142,7 @@ static void test_setting(void **state)
     task self = open_task(MERCER_F64);
     mercer_model *model = make_model(&self, MERCER_F64, false);
     const double bad[] = {0, -1, NAN, INFINITY};
-    assert_true(!mercer_model_target_offset(model) && !mercer_model_target_scale(model));
+    assert_true(!model_info(model).target_offset && !model_info(model).target_scale);
     assert_succeeds(context, mercer_model_set_targets(model, OFFSET, SCALE));
     for (int i = 0; i < 4; i++) {
         assert_fails(context, mercer_model_set_targets(model, NULL, (double[C]){1, bad[i]}), MERCER_ERROR_DATA,
@@ -150,9 +153,9 @@ static void test_setting(void **state)
     }
     assert_units(model); /* unchanged */
     assert_succeeds(context, mercer_model_set_targets(model, (double[C]){0, 0}, (double[C]){1, 1}));
-    assert_null(mercer_model_target_offset(model)); /* offset 0 and scale 1 count as no units */
+    assert_null(model_info(model).target_offset); /* offset 0 and scale 1 count as no units */
     assert_fails(NULL, mercer_model_set_targets(NULL, OFFSET, SCALE), MERCER_ERROR_ARGUMENT, "model");
-    assert_true(!mercer_model_target_offset(NULL) && !mercer_model_target_scale(NULL));
+    assert_true(!model_info(NULL).target_offset && !model_info(NULL).target_scale);
     mercer_model_free(model);
     task_close(&self);
 }
@@ -165,7 +168,7 @@ static void test_predicting(void **state)
         mercer_dtype real = k % 2 ? MERCER_F32 : MERCER_F64, wide = k / 2 ? MERCER_F64 : real;
         task self = open_task(real);
         mercer_model *plain = make_model(&self, real, false), *model = make_model(&self, real, true);
-        mercer_matrix weights = mercer_model_weights(plain), same = mercer_model_weights(model);
+        mercer_matrix weights = model_info(plain).weights, same = model_info(model).weights;
         mercer_matrix f = data_matrix(N, C, 0, real), g = data_matrix(N, C, 0, wide);
         int32_t labels[N];
         data_fill_normal(&weights, (mrc_rng){5, 1}, 0, 1), data_fill_normal(&same, (mrc_rng){5, 1}, 0, 1);
@@ -220,11 +223,11 @@ static dense run_training(const task *self, mercer_train_options options, mercer
     mercer_trainer *trainer;
     *report = (mercer_report){.struct_size = sizeof *report};
     options.validation_X = &self->x, options.validation_Y = &self->y;
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self->x, &self->y, NULL, 7));
+    assert_succeeds(context, source_from_matrices(&source, context, &self->x, &self->y, NULL, 7));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_fit(trainer, &source, report));
     keep_plan(report);
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
@@ -294,7 +297,7 @@ static dense step_through(const task *self, bool units, double *loss)
     assert_succeeds(context, mercer_trainer_finish(trainer));
     assert_succeeds(context, mercer_trainer_report(trainer, &report));
     *loss = report.train_loss;
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
     mercer_model_free(model);
@@ -333,7 +336,7 @@ static void test_accuracy(void **state)
     options.validation_X = &self.x, options.validation_Y = &self.y;
     assert_succeeds(context, mercer_target_moments(context, mean, deviation, &self.y, NULL));
     assert_succeeds(context, mercer_model_set_targets(model, mean, NULL));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, 7));
+    assert_succeeds(context, source_from_matrices(&source, context, &self.x, &self.y, NULL, 7));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_fit(trainer, &source, &report));
     assert_succeeds(context, mercer_model_classify(model, labels, &self.x));
@@ -362,10 +365,10 @@ static void test_checkpoint(void **state)
     mercer_report report;
     options.checkpoint = path, options.epochs = 2;
     dense a = run_training(&self.raw, options, MERCER_F64, true, &report);
-    assert_succeeds(context, mercer_model_load(&loaded, context, path));
+    assert_succeeds(context, mercer_model_load(&loaded, context, NULL, path));
     assert_units(loaded);
     assert_succeeds(context, mercer_model_set_targets(loaded, NULL, SCALE));
-    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.raw.x, &self.raw.y, NULL, 7));
+    assert_succeeds(context, source_from_matrices(&source, context, &self.raw.x, &self.raw.y, NULL, 7));
     options.checkpoint = NULL;
     assert_succeeds(context, mercer_trainer_create(&trainer, loaded, NULL, &options));
     assert_succeeds(context, mercer_trainer_resume(trainer, path));

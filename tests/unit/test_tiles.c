@@ -95,7 +95,7 @@ static void compare_products(mercer_context *context, const char *spec, int64_t 
         y[way] = data_matrix(m, 3, 0, MERCER_F32);
         if (way == 1) cpu->uk.dot_u8 = emulated, cpu->uk.mr_u8 = MR, cpu->uk.nr_u8 = NR, cpu->uk.group_u8 = 64;
         assert_succeeds(context, mercer_kernel_matmul(context, &y[way], &kernel, &x, &z, &w));
-        assert_succeeds(context, mercer_nearest_rows(context, nearest[way], NULL, &x, &z));
+        assert_succeeds(context, mercer_nearest_rows(context, nearest[way], NULL, NULL, &x, &z));
     }
     cpu->uk = usual;
     assert_memory_equal(y[0].data, y[1].data, (size_t)(m * 3) * sizeof(float));

@@ -8,6 +8,9 @@
  * steps times one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
  */
 #include "support/folder.h"
+
+#include "support/info.h"
+#include "support/sources.h"
 #include "support/training.h"
 
 #include "backends/backend.h"
@@ -146,10 +149,10 @@ static dense train_from(const task *self, const mercer_train_options *options, m
     mercer_context *with = self->context;
     mercer_model *model;
     mercer_trainer *trainer;
-    assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, real));
+    assert_succeeds(with, mercer_model_create(&model, with, NULL, &self->kernel, &self->z, self->y.cols, real));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, options));
     assert_succeeds(with, mercer_trainer_fit(trainer, source, NULL));
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
     mercer_model_free(model);
@@ -160,7 +163,7 @@ static dense train_from_others(const task *self, const mercer_train_options *opt
 {
     mercer_context *with = self->context;
     mercer_source inner;
-    assert_succeeds(with, mercer_source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
+    assert_succeeds(with, source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
     mercer_source source = others_source(&inner);
     dense out = train_from(self, options, real, &source);
     mercer_source_free(&inner);
@@ -231,7 +234,7 @@ static void augment_too_much(mercer_context *with, const char *name)
     mercer_stream_options stream = {.struct_size = sizeof stream, .augment = "noise:sigma=1e6"};
     assert_succeeds(with, mercer_dataset_from_arrays(&data, with, &arrays));
     assert_succeeds(with, mercer_source_from_dataset(&source, data, &stream));
-    assert_succeeds(with, mercer_model_create(&model, with, &t.kernel, &t.z, 2, MERCER_F32));
+    assert_succeeds(with, mercer_model_create(&model, with, NULL, &t.kernel, &t.z, 2, MERCER_F32));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_fails(with, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_DATA, "source: X");
     mercer_trainer_free(trainer), mercer_model_free(model);
@@ -349,14 +352,15 @@ static dense run_until(const task *self, mercer_train_options options, bool resu
     options.progress = count_calls, options.progress_user = &watch, options.progress_seconds = 1e-9;
     options.checkpoint = stop_at > 0 ? path : NULL;
     if (resume)
-        assert_succeeds(with, mercer_model_load(&model, with, path));
+        assert_succeeds(with, mercer_model_load(&model, with, NULL, path));
     else
-        assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, self->x.dtype));
-    assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
+        assert_succeeds(with,
+                        mercer_model_create(&model, with, NULL, &self->kernel, &self->z, self->y.cols, self->x.dtype));
+    assert_succeeds(with, source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
     assert_succeeds(with, mercer_trainer_fit(trainer, &source, NULL));
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     if (calls) *calls = watch.calls;
     mercer_trainer_free(trainer);

@@ -3,6 +3,9 @@
    sources, prediction. */
 #include "support/training.h"
 
+#include "support/info.h"
+#include "support/sources.h"
+
 enum { N = 400, P = 60, D = 3, C = 2 };
 
 static task usual_task(void)
@@ -221,13 +224,13 @@ static void test_watchdog(void **state)
             options.eigenpairs = 3;
             if (s >= 2) options.batch = 0;
             options.epochs = 30;
-            assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, C, MERCER_F64));
-            assert_succeeds(context, mercer_source_from_matrices(&self.good, context, &t.x, &t.y, NULL, 7));
+            assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, C, MERCER_F64));
+            assert_succeeds(context, source_from_matrices(&self.good, context, &t.x, &t.y, NULL, 7));
             mercer_source source = self.good;
             source.user = &self, source.restart = liar_restart, source.next = liar_next;
             assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
             mercer_status status = mercer_trainer_fit(trainer, &source, &report);
-            mercer_matrix weights = mercer_model_weights(model);
+            mercer_matrix weights = model_info(model).weights;
             dense alpha = dense_of(&weights);
             double loss = loss_of(&t, alpha), zero = loss_of(&t, (dense){0});
             if (status == MERCER_OK) {
@@ -282,7 +285,7 @@ static void test_streaming(void **state)
     mercer_model *model;
     mercer_trainer *trainer;
     dense fitted = train(&t, &options, NULL);
-    assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, C, MERCER_F64));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, C, MERCER_F64));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_finish(trainer)); /* no batch yet: nothing to do */
     for (int pass = 0; pass < 8; pass++)
@@ -292,7 +295,7 @@ static void test_streaming(void **state)
         }
     assert_succeeds(context, mercer_trainer_finish(trainer));
     assert_succeeds(context, mercer_trainer_report(trainer, &report));
-    mercer_matrix weights = mercer_model_weights(model);
+    mercer_matrix weights = model_info(model).weights;
     dense streamed = dense_of(&weights);
     double one = loss_of(&t, fitted), other = loss_of(&t, streamed), zero = loss_of(&t, (dense){0});
     /* Both are within a few percent of the optimum, which is the noise that no model fits. */
@@ -329,8 +332,8 @@ static void test_classification(void **state)
         mercer_train_options options = usual_options();
         options.solver = solvers[s], options.classification = MERCER_ON;
         options.validation_X = &t.x, options.validation_Y = &one_hot;
-        assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, CLASSES, 0));
-        assert_succeeds(context, mercer_source_from_labels(&source, context, &t.x, labels, CLASSES, NULL, 7));
+        assert_succeeds(context, mercer_model_create(&model, context, NULL, &t.kernel, &t.z, CLASSES, 0));
+        assert_succeeds(context, source_from_labels(&source, context, &t.x, labels, CLASSES, NULL, 7));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
         assert_succeeds(context, mercer_trainer_fit(trainer, &source, &report));
         assert_succeeds(context, mercer_model_classify(model, got, &t.x));
@@ -406,7 +409,7 @@ static void test_context_peak(void **state)
     mercer_model *model;
     mercer_kernel kernel;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "linear"));
-    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &big, 50, 0));
+    assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &big, 50, 0));
     mercer_model_free(model);
     assert_succeeds(context, mercer_context_query(context, &before));
     task t = usual_task();

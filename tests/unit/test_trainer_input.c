@@ -2,6 +2,9 @@
 /* Invalid input to trainers: the right status, a message that names the argument, unchanged weights. */
 #include "support/training.h"
 
+#include "support/info.h"
+#include "support/sources.h"
+
 enum { N = 40, P = 10, D = 3, C = 2 };
 
 typedef struct fixture {
@@ -14,9 +17,9 @@ typedef struct fixture {
 static void open_fixture(fixture *f)
 {
     f->data = task_open(context, "laplace:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F64);
-    assert_succeeds(context, mercer_model_create(&f->model, context, &f->data.kernel, &f->data.z, C, MERCER_F64));
-    assert_succeeds(context, mercer_source_from_matrices(&f->source, context, &f->data.x, &f->data.y, NULL, 7));
-    mercer_matrix weights = mercer_model_weights(f->model);
+    assert_succeeds(context, mercer_model_create(&f->model, context, NULL, &f->data.kernel, &f->data.z, C, MERCER_F64));
+    assert_succeeds(context, source_from_matrices(&f->source, context, &f->data.x, &f->data.y, NULL, 7));
+    mercer_matrix weights = model_info(f->model).weights;
     data_fill_normal(&weights, (mrc_rng){51, 1}, 0, 1);
     f->options = options_for("ep4");
     f->options.epochs = 2, f->options.batch = 8;
@@ -31,7 +34,7 @@ static void close_fixture(fixture *f)
 
 static void untouched(fixture *f, const char *what)
 {
-    mercer_matrix weights = mercer_model_weights(f->model), fresh = data_matrix(P, C, 0, MERCER_F64);
+    mercer_matrix weights = model_info(f->model).weights, fresh = data_matrix(P, C, 0, MERCER_F64);
     data_fill_normal(&fresh, (mrc_rng){51, 1}, 0, 1);
     assert_that(memcmp(weights.data, fresh.data, P * C * sizeof(double)) == 0, "%s: the weights were written", what);
     free(fresh.data);
@@ -43,9 +46,6 @@ static void refuse_options(fixture *f, mercer_status status, const char *part)
     mercer_trainer *trainer = (mercer_trainer *)f;
     assert_fails(context, mercer_trainer_create(&trainer, f->model, NULL, &f->options), status, part);
     assert_null(trainer);
-    mercer_plan plan = {.struct_size = sizeof plan, .bytes = 77};
-    assert_fails(context, mercer_plan_model(f->model, &plan, N, &f->options), status, part);
-    assert_true(plan.bytes == 77);
 }
 
 /* Checks that creating a trainer succeeds, but that fit fails on the source. */
@@ -71,27 +71,31 @@ static void test_null(void **state)
     mercer_trainer *trainer;
     mercer_report report = {.struct_size = sizeof report};
     const mercer_kernel *kernel = &f.data.kernel;
-    assert_fails(context, mercer_model_create(NULL, context, kernel, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(NULL, mercer_model_create(&model, NULL, kernel, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(context, mercer_model_create(&model, context, NULL, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT, "kernel");
-    assert_fails(context, mercer_model_create(&model, context, kernel, NULL, C, 0), MERCER_ERROR_ARGUMENT, "centers");
+    assert_fails(context, mercer_model_create(NULL, context, NULL, kernel, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT,
+                 "out");
+    assert_fails(NULL, mercer_model_create(&model, NULL, NULL, kernel, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT,
+                 "context");
+    assert_fails(context, mercer_model_create(&model, context, NULL, NULL, &f.data.z, C, 0), MERCER_ERROR_ARGUMENT,
+                 "kernel");
+    assert_fails(context, mercer_model_create(&model, context, NULL, kernel, NULL, C, 0), MERCER_ERROR_ARGUMENT,
+                 "centers");
     assert_null(model);
     assert_fails(NULL, mercer_model_predict(NULL, &f.data.y, &f.data.x), MERCER_ERROR_ARGUMENT, "model");
     assert_fails(context, mercer_model_predict(f.model, NULL, &f.data.x), MERCER_ERROR_ARGUMENT, "F");
     assert_fails(context, mercer_model_predict(f.model, &f.data.y, NULL), MERCER_ERROR_ARGUMENT, "X");
     assert_fails(NULL, mercer_model_classify(NULL, NULL, &f.data.x), MERCER_ERROR_ARGUMENT, "model");
     assert_fails(context, mercer_model_classify(f.model, NULL, &f.data.x), MERCER_ERROR_ARGUMENT, "labels");
-    assert_fails(context, mercer_source_from_matrices(NULL, context, &f.data.x, &f.data.y, NULL, 1),
-                 MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(context, mercer_source_from_matrices(&source, context, NULL, &f.data.y, NULL, 1),
-                 MERCER_ERROR_ARGUMENT, "X");
-    assert_fails(context, mercer_source_from_matrices(&source, context, &f.data.x, NULL, NULL, 1),
-                 MERCER_ERROR_ARGUMENT, "Y");
-    assert_fails(context, mercer_source_from_labels(&source, context, &f.data.x, NULL, 3, NULL, 1),
-                 MERCER_ERROR_ARGUMENT, "labels");
-    assert_fails(NULL, mercer_comm_create_virtual(&comm, NULL, 2), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(context, mercer_comm_create_virtual(NULL, context, 2), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(context, mercer_comm_create_virtual(&comm, context, 0), MERCER_ERROR_ARGUMENT, "ranks");
+    assert_fails(context, source_from_matrices(NULL, context, &f.data.x, &f.data.y, NULL, 1), MERCER_ERROR_ARGUMENT,
+                 "out");
+    assert_fails(context, source_from_matrices(&source, context, NULL, &f.data.y, NULL, 1), MERCER_ERROR_ARGUMENT, "X");
+    assert_fails(context, source_from_matrices(&source, context, &f.data.x, NULL, NULL, 1), MERCER_ERROR_ARGUMENT, "Y");
+    assert_fails(context, source_from_labels(&source, context, &f.data.x, NULL, 3, NULL, 1), MERCER_ERROR_ARGUMENT,
+                 "labels");
+    mercer_comm_options ranks = MERCER_INIT(mercer_comm_options);
+    ranks.kind = "self", ranks.shards = 65537;
+    assert_fails(NULL, mercer_comm_create(&comm, NULL, &ranks), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_comm_create(NULL, context, &ranks), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(context, mercer_comm_create(&comm, context, &ranks), MERCER_ERROR_ARGUMENT, "shards is 65537");
     assert_fails(context, mercer_trainer_create(NULL, f.model, NULL, NULL), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(NULL, mercer_trainer_create(&trainer, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "model");
     assert_fails(NULL, mercer_trainer_fit(NULL, &f.source, NULL), MERCER_ERROR_ARGUMENT, "trainer");
@@ -99,10 +103,12 @@ static void test_null(void **state)
     assert_fails(NULL, mercer_trainer_finish(NULL), MERCER_ERROR_ARGUMENT, "trainer");
     assert_fails(NULL, mercer_trainer_report(NULL, &report), MERCER_ERROR_ARGUMENT, "trainer");
     mercer_plan plan = MERCER_INIT(mercer_plan);
-    assert_fails(NULL, mercer_plan_model(NULL, &plan, N, NULL), MERCER_ERROR_ARGUMENT, "model");
-    assert_fails(context, mercer_plan_model(f.model, NULL, N, NULL), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(NULL, mercer_trainer_plan(NULL, &plan, &f.source), MERCER_ERROR_ARGUMENT, "trainer");
+    assert_succeeds(context, mercer_trainer_create(&trainer, f.model, NULL, NULL));
+    assert_fails(context, mercer_trainer_plan(trainer, NULL, &f.source), MERCER_ERROR_ARGUMENT, "out");
     plan.struct_size = 3;
-    assert_fails(context, mercer_plan_model(f.model, &plan, N, NULL), MERCER_ERROR_ARGUMENT, "sizeof(mercer_plan)");
+    assert_fails(context, mercer_trainer_plan(trainer, &plan, &f.source), MERCER_ERROR_ARGUMENT, "sizeof(mercer_plan)");
+    mercer_trainer_free(trainer);
     refuse_source(&f, NULL, MERCER_ERROR_ARGUMENT, "source");
     mercer_model_free(NULL), mercer_trainer_free(NULL), mercer_comm_free(NULL), mercer_source_free(NULL);
     untouched(&f, "NULL");
@@ -228,10 +234,10 @@ static void test_centers_that_are_not_samples(void **state)
     refuse_source(&f, &f.source, MERCER_ERROR_SHAPE, "centers");
     mercer_source ten;
     mercer_matrix x = mrc_rows(&f.data.x, 0, P), y = mrc_rows(&f.data.y, 0, P);
-    assert_succeeds(context, mercer_source_from_matrices(&ten, context, &x, &y, NULL, 7));
+    assert_succeeds(context, source_from_matrices(&ten, context, &x, &y, NULL, 7));
     refuse_source(&f, &ten, MERCER_ERROR_DATA, "differs");
     mercer_source_free(&ten);
-    assert_succeeds(context, mercer_source_from_matrices(&ten, context, &f.data.z, &y, NULL, 7));
+    assert_succeeds(context, source_from_matrices(&ten, context, &f.data.z, &y, NULL, 7));
     static hostile bad;
     for (int64_t at = 1; at <= 4; at++) { /* in the first call, or in a later one */
         bad = (hostile){.good = &ten, .wrong_at = at, .how = NO_ROWS};

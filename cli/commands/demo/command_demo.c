@@ -72,10 +72,13 @@ static int fit(demo *self, training *made, const demo_cell *cell, mercer_report 
         options.progress_seconds = 0.25;
     }
     mercer_context *context = self->context;
-    CLI_TRY(
-        cli_check(context, mercer_model_create(&made->model, context, &self->kernel, &Z, DEMO_CLASSES, MERCER_F32)));
-    CLI_TRY(cli_check(context, mercer_source_from_labels(&made->source, context, &X, self->labels + tests, DEMO_CLASSES,
-                                                         NULL, seed)));
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    arrays.X = &X;
+    arrays.labels = self->labels + tests;
+    arrays.classes = DEMO_CLASSES;
+    CLI_TRY(cli_check(context,
+                      mercer_model_create(&made->model, context, NULL, &self->kernel, &Z, DEMO_CLASSES, MERCER_F32)));
+    CLI_TRY(cli_check(context, mercer_source_from_arrays(&made->source, context, &arrays, seed)));
     CLI_TRY(cli_check(context, mercer_trainer_create(&made->trainer, made->model, NULL, &options)));
     return cli_check(context, mercer_trainer_fit(made->trainer, &made->source, report));
 }

@@ -137,6 +137,16 @@ int64_t mrc_preprocess_features(const mercer_preprocess *self)
     return !self ? 0 : self->map ? self->map->features : self->features;
 }
 
+const char *mrc_preprocess_spec(const mercer_preprocess *self)
+{
+    return self ? self->spec : "none";
+}
+
+const mercer_kernel *mrc_preprocess_kernel(const mercer_preprocess *self)
+{
+    return self && self->folded ? &self->kernel : NULL;
+}
+
 int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features)
 {
     return self && self->map ? self->map->width : features;

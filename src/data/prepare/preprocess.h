@@ -62,8 +62,6 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
    fitted. */
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                  const mercer_dataset *data);
-mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
-                                        const mercer_matrix *x);
 
 /* ---- Blend ---- */
 
@@ -110,7 +108,8 @@ mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_prepr
 void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients);
 
-/* Folds the factor of SCALE into the bandwidth of a kernel of the distance. Returns whether that was possible. */
+/* Folds the factor of SCALE into the bandwidth of a kernel of the distance. Returns whether that was possible. A
+   preprocessing can be folded only once. */
 bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
 
 /* Finds mean and standard deviation of the columns of Y (n, c) f32 or f64, n > 0, finite, with weights (n) >= 0 or
@@ -122,8 +121,15 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
    4096. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
-/* Implementations of the public functions mercer_preprocess_auto, _width and _dtype. */
+/* Returns the preprocessing that auto selects for samples of a type. format: that of the dataset ("csv", "npy", ...);
+   NULL: a matrix. */
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
+/* Return the string that specifies the preprocessing, and the kernel before folding (NULL if nothing was folded). self
+   NULL: no preprocessing. */
+const char *mrc_preprocess_spec(const mercer_preprocess *self);
+const mercer_kernel *mrc_preprocess_kernel(const mercer_preprocess *self);
+/* Return the number of features and the type of a preprocessed sample that had `features` features and type `dtype`.
+   self NULL: no preprocessing. */
 int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features);
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype);
 

@@ -226,10 +226,3 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     if (kind == MRC_PREPROCESS_BLEND) return mrc_preprocess_fit_blend(out, context, data);
     return mrc_preprocess_create(out, context, kind, given.factor, 0, NULL, NULL);
 }
-
-mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
-                                        const mercer_matrix *x)
-{
-    const mercer_dataset data = {.context = context, .rows = x->rows, .features = x->cols, .dtype = x->dtype, .x = *x};
-    return mrc_preprocess_fit(out, context, spec, &data);
-}

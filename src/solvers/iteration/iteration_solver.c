@@ -100,11 +100,10 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
                                  job->report.beta, job->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
     self->iteration.units = job->target.units;
-    const mercer_matrix *start = job->target.weights;
-    MRC_TRY(job->backend->ops->copy(job->backend, &self->iteration.alpha, start));
-    MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, start->cols, job->centers.real,
+    MRC_TRY(mrc_job_first_weights(job, &self->iteration.alpha));
+    MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, job->target.weights->cols, job->centers.real,
                              "weights to go back to"));
-    return job->backend->ops->copy(job->backend, &self->rollback_weights, start);
+    return mrc_job_first_weights(job, &self->rollback_weights);
 }
 
 static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)

@@ -39,7 +39,8 @@ void mrc_temporary_centers_drop(mrc_temporary_centers *temporary);
 /*
  * For files, in which the rows of the shards follow each other directly. rows: range, within all rows, of those of
  * this rank; used: the rows of `points` or `weights` in use, including unused rows between them;
- * close_up and spread: remove the unused rows, and restore them, in place in host memory.
+ * close_up and spread:
+ * remove the unused rows, and restore them, in place in host memory.
  */
 void mrc_temporary_centers_rows(const mrc_temporary_centers *temporary, int64_t *first, int64_t *rows);
 mercer_matrix mrc_temporary_centers_used(const mrc_temporary_centers *temporary, const mercer_matrix *matrix);

@@ -14,7 +14,7 @@ mercer_status mrc_exact_create(mrc_job *job, const mercer_matrix *first)
     mrc_exact_job *self = job->state;
     MRC_TRY(mrc_field_create(&job->centers, &self->alpha, job->target.weights->cols, job->centers.real, "weights"));
     MRC_TRY(mrc_job_kernel_blocks(job));
-    return job->backend->ops->copy(job->backend, &self->alpha, job->target.weights);
+    return mrc_job_first_weights(job, &self->alpha);
 }
 
 const mercer_matrix *mrc_exact_weights(const mrc_job *job)

@@ -60,10 +60,15 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     mercer_matrix given = out->z;
     mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
     if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
-    if (status == MERCER_OK) status = mrc_points_pack(out, &out->own, 0, out->own.rows);
     if (status != MERCER_OK) mrc_centers_destroy(out);
     if (status == MERCER_OK) out->z = out->own;
     return status;
+}
+
+mercer_status mrc_centers_allow_half(mrc_centers *centers)
+{
+    centers->half = true;
+    return mrc_points_pack(centers, &centers->own, 0, centers->own.rows);
 }
 
 void mrc_centers_destroy(mrc_centers *centers)
@@ -111,9 +116,10 @@ mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool tran
 mercer_status mrc_split_gemm(mrc_centers *centers, bool transpose_a, double alpha, const mercer_matrix *a,
                              const mercer_matrix *b, double beta, const mercer_matrix *c)
 {
+    const mrc_backend_ops *ops = centers->backend->ops;
     mrc_gemm job = {transpose_a, false, alpha, beta, a, b, c};
     mrc_count_product(centers, c->rows, c->cols, transpose_a ? a->rows : a->cols);
-    return centers->backend->ops->split_gemm(centers->backend, &job);
+    return (centers->half ? ops->split_gemm : ops->gemm)(centers->backend, &job);
 }
 
 mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i)

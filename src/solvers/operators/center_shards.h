@@ -55,7 +55,7 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* flops of the products below: 2 per multiply-add; kernel functions are not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points that the backend has packed */
-    bool half;                                 /* products may be rounded to half precision; false when created */
+    bool half;                                 /* products may be rounded to half precision */
     mrc_notice notice;                         /* progress callback of set-up, or NULL */
     void *notice_user;
 } mrc_centers;
@@ -75,6 +75,8 @@ static inline void mrc_count_product(mrc_centers *centers, int64_t m, int64_t p,
 /* Create the centers of a rank. z: its share (mrc_comm_rows) of the p centers; z and origin (d) are borrowed. */
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real);
+/* Allow half precision in products, and pack the centers for it; products are accurate otherwise. */
+mercer_status mrc_centers_allow_half(mrc_centers *centers);
 void mrc_centers_destroy(mrc_centers *centers);
 
 /* Create a field (rows, columns) of type real or f64, cleared. */
@@ -170,7 +172,7 @@ mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, con
 /* Compute C = alpha op(A) op(B) + beta C and count its flops. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);
-/* Compute C = alpha op(A) B + beta C by the backend's split_gemm and count its flops. */
+/* The same for a B that is not transposed, by the backend's split_gemm if half precision is allowed. */
 mercer_status mrc_split_gemm(mrc_centers *centers, bool transpose_a, double alpha, const mercer_matrix *a,
                              const mercer_matrix *b, double beta, const mercer_matrix *c);
 

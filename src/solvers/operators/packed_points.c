@@ -51,7 +51,7 @@ static mrc_packed_points *place_of(mrc_centers *centers, const void *data)
 mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count)
 {
     mrc_backend *backend = centers->backend;
-    if (!whole->data || whole->cols == 0) return MERCER_OK;
+    if (!centers->half || !whole->data || whole->cols == 0) return MERCER_OK;
     mrc_packed_points *place = place_of(centers, whole->data);
     if (!place) return MERCER_OK; /* the list is full: the points are used unpacked */
     if (!place->packed)

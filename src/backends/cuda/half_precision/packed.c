@@ -11,9 +11,7 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
 {
     mrc_packed *packed;
     *out = NULL;
-    bool serves =
-        backend->context->half_precision && like->dtype != MERCER_F64 && like->cols > 0 && mrc_fused_scale(kernel) > 0;
-    if (!serves) return MERCER_OK;
+    if (like->dtype == MERCER_F64 || like->cols == 0 || !(mrc_fused_scale(kernel) > 0)) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &packed, 1, sizeof *packed, "packed rows"));
     *packed =
         (mrc_packed){.kernel = kernel, .bytes = mrc_half_precision_takes_bytes(backend, like), .rows = like->rows};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * C = alpha op(A) B + beta C of float matrices on tensor cores, if arithmetic is "fast" and C has many columns.
+ * C = alpha op(A) B + beta C of float matrices on tensor cores, if C has many columns.
  *
  *   a f = high + low, b g_j = high + low      halves; powers of two: one f for A, one g_j per column of B
  *   S = (low | high | high) (high | low | high)'       one product of three times the depth, with float sums
@@ -31,12 +31,12 @@ typedef struct split {
     float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
 } split;
 
-static bool pays(const mrc_backend *backend, const mrc_gemm *job)
+static bool pays(const mrc_gemm *job)
 {
     int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
     bool floats =
         job->a->dtype == MERCER_F32 && job->b->dtype == MERCER_F32 && job->c->dtype == MERCER_F32 && !job->transpose_b;
-    return backend->context->half_precision && floats && job->c->cols >= FEWEST_COLUMNS &&
+    return floats && job->c->cols >= FEWEST_COLUMNS &&
            (double)job->c->rows * (double)job->c->cols * (double)depth >= 0x1p30;
 }
 
@@ -126,7 +126,7 @@ static mercer_status run_rows(split *self)
 
 mercer_status mrc_cuda_split_gemm(mrc_backend *backend, const mrc_gemm *job)
 {
-    if (!pays(backend, job)) return mrc_cuda_gemm(backend, job);
+    if (!pays(job)) return mrc_cuda_gemm(backend, job);
     split self = {.backend = backend, .job = job};
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, job->a, &self.a));
