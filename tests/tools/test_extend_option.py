@@ -66,7 +66,7 @@ class Option(extend.Extended):
     def test_three_files(self):
         self.insert(HEADER, "const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */\n", FIELD)
         self.insert(LIST, '"cache K(X,Z) if it fits into memory"),\n', ROW)
-        self.insert(USE, "    mercer_status status = make_plan(out, request, NULL, &first);\n", CODE)
+        self.insert(USE, "    mercer_status status = make_plan(out, request, &first);\n", CODE)
         self.assertLessEqual(len(self.touched), 3)
         self.build("all", optimization="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
         self.run_command(sys.executable, "tools/make-python-library")
