@@ -23,9 +23,7 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
 {
     options->search.tune = cli_switch(v, "tune");
     if (!cli_given(v, "kernel")) options->kernel.spec = NULL;
-    /* With a budget, an explicit effort is an upper limit. */
-    if (cli_given(v, "effort") || !cli_has(v, "budget") || !cli_given(v, "budget"))
-        options->search.effort = (int)cli_integer(v, "effort");
+    if (cli_given(v, "effort")) options->search.effort = (int)cli_integer(v, "effort");
     if (cli_has(v, "budget") && cli_given(v, "budget")) options->search.budget = cli_number(v, "budget");
 }
 

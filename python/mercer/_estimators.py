@@ -371,6 +371,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if model is None:  # a given model has its own hyperparameters and metric
             options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
+        ignored = {"n_centers": self.n_centers is not None, "center_method": self.center_method != "random"}
+        for name in [name for name, is_set in ignored.items() if is_set and given is not None]:
+            warn([f"{name} has no effect, because centers is given; remove one of them"])
         if given is None and self._center_count() > X.shape[0]:
             warn([f"n_centers is {self.n_centers}, but X has {X.shape[0]} rows; all of them are centers"])
         options |= {

@@ -138,6 +138,10 @@ def test_centers(waves):
     assert KernelRegressor(n_centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
     own = KernelRegressor(centers=X[:7], preprocess="none").fit(X, y)
     np.testing.assert_array_equal(own.model_.centers, X[:7])
+    with pytest.warns(UserWarning, match="n_centers has no effect"):
+        KernelRegressor(centers=X[:7], n_centers=9, preprocess="none").fit(X, y)
+    with pytest.warns(UserWarning, match="center_method has no effect"):
+        KernelRegressor(centers=X[:7], center_method="kmeans", preprocess="none").fit(X, y)
     for method in ("kmeans", "rpcholesky"):
         assert KernelRegressor(n_centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
     labels = (y > 1).astype(int)
