@@ -29,7 +29,7 @@ static int check_outputs(const cli_values *v)
 
 /* Returns the least error of any model on synthetic samples with a known distribution, estimated on at most SOME
    rows, which is fast for any number of clusters; NaN for other data. */
-static double least_error(const mercer_dataset *dataset, int64_t rows)
+static double smallest_error(const mercer_dataset *dataset, int64_t rows)
 {
     enum { SOME = 400 };
     double error;
@@ -45,7 +45,7 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
         return cli_error(CLI_USAGE, "--y-output: the data have no targets; remove the option");
     CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
     CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
-    double least = least_error(dataset, info.rows);
+    double least = smallest_error(dataset, info.rows);
     cli_say(v, "%s: %s", x, text);
     if (!isnan(least)) cli_say(v, "smallest possible error of a model: %.4g", least);
     if (!cli_flag(v, "json")) return CLI_OK;

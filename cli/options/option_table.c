@@ -314,7 +314,7 @@ static const char *target_format(int index)
 }
 
 /* Returns keywords with the marker of a library list, as in "auto|@formats", expanded; other keywords unchanged. */
-static const char *words_in_full(const char *words)
+static const char *expand_words(const char *words)
 {
     static const struct {
         const char *mark;
@@ -337,7 +337,7 @@ static const char *words_in_full(const char *words)
 }
 
 /* Returns the row of an option listed by the library. */
-static cli_option row_of(const mercer_option *option)
+static cli_option training_option_row(const mercer_option *option)
 {
     static const struct {
         cli_type type;
@@ -356,7 +356,7 @@ static cli_option row_of(const mercer_option *option)
                       .group = "Training",
                       .help = option->help};
     if (option->type == MERCER_OPTION_NAME)
-        row.words = words_in_full(strcmp(option->name, "solver") == 0 ? "auto|@solvers" : "auto|@projectors");
+        row.words = expand_words(strcmp(option->name, "solver") == 0 ? "auto|@solvers" : "auto|@projectors");
     if (option->type >= MERCER_OPTION_SWITCH) row.fallback = "auto";
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
         if (strcmp(option->name, letters[i].name) == 0) row.letter = letters[i].letter;
@@ -372,10 +372,10 @@ void cli_options_init(void)
     for (int i = 0; i < WRITTEN; i++) {
         if (written[i].name != NULL) {
             table[cli_option_count] = written[i];
-            table[cli_option_count++].words = words_in_full(written[i].words);
+            table[cli_option_count++].words = expand_words(written[i].words);
             continue;
         }
-        for (int k = 0; k < listed; k++) table[cli_option_count++] = row_of(mercer_train_option(k));
+        for (int k = 0; k < listed; k++) table[cli_option_count++] = training_option_row(mercer_train_option(k));
     }
 }
 
