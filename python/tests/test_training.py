@@ -114,7 +114,7 @@ def test_callback_cannot_use_the_model_that_is_trained(problem):
     model.predict(X)
 
 
-def test_control_c_leaves_the_last_good_weights(problem):
+def test_control_c_keeps_the_last_good_weights(problem):
     X, Y = problem
     model = Model("laplace:bandwidth=2", X, outputs=2)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
