@@ -40,7 +40,7 @@ void cli_drop_folder(cli_folder **owned)
     json_decref(folder->files);
     if (folder->lock >= 0) {
         char *name = lock_name(folder);
-        unlink(name); /* while locked, so that a process waiting for the lock notices and creates a new file */
+        unlink(name); /* deleted while locked: a process that waits for the lock then creates a new file */
         close(folder->lock);
         free(name);
     }

@@ -27,8 +27,8 @@ static int check_outputs(const cli_values *v)
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
 }
 
-/* Returns the least error of any model on synthetic samples with a known distribution, estimated on at most SOME
-   rows, which is fast for any number of clusters; NaN for other data. */
+/* Returns the smallest error that any model can reach on synthetic samples of a known distribution; NaN for other data.
+   It is estimated on at most ESTIMATE_ROWS rows, which is fast for any number of clusters. */
 static double smallest_error(const mercer_dataset *dataset, int64_t rows)
 {
     enum { SOME = 400 };

@@ -30,12 +30,13 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds a training gets after a signal to write its log and end by itself; with a folder, to reach its first
-   step. */
+/* Grace period in milliseconds: the time that a training has after a signal to write its log and end by itself. With a
+   run folder it is longer, so that training can reach its first step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
-/* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what`
-   reports what was written. With several ranks this has no effect: they end together once all know of the signal. */
+/* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what` is
+   the part of the message about written files. With several ranks this has no effect: they end together once all of
+   them know of the signal. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;
@@ -47,7 +48,7 @@ static void end_on_signals(const run *r, int grace, const char *what)
     cli_end_on_signals(grace, resumable ? CLI_INTERRUPTED : 0, shown);
 }
 
-/* Sets the effect of signals while data are read. */
+/* Makes a signal end the program while data are read. */
 static void end_while_reading(const run *r)
 {
     if (r->folder == NULL)
@@ -74,7 +75,7 @@ static int check_signals(const run *r)
 {
     int stop = 0, code = cli_interrupted(&stop);
     int kept = r->folder != NULL &&
-               cli_folder_has_checkpoint(r->folder); /* a checkpoint of the search or of training rounds */
+               cli_folder_has_checkpoint(r->folder); /* the search and rounds of training write one, too */
     return code == CLI_OK && stop ? report_interruption(r, kept) : code;
 }
 
@@ -149,7 +150,7 @@ static void set_run_options(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.run.checkpoint = r->folder->checkpoint;
 }
 
-/* Prints the decisions that have a text, except the one that there was no search. */
+/* Prints the decisions that have a text, except the decision not to search. */
 static void print_decisions(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
@@ -320,7 +321,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     return code != CLI_OK ? code : logged;
 }
 
-/* All checks that need no data. */
+/* Runs all checks that need no data. */
 static int check_training(const cli_values *v)
 {
     CLI_TRY(cli_check_data(v));
