@@ -188,7 +188,7 @@ static int check_validation(const cli_values *v)
                                     "--validation-fraction 0.1");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && fraction == 0)
         cli_say(v,
-                "note: --patience selects the epoch on the test part of %s; add --validation-fraction 0.1 to "
+                "note: --patience stops training by results on the test part of %s; add --validation-fraction 0.1 to "
                 "avoid this",
                 cli_text(v, "data"));
     return CLI_OK;

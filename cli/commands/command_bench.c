@@ -283,7 +283,8 @@ static int run_bench(bench *self)
     cli_timeline line = {0};
     if (!phases) CLI_TRY(measure_products(self));
     if (!phases)
-        CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU use the solver that has phases */
+        CLI_TRY(
+            measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU, time a solver that has all phases */
     if (cli_flag(self->v, "json"))
         return cli_print_answer(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                           self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads,

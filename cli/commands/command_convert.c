@@ -31,9 +31,11 @@ static int check_outputs(const cli_values *v)
    It is estimated on at most ESTIMATE_ROWS rows, which is fast for any number of clusters. */
 static double smallest_error(const mercer_dataset *dataset, int64_t rows)
 {
-    enum { SOME = 400 };
+    enum { ESTIMATE_ROWS = 400 };
     double error;
-    return mercer_dataset_least_error(dataset, &error, rows < SOME ? rows : SOME) == MERCER_OK ? error : (double)NAN;
+    return mercer_dataset_least_error(dataset, &error, rows < ESTIMATE_ROWS ? rows : ESTIMATE_ROWS) == MERCER_OK
+               ? error
+               : (double)NAN;
 }
 
 /* Writes a dataset and prints a description of it. */

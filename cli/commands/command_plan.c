@@ -89,19 +89,17 @@ static void print_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *fi
     fprintf(file, "\n%d ranks, %d shards, at most %s centers per rank; network %s\n", r->ranks, r->shards,
             cli_count_text(a, r->centers_a_rank), cli_text(v, "network"));
     cli_table *table = cli_table_new(3, "lrr");
-    cli_table_cell(table, "sent per rank");
+    cli_table_cell(table, "sent by each rank");
     cli_table_cell(table, "bytes");
     cli_table_cell(table, "time");
     cli_table_line(table);
-    add_traffic_row(table, "a batch", r->batch_bytes, r->batch_seconds);
-    if (r->projection_bytes > 0) add_traffic_row(table, "a projection", r->projection_bytes, r->projection_seconds);
-    add_traffic_row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
+    add_traffic_row(table, "per batch", r->batch_bytes, r->batch_seconds);
+    if (r->projection_bytes > 0) add_traffic_row(table, "per projection", r->projection_bytes, r->projection_seconds);
+    add_traffic_row(table, "per epoch", r->epoch_bytes, r->epoch_seconds);
     cli_table_print(table, file);
-    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network, if the ranks are like this machine\n",
+    fprintf(file, "about %s per epoch, %.0f %% of it for network transfers, if every rank is as fast as this machine\n",
             cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
-    fprintf(file,
-            "memory per rank: %s that decreases with the number of ranks, %s that does not; size of a "
-            "checkpoint: %s\n",
+    fprintf(file, "memory per rank: %s (decreases with the number of ranks) and %s (does not); checkpoint size: %s\n",
             cli_bytes_text(a, (int64_t)r->shared_bytes), cli_bytes_text(b, (int64_t)r->replicated_bytes),
             cli_bytes_text(c, (int64_t)r->checkpoint_bytes));
 }

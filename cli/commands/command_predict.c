@@ -64,7 +64,7 @@ static int check_options(const cli_values *v, cli_form form)
         return cli_error(CLI_USAGE, "--scores and --probabilities: only one can be written; remove one of them");
     if (cli_text(v, "interval") != NULL && !(level > 0 && level < 1))
         return cli_error(CLI_USAGE,
-                         "--interval: %g is not between 0 and 1; use, for example, 0.9 for nine targets "
+                         "--interval: %g is not between 0 and 1; use, for example, 0.9 for 90 %% "
                          "of ten",
                          level);
     if (kept && (form == CLI_FORM_NPY || form == CLI_FORM_TEXT))

@@ -163,8 +163,8 @@ static int agree_on_options(const cli_values *v)
    wait. */
 static void end_at_deadline(int number)
 {
-    static const char text[] = "mercer: a rank did not answer within the deadline, at the start or end of the job; "
-                               "the job ends\n";
+    static const char text[] =
+        "mercer: a rank did not answer within the deadline while the job started or ended; the job ends\n";
     (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) > 0) cli_wait_read();
     _Exit(CLI_RANKS);

@@ -157,7 +157,7 @@ static void write_final_values(report_page *self, const report_run *run)
     write_value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
     write_value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
     if (rows.used > 0) {
-        report_open(self, "curves", "Result", "The log has only one value of each.", "scroll");
+        report_open(self, "curves", "Result", "The log has only the final values.", "scroll");
         page_add(&self->body, "<table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
                               "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
         page_add(&self->body, rows.text);

@@ -30,9 +30,9 @@ static void free_series(const svg_series *series)
 static void write_calibration_chart(page *out, const json_t *event)
 {
     svg_series series =
-        series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share that is right");
+        series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share of correct predictions");
     svg_chart chart =
-        svg_chart_of("Calibration", "probability of the predicted class", "share that is right", &series, 1);
+        svg_chart_of("Calibration", "probability of the predicted class", "share of correct predictions", &series, 1);
     chart.diagonal = chart.tall = true;
     if (series.count > 0) report_chart(out, &chart, true);
     free_series(&series);

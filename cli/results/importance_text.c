@@ -191,8 +191,8 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
     cli_log_event(log, "chart",
                   json_pack("{so ss ss so ss so}", "title", cli_json_text(name), "section", "Partial dependence",
                             "text",
-                            "The mean prediction when a column has one value in all rows, the others as they are: the "
-                            "columns that matter most.",
+                            "The mean prediction when one column has the same value in all rows and the other columns "
+                            "are unchanged, for the most important columns.",
                             "x", cli_json_text(name), "y", "mean prediction", "series", series));
 }
 

@@ -300,7 +300,7 @@ int cli_show_metrics(const cli_values *v, const cli_metrics *m, const mercer_mod
                classes ? "mean size" : "mean width", m->all.interval_size);
     printf("rows              %s in %s\n", cli_count_text(rows, m->all.rows), cli_seconds_text(seconds, m->seconds));
     if (m->all.ranked_rows < m->all.rows && m->all.weight == (double)m->all.rows)
-        printf("                  %s of them, evenly spaced, for metrics by rank\n",
+        printf("                  rank metrics (such as AUC) from %s of them, evenly spaced\n",
                cli_count_text(rows, m->all.ranked_rows));
     if (m->all.outputs > 1 && cli_flag(v, "each")) print_each(m, names);
     if (classes && cli_flag(v, "confusion")) {

@@ -347,14 +347,14 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     cli_table_row(table, "centers",
                   cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
                              cli_dtype_name(centers)));
-    if (job->fit.members > 1) cli_table_row(table, "models", cli_format("mean of %" PRId64, job->fit.members));
+    if (job->fit.members > 1) cli_table_row(table, "models", cli_format("average of %" PRId64, job->fit.members));
     cli_table_row(table, "solver", solver_text(plan));
     cli_table_row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
     cli_table_row(table, "memory",
                   cli_job_on_device(job)
                       ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
                                    cli_ranks() > 1 ? "s" : "")
-                      : cli_format("%s for training, %s in total", cli_bytes_text(bytes, plan->bytes),
+                      : cli_format("%s for training; limit of the whole fit: %s", cli_bytes_text(bytes, plan->bytes),
                                    cli_bytes_text(budget, job->fit.memory)));
     cli_table_row(table, "time",
                   cli_format("about %s in total", cli_seconds_text(seconds, job->fit.predicted_seconds)));

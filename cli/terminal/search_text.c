@@ -58,7 +58,7 @@ json_t *cli_decisions_json(const mercer_fitting *fitting)
 /* Returns a chart of the smoothed held-out error of each step, one curve per stage. */
 static json_t *step_chart(const mercer_matrix *steps)
 {
-    static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"};
+    static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger samples", "norm 2, larger samples"};
     json_t *series = json_array();
     for (int stage = 1; stage <= 4; stage++) {
         json_t *x = json_array(), *y = json_array();

@@ -43,7 +43,7 @@ def _json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-STAGES = "norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"  # stages 1 to 4 of the search
+STAGES = "norm 1", "norm 2", "norm 1, larger samples", "norm 2, larger samples"  # stages 1 to 4 of the search
 
 
 def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ static void describe_more_samples(const demo *self, char out[DEMO_SENTENCE])
     snprintf(
         out, DEMO_SENTENCE,
         "More data, same model: with p = %s centers accuracy %s from %.2f %% (the centers' own labels only) to %.2f "
-        "%% (n = %s), with the same model size and prediction cost; %.0f %% of the errors are gone.",
+        "%% (n = %s), with the same model size and prediction cost; %.0f %% fewer errors.",
         cli_count_text(p, row->centers), describe_change(self, &row[0], most), 100 * row[0].accuracy,
         100 * most->accuracy, cli_count_text(n, most->samples), fmax(0, 100 * gone));
 }
