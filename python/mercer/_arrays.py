@@ -64,7 +64,7 @@ def real_type(array: Array, name: str) -> Type:
 
 
 def warn_merged(values: Array, name: str) -> None:
-    """Warn if distinct integers, of 64 bits or objects, become equal in double precision, which is possible beyond 2**53.
+    """Warn if distinct integers (64-bit or Python objects) become equal in double precision, as is possible beyond 2**53.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as found:

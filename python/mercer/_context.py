@@ -336,7 +336,7 @@ def field_of(struct: Any, name: str) -> tuple[Any, str]:
 def fill_options(struct: Any, options: dict[str, Any]) -> Any:
     """Set the fields of an options struct, converted by their types; None leaves the default.
 
-    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
+    >>> options = fill_options(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
     (3, 0.5, True, 1000)
     """

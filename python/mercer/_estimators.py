@@ -45,8 +45,8 @@ PARAMETERS = """Parameters
         Kernel function by name ("laplace", "gaussian", "matern32", ...), optionally with parameters
         ("exppower:gamma=0.7"). "auto": found by the search; "laplace" without a search.
     bandwidth : float or None
-        Bandwidth, in units of preprocessed samples whose features have a mean weight of 1. None: found by the search;
-        the median distance without a search.
+        Bandwidth of the kernel for preprocessed samples and feature weights of mean 1. None: found by the search;
+        without a search, the median distance.
     preprocess : {"auto", "none", "scale", "standardize", "minmax", "unit", "rank"}
         Transform of the features before the kernel is applied. "auto": found by the search; without a search,
         "scale" for uint8, "none" for float16 and "standardize" for other types.
@@ -56,7 +56,7 @@ PARAMETERS = """Parameters
     centers : array or None; (p, d) in the units of X
         Centers to use; None: chosen from X by ``center_method``.
     center_method : {"random", "kmeans", "rpcholesky", "balanced"}
-        Method of choosing the centers; "balanced": equally many per class.
+        Method of choosing the centers; "balanced": equal numbers from each class.
     solver : {"auto", "direct", "cg", "ep4", ...}
         Algorithm of training. "auto": chosen by size, time and memory.
     epochs, batch_size, average
@@ -70,7 +70,7 @@ PARAMETERS = """Parameters
         validation result has not improved for 5 epochs. ``validation_fraction``: share of the samples that are held out
         for early stopping; 0: no samples are held out for calibration either.
     intervals : bool
-        Hold out one sample in ten (in five with ``groups``), at most 2,000, for prediction intervals or sets of
+        Hold out 10 % of the samples (20 % with ``groups``), at most 2,000, for prediction intervals or sets of
         classes. With ``early_stopping`` the validation samples are used instead.
     memory : int, str or None
         Memory limit of training in bytes, not including the data: 8000000000, "8G". None: half of the free memory.
@@ -110,7 +110,8 @@ PARAMETERS = """Parameters
     model_ : Model
         Trained model.
     history_, plan_, n_iter_
-        train_loss, validation_loss, seconds, ... by epoch; what training did, and why; number of epochs.
+        Arrays by epoch (train_loss, validation_loss, seconds, ...); the plan of the training with its reasons; number of
+        epochs.
     summary_ : dict
         Report of the fit. ``summary_["search"]`` describes the search: effort, error (held-out squared error over the
         variance of the targets), r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and
@@ -238,7 +239,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         like = X if isinstance(X, np.ndarray) else np.empty((X.shape[0], 1))
         weights = V._check_sample_weight(D.to_host(sample_weight), like, dtype=np.float64, ensure_non_negative=True)
         if not (weights > 0).any():
-            raise ValueError("sample_weight: all weights are zero; at least one must be above")
+            raise ValueError("sample_weight: all weights are zero; at least one must be positive")
         return np.ascontiguousarray(weights)
 
     def _check_parameters(self) -> None:
@@ -645,7 +646,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers."""
+        """Train on a batch, with one step or more. The first batch provides the centers and should have hundreds of rows."""
         return self._partial_fit(*self._samples(X, y, sample_weight, reset=not hasattr(self, "model_")))
 
     def predict(self, X: Any) -> Array:
@@ -709,7 +710,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers.
+        """Train on a batch, with one step or more. The first batch provides the centers and should have hundreds of rows.
 
         The first call requires ``classes``, all classes of all batches, unless y contains them all.
         """
@@ -757,10 +758,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Predict class probabilities of shape (m, c): softmax(f(x) / T).
 
         The temperature T, ``temperature_``, minimizes the log loss on samples that the model was not trained on: the
-        validation samples with ``early_stopping``; otherwise all samples by 3-fold cross-validation if there are up to
-        5,000, and with more, or with ``times``, held-out samples, one in 20 and at most 2,000; in :meth:`partial_fit`
-        the latest samples, scored before training on them. With ``validation_fraction=0`` T is 1/4: the order of the
-        classes is then right, but the probabilities are not calibrated.
+        validation samples with ``early_stopping``; otherwise up to 5,000 samples by 3-fold cross-validation; for more
+        samples, or with ``times``, held-out samples (5 %, at most 2,000); in :meth:`partial_fit` the latest samples,
+        scored before training on them. With ``validation_fraction=0`` T is 1/4, and the probabilities are not
+        calibrated: only their order is meaningful.
         """
         return self._call_model(X, "probabilities")
 
@@ -779,7 +780,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the fit did not have")
+            raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the training data do not have")
         numbers, count = np.searchsorted(self.classes_, y).astype(np.int32), len(self.classes_)
         points = A.points(X, "X")
         return Dataset._of_arrays(self.model_.context, points, labels=numbers, classes=count, sample_weight=weights)

@@ -31,7 +31,7 @@ def _axes(ax: Any) -> Any:
 def _json_value(value: Any) -> Any:
     """Return a value that JSON can represent: NumPy arrays become lists, NaN and infinity become None.
 
-    >>> _plain({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
+    >>> _json_value({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
     {'ridges': [0.5, None], 'centers': {'3': [1.0]}}
     """
     if isinstance(value, (np.generic, np.ndarray)):

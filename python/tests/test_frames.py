@@ -364,7 +364,7 @@ def test_permutation_importance(frame):
     again = [model.permutation_importance(frame, names, random_state=1).importances_mean for _ in range(2)]
     np.testing.assert_array_equal(*again)
     assert again[0][0] > 0.1
-    with pytest.raises(ValueError, match="'huge', which the fit did not have"):
+    with pytest.raises(ValueError, match="'huge', which the training data do not have"):
         model.permutation_importance(frame, np.where(big, "huge", "small"))
     X = np.random.default_rng(0).normal(size=(200, 3))
     plain = KernelRegressor(random_state=0, ridge=1e-3).fit(X, X[:, 1]).permutation_importance(X, X[:, 1])
