@@ -21,45 +21,31 @@ import paths  # noqa: E402
 
 UNSEEN = {
     "threads": "results do not depend on the number of threads",
-    "memory": "a limit that is not reached has no
-    effect",
+    "memory": "a limit that is not reached has no effect",
     "arithmetic": "has an effect only on GPUs; on the CPU, fast causes a warning",
-    "device": "auto is
-    the CPU on a machine without a GPU",
+    "device": "auto is the CPU on a machine without a GPU",
     "seed": "nothing is random if all of a few rows are centers; tested in test_metamorphic.py and test_same_bytes.py",
     "cache": "affects only speed: whether kernel values are cached",
-    "merge": "the table has no equal rows to merge;
-    tested in test_metamorphic.py",
+    "merge": "the table has no equal rows to merge; tested in test_metamorphic.py",
     "verbose": "affects only stderr; tested in test_estimators.py",
-    "format":
-    "the value is the format that auto detects",
+    "format": "the value is the format that auto detects",
     "header": "the value is what auto detects",
-    "task": "the value
-    is the task that auto detects",
-    "columns": "the value is the kind that is detected; other kinds are tested in
-    test_frames.py and tests/cli/test_tables.py",
-    "missing": "the table has no missing values; tested in
-    tests/cli/test_tables.py",
+    "task": "the value is the task that auto detects",
+    "columns": "the value is the kind that is detected; other kinds are tested in test_frames.py and tests/cli/test_tables.py",
+    "missing": "the table has no missing values; tested in tests/cli/test_tables.py",
     "color": "affects only terminals",
-    "comm": "auto chooses self for a single
-    process",
+    "comm": "auto chooses self for a single process",
     "exchange": "has an effect only with several processes and GPUs",
-    "deadline": "has an effect only
-    with several processes",
+    "deadline": "has an effect only with several processes",
     "no-map": "text files are never mapped",
-    "checkpoint-every": "affects only when
-    checkpoints are written",
+    "checkpoint-every": "affects only when checkpoints are written",
     "verify": "affects only what resume compares",
-    "force": "there is no unfinished
-    run to discard",
+    "force": "there is no unfinished run to discard",
     "converge": "the solver for few rows always converges",
-    "model": "the data are equal, so
-    the model is equal",
+    "model": "the data are equal, so the model is equal",
     "warm_start": "the data are equal, so the model is equal",
-    "id-column": "the other fit
-    does not have this column; tested in tests/cli/test_tables.py and test_outputs.py",
-    "weights": "all weights are
-    1, the default; other weights are tested in test_metamorphic.py",
+    "id-column": "the other fit does not have this column; tested in tests/cli/test_tables.py and test_outputs.py",
+    "weights": "all weights are 1, the default; other weights are tested in test_metamorphic.py",
 }
 VALUES, CLASSES = "few", "few_classes"
 # Few rows are trained by a direct solver, which warns about options of iterative solvers. These options are also tested
@@ -138,7 +124,7 @@ def test_warm_start_on_other_data_warns(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X[:, 0] > 0 if estimator == "KernelClassifier" else X[:, 0]
-    prefix = "warm_start: X or y"
+    key = "warm_start: X or y"
     for other, target in ((X[:150], y[:150]), (2 * X + 1, y), (X, y[::-1].copy()), (X.copy(), y.copy())):
         model = getattr(mercer, estimator)(effort=1, random_state=0).fit(X, y).set_params(warm_start=True)
         with warnings.catch_warnings(record=True) as found:
@@ -146,7 +132,7 @@ def test_warm_start_on_other_data_warns(estimator):
             model.fit(other, target)
         texts = [str(one.message) for one in found]
         same = np.array_equal(other, X) and np.array_equal(target, y)
-        assert len([text for text in texts if text.startswith(prefix)]) == (0 if same else 1), texts
+        assert len([text for text in texts if text.startswith(key)]) == (0 if same else 1), texts
 
 
 def test_ridge_far_from_the_best_warns(folders):
