@@ -19,8 +19,8 @@ typedef struct mrc_data_stream_options {
     int threads; /* number of threads that produce samples; 0: one. More are useful only if processors would be idle */
 } mrc_data_stream_options;
 
-/* Creates a source over a dataset. The struct *data is copied; the memory that its views and the options point to is borrowed.
-   The caller has checked the arguments, except the specification of the augmentation. */
+/* Creates a source over a dataset. The struct *data is copied; the memory that its views and the options point to is
+   borrowed. The caller has checked the arguments, except the specification of the augmentation. */
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 
