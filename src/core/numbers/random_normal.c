@@ -6,7 +6,10 @@
  *
  * T[i] is the mean of a normal number between its quantiles i/N and (i+1)/N,
  *     T[i] = N (phi(q_i) - phi(q_{i+1})),   Phi(q_i) = i/N,
- * scaled to variance 1 and rounded to a multiple of 2^-12. One T approximates a normal distribution by 4,096 steps, the weighted sum of two by 16 million. Its distribution function differs from the normal one by at most 2e-5, and its variance from 1 by at most 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is in integers up to the last multiplication, so numbers are identical on every machine.
+ * scaled to variance 1 and rounded to a multiple of 2^-12. One T approximates a normal distribution by 4,096 steps, the
+ * weighted sum of two by 16 million. Its distribution function differs from the normal one by at most 2e-5, and its
+ * variance from 1 by at most 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is
+ * in integers up to the last multiplication, so numbers are identical on every machine.
  *
  * Cost: a Philox block for every four numbers. Blocks are computed LANES at a time in loops of constant length, which
  * compilers turn into vector code.
