@@ -39,9 +39,9 @@ mercer_status mrc_temporary_centers_scale(mrc_temporary_centers *temporary, doub
 void mrc_temporary_centers_drop(mrc_temporary_centers *temporary);
 
 /*
- * Functions for saved states. In a file the rows of all shards are contiguous; in the buffers unused rows lie between
- * the shards. rows: the range of this rank's rows among those of all ranks; used: the part of `points` or `weights`
- * from the first to the last row in use, with the unused rows between them; close_up removes these unused rows in host
+ * Functions for saved states. In a file the rows of all shards are contiguous; the buffers have unused rows between the
+ * shards. rows: the range of this rank's rows among those of all ranks; used: the part of `points` or `weights` from
+ * the first to the last row in use, with the unused rows between them; close_up removes these unused rows in host
  * memory, spread inserts them again.
  */
 void mrc_temporary_centers_rows(const mrc_temporary_centers *temporary, int64_t *first, int64_t *rows);

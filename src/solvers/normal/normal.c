@@ -33,8 +33,8 @@
  * factor, and (K_d + t/2 I)^2 is used instead: nearly the same for the eigenvalues that matter, for half the memory.
  *
  * Steps to a tolerance of 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 /
- * 51 / 82, because the latter are not distributed as the data. 2 p samples in M in addition to the centers save 5 to 10
- * steps and cost 4 p^3 flops.
+ * 51 / 82, because k-means centers are not distributed as the data. 2 p samples in M in addition to the centers save 5
+ * to 10 steps and cost 4 p^3 flops.
  */
 #include "solvers/normal/normal.h"
 

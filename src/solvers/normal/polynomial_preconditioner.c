@@ -11,8 +11,8 @@
  *
  * P is symmetric, so P P is positive semi-definite for any a and b and in spite of rounding; a poor choice of a and b
  * only costs steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P
- * insensitive to errors of U, and a Nystrom extension from s << p centers is not exact. A singular K (equal centers) is
- * no problem, because nothing is divided by eigenvalues below theta_q.
+ * insensitive to errors of U, and a Nystrom extension from s << p centers is not exact. K may be singular (equal
+ * centers), because nothing is divided by eigenvalues below theta_q.
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
  * application: K is stored, p^2 values, in half precision if the options request it. Memory: p^2 values and 2 p q.
