@@ -92,7 +92,7 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     const char *found = mrc_tensor_file_metadata(file, "search");
     if (!found || strcmp(found, text) != 0)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from a training with other data or options; its search has \"%.400s\", this one "
+                        "%s: was written with other data or options: its search has \"%.400s\", but this search has "
                         "\"%s\"",
                         path, found ? found : "nothing", text);
     bool whole = find(file, "search.memory", 1, -1, &memory) &&
@@ -216,7 +216,7 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
     if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from other options; its effort is %d, but effort is %d", path, effort,
+                        "%s: was written with other options: its effort is %d, but effort is %d", path, effort,
                         options->search.effort);
     self->effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))

@@ -370,9 +370,10 @@ mercer_status mrc_stage_search(mercer_fitting *self)
     self->model_exists = !self->centers_only && (options->run.model || (checkpoint && !searching));
     MRC_TRY(mrc_fit_choose_effort(self));
     if (searching && !self->searches)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from other options: it has a search, but this fit has none (%s)", checkpoint,
-                        self->search_report.skipped);
+        return mrc_fail(
+            self->context, MERCER_ERROR_MISMATCH,
+            "%s: was written with other options: it has the state of a search, but this fit does not search (%s)",
+            checkpoint, self->search_report.skipped);
     /* A fit for centers only searches hyperparameters only on request. */
     if (self->centers_only && options->search.tune != MERCER_ON && options->search.learn_features != MERCER_ON)
         self->searches = false;

@@ -230,8 +230,8 @@ static mercer_status open_state(mrc_searcher *self)
     int64_t numbers = 8 * (counts[0] + counts[1]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
-                        "the checkpoint is from a training with other data or options; its search has %lld numbers, "
-                        "this one %lld",
+                        "the checkpoint was written with other data or options: its search has %lld numbers, but this "
+                        "search has %lld",
                         (long long)state->numbers, (long long)numbers);
     state->numbers = numbers;
     if (!state->memory)

@@ -98,7 +98,7 @@ mercer_status mrc_checkpoint_load_numbers(mrc_checkpoint *self, mrc_state *state
     for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
     mrc_state_write_numbers(state, numbers, &wrong);
     if (!wrong) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is not valid", wrong->name,
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is out of range", wrong->name,
                     numbers[wrong - state->numbers]);
 }
 
@@ -111,9 +111,7 @@ mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *stat
         if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "the checkpoint's %s is missing or has another "
-                            "shape",
-                            entry->name);
+                            "the checkpoint's %s is missing or does not have the expected shape", entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
         for (int64_t row = 0; row < found.rows; row++)
@@ -184,7 +182,7 @@ mercer_status mrc_checkpoint_open(mrc_checkpoint *self, const char *path)
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: is a model without a training state; give a checkpoint", path);
+                        "%s: is a model file without the state of a training; name a checkpoint", path);
     mrc_tensor_file_close(self->file);
     self->file = file, file = NULL;
     return MERCER_OK;

@@ -116,13 +116,12 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
            lambda = saved.values[VALUE_lambda];
     if (!mrc_in_range(threads, 1, MOST_THREADS) || !mrc_in_range(budget, 1, MOST_BYTES))
         return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
-                        "the checkpoint's plan is for %g threads and %g bytes of memory, which no training has",
-                        threads, budget);
+                        "the checkpoint is damaged: its plan has %g threads and %g bytes of memory", threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
     /* chosen by the fit, not by its caller */
     if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
-    if (saved.values[VALUE_half_precision] == 0) request->accurate = "so is the training that goes on";
+    if (saved.values[VALUE_half_precision] == 0) request->accurate = "the resumed training did not use half precision";
     return MERCER_OK;
 }
 
@@ -134,12 +133,13 @@ mercer_status mrc_trainer_check_plan(mrc_trainer *self, const mrc_state_plan *pl
     MRC_TRY(mrc_checkpoint_load_plan(self->checkpoint, &saved));
     for (int i = 0; i < VALUE_COUNT; i++)
         if (!(saved.values[i] == plan->values[i]))
-            return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has %s %.17g, this one %.17g", other,
-                            value_names[i], saved.values[i], plan->values[i]);
+            return mrc_fail(context, MERCER_ERROR_MISMATCH,
+                            "%s: the checkpoint has %s %.17g, but this training has %.17g", other, value_names[i],
+                            saved.values[i], plan->values[i]);
     if (strcmp(saved.solver, plan->solver) != 0)
-        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has solver %s, this one %s", other, saved.solver,
-                        plan->solver);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has solver %s, but this training has %s",
+                        other, saved.solver, plan->solver);
     if (strcmp(saved.projector, plan->projector) == 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has projector %s, this one %s", other, saved.projector,
-                    plan->projector);
+    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has projector %s, but this training has %s",
+                    other, saved.projector, plan->projector);
 }

@@ -128,7 +128,7 @@ static void tell_failure(mrc_trainer *self, const mrc_reason *reason)
     bool failed = reason->status != MERCER_OK;
     if (failed && !self->keep_failed)
         mrc_warn(self->job.context, "checkpoint",
-                 "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
+                 "no checkpoint can be written after %" PRId64 " samples; training continues without one: %s",
                  self->job.samples, reason->text);
     if (!failed && self->keep_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
