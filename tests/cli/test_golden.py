@@ -47,7 +47,7 @@ class Golden(Case):
             self.assertEqual(found["feature_names"], ["a", "b", "c"])
             self.assertTrue(found["header"]["__metadata__"]["mercer_version"].startswith(version + "."))
 
-    def test_a_byte_that_differs_is_found(self):
+    def test_a_changed_byte_is_detected(self):
         folder = self.path(self.versions[0])
         with open(os.path.join(folder, "values.safetensors"), "r+b") as file:
             file.seek(-3, os.SEEK_END)
