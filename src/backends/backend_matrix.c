@@ -79,7 +79,7 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
 mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, const mercer_matrix *matrix, int accept)
 {
     mrc_memory memory = matrix ? matrix->memory : MRC_HOST;
-    if (memory == MRC_HOST) return mrc_check_matrix(backend->context, name, matrix, accept);
+    if (memory != MRC_CUDA) return mrc_check_matrix(backend->context, name, matrix, accept);
     mercer_matrix view = *matrix;
     if (!backend->ops->check_memory)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
