@@ -40,6 +40,7 @@ int mercer_projector_list(mercer_solver_info *out, int index)
     return row && describe(out, row->name, row->says, MERCER_SOLVER_NONE);
 }
 
+/* Checks that weights (n), if any, are finite, not negative, and not all 0. */
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
 {
     double sum = 0;
@@ -54,6 +55,7 @@ static mercer_status check_validation_weights(mercer_context *context, const dou
     return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: the sum is %g; it must be above 0", sum);
 }
 
+/* Checks the validation set, and that options which need one have it. */
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
 {
     mercer_context *context = model->context;
@@ -132,7 +134,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
-/* Sets *comm to that of a shared model, and checks that a given comm is the same one. */
+/* Sets *comm to the communicator of a shared model. A given one must be the same. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
@@ -153,6 +155,7 @@ static mercer_status make_plan_room(mercer_model *model)
     return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
 }
 
+/* Returns the parts of a model that training reads and writes. */
 static mrc_target target_of(mercer_model *model)
 {
     return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
@@ -179,7 +182,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
-    mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
+    mrc_model_unplace(model); /* training has its own copy of the centers on the device, and needs the memory */
     mrc_target target = target_of(model);
     MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
     MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
@@ -206,7 +209,7 @@ mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
-    /* Do not set the context's error message: the context belongs to the training thread. */
+    /* Any thread may call this, but the context belongs to the training thread: do not touch its error message. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!mrc_checkpoint_saves(trainer->checkpoint))
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
@@ -218,7 +221,7 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (room < 0 || (!values && room > 0)) /* check-words: allow room (name of the parameter) */
-        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL, or room is negative");
     for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
     if (count) *count = trainer->job.spectrum_count;
     return MERCER_OK;
@@ -265,7 +268,8 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);
     if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;
-    mercer_status over = backend->ops->sync(backend); /* the caller may reuse the batch after this */
+    /* wait for the device, because the caller may reuse the batch when this returns */
+    mercer_status over = backend->ops->sync(backend);
     return status != MERCER_OK ? status : over;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Failures that happen before a context exists (bad options, kernel_parse(NULL, ...)). */
+/* the last failure of this thread in a call without a context, such as mercer_context_create */
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
 static _Thread_local const char *thread_field = "";
 
@@ -97,6 +97,7 @@ void mrc_log(mercer_context *context, mercer_log_level level, const char *format
 
 /* ---- Warnings -------------------------------------------------------------------------------------------------- */
 
+/* Returns whether a warning with this text is recorded already. */
 static bool is_recorded(const mercer_context *context, const char *text)
 {
     for (int i = 0; i < context->warning_count; i++)

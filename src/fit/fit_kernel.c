@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage kernel: everything of a model except its centers: preprocessing, kernel function, units, names. */
+/* Stage kernel: preprocessing, kernel function, units and names of a model; opening of its training stream. */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
@@ -21,7 +21,7 @@ static const char *kernel_text(const mercer_fit_options *options)
     return options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
 }
 
-/* Returns whether the kernel that the text names has a bandwidth. */
+/* Returns whether the kernel that a text names has a parameter "bandwidth". */
 static bool takes_bandwidth(const char *spec)
 {
     const mrc_kernel_entry *entry = mrc_kernel_named(spec);
@@ -62,8 +62,8 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Uses up to 2,000 evenly spaced rows, or fewer if they would take more than half of the memory. The result is
-   rounded to four digits, which is accurate enough and easy to type. */
+/* Uses up to 2,000 evenly spaced rows, or as many as take half of the memory. The result is rounded to four digits,
+   which is accurate enough and easy to type. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, int64_t memory, double *out)
 {
@@ -88,7 +88,7 @@ int64_t mrc_fit_width(const mercer_fitting *self)
     return mrc_preprocess_width(self->applied, self->info.features);
 }
 
-/* Makes M the last step of the preprocessing: samples are mapped to x A, where M = A A'. */
+/* Adds the metric M to the preprocessing as its last step: samples are mapped to x A, where M = A A'. */
 static mercer_status apply_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *metric,
                                   int64_t features)
 {
@@ -98,8 +98,8 @@ static mercer_status apply_metric(mercer_context *context, mercer_preprocess *pr
     return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 
-/* Converts weights w of another norm, r^p = sum_k w_k |x_k - z_k|^p, which scale features by w^(1/p), to the weights
-   of norm 2 that the preprocessing takes, which scale by their square root. */
+/* Adds weights to the preprocessing for a kernel with norm p != 2. In r^p = sum_k w_k |x_k - z_k|^p they scale features
+   by w^(1/p), but the preprocessing expects weights whose square roots are the scales: w^(2/p). */
 static mercer_status set_weights(mercer_context *context, mercer_preprocess *preprocess, double norm,
                                  const mercer_matrix *metric, int64_t features)
 {
@@ -140,7 +140,7 @@ static mercer_status is_one_point(const mercer_dataset *data, bool *out)
     return mrc_dataset_check(data);
 }
 
-/* Sets the bandwidth to the median distance, or to 1 if all rows are the same point: every bandwidth then gives the
+/* Sets the bandwidth to the median distance. If all rows are the same point, it is 1: every bandwidth then gives the
    same model. */
 static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
@@ -158,7 +158,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Copies kernel and preprocessing from the outer fit. */
+/* Copies kernel and preprocessing from the outer fit, whose hyperparameters are validated by this one. */
 static mercer_status inherit(mercer_fitting *self)
 {
     const mercer_fitting *outer = self->outer;
@@ -172,6 +172,7 @@ static mercer_status inherit(mercer_fitting *self)
 
 /* ---- Existing models --------------------------------------------------------------------------------------------- */
 
+/* Checks that the columns of the data have the names that the model was trained with. */
 static mercer_status check_names(mercer_fitting *self)
 {
     const char *const *names = (const char *const *)self->model->feature_names, *const *found =
@@ -179,7 +180,7 @@ static mercer_status check_names(mercer_fitting *self)
     for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "%s: is for other data: its column '%s' is '%s' in the data",
+                            "%s: was trained on other data: its column '%s' is '%s' in these data",
                             self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
     return MERCER_OK;
 }
@@ -189,7 +190,8 @@ static mercer_status check_schema(mercer_fitting *self)
 {
     const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: is for other data: its schema differs",
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "%s: was trained on other data: its schema differs from that of these data",
                     self->record.resumes ? self->record.resumes : "model");
 }
 
@@ -200,22 +202,23 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld features, but the data have %lld", name,
+                        "%s: was trained on other data: it has %lld features, but these data have %lld", name,
                         (long long)features, (long long)self->info.features);
     if (outputs != self->info.outputs)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld outputs, but the data have %lld", name, (long long)outputs,
-                        (long long)self->info.outputs);
+                        "%s: was trained on other data: it has %lld outputs, but these data have %lld", name,
+                        (long long)outputs, (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
     if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: is from other options: it has %lld centers, but centers is %lld", name, (long long)p,
+                    "%s: was written with other options: it has %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
 }
 
-/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_info). */
+/* Records that the scale factor of the preprocessing was folded into the bandwidth (mercer_preprocess_info): samples
+   such as bytes are then used as they are. */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
@@ -229,6 +232,7 @@ static void record_bandwidth(mercer_fitting *self, double bandwidth)
     mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, value);
 }
 
+/* Takes the caller's model or loads that of the checkpoint, with its kernel and preprocessing. */
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
@@ -252,7 +256,7 @@ static mercer_status load_model(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Uses the given kernel and preprocessing, or the defaults. */
+/* Uses the given kernel and preprocessing, or the defaults, unless the search has chosen them. */
 static mercer_status choose_kernel(mercer_fitting *self)
 {
     if (self->outer) return inherit(self);
@@ -280,6 +284,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Records kernel and preprocessing with their origins. */
 static void record_kernel(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
@@ -327,7 +332,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
 
 /* ---- Samples for the trainer ----------------------------------------------------------------------------------- */
 
-/* Opens a stream of the training data, preprocessed and augmented. */
+/* Opens a stream of the training samples, preprocessed and augmented. The caller frees *source. */
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source)
 {
     mercer_stream_options options = {.struct_size = sizeof options,
@@ -341,7 +346,7 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     return mercer_source_from_dataset(source, self->data, &options);
 }
 
-/* Reads preprocessed validation rows into memory; evenly spaced ones if there are too many. */
+/* Reads the preprocessed validation rows that are scored during training into memory. */
 mercer_status mrc_fit_read_validation(mercer_fitting *self)
 {
     mercer_context *context = self->context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A checkpoint is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
- * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the
- * weights that training would return at that moment, and the caller's text as its note.
+ * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights
+ * that training would return at that moment, so it can be used for predictions. The caller's text is the model's note.
  */
 #include "training/checkpoint.h"
 
@@ -15,11 +15,12 @@
 struct mrc_checkpoint {
     mercer_context *context;
     mercer_model *model;
-    char *path; /* file to write, owned; NULL: none */
+    char *path; /* file to write, owned; NULL: do not save */
     char *note;
     mrc_tensor_file *file; /* open file that training resumes from, or NULL */
 };
 
+/* Copies a text that may be NULL; the caller owns *out. */
 static mercer_status copy_text(mercer_context *context, char **out, const char *text, const char *what)
 {
     if (!text) return MERCER_OK;
@@ -28,7 +29,8 @@ static mercer_status copy_text(mercer_context *context, char **out, const char *
     return MERCER_OK;
 }
 
-/* Returns the first row of this rank in a matrix that is divided among ranks. */
+/* Returns the index in the whole matrix of this rank's first row. Temporary centers are divided separately from the
+   model's centers. */
 static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *entry)
 {
     return entry->temporary ? entry->first : self->model->first;
@@ -55,9 +57,9 @@ mercer_status mrc_checkpoint_save(mrc_checkpoint *self, const mrc_state *state, 
         tensors[count++] = (mrc_tensor){.name = entry->name,
                                         .value = entry->value,
                                         .total = shared ? entry->total : 0,
-                                        .first = first_row(self, entry)}; /* used for divided matrices only */
+                                        .first = first_row(self, entry)}; /* ignored if the matrix is not divided */
     }
-    mercer_model public_plan = *self->model; /* the same model with the current weights */
+    mercer_model public_plan = *self->model; /* a shallow copy of the model, with the current weights */
     public_plan.weights = *weights;
     if (self->note) public_plan.note = self->note;
     return mrc_model_write(&public_plan, self->path, NULL, tensors, count);
@@ -65,7 +67,7 @@ mercer_status mrc_checkpoint_save(mrc_checkpoint *self, const mrc_state *state, 
 
 /* ---- Loading ------------------------------------------------------------------------------------------------- */
 
-/* Copies a name from a row of bytes, which may lack its terminating zero. */
+/* Copies a name from a row of bytes, which in a damaged file may lack its terminating zero. */
 static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int64_t row)
 {
     memcpy(name, mrc_row(names, row), MRC_STATE_NAME);
@@ -96,7 +98,7 @@ mercer_status mrc_checkpoint_load_numbers(mrc_checkpoint *self, mrc_state *state
     for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
     mrc_state_write_numbers(state, numbers, &wrong);
     if (!wrong) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is not valid", wrong->name,
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is out of range", wrong->name,
                     numbers[wrong - state->numbers]);
 }
 
@@ -109,9 +111,7 @@ mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *stat
         if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "the checkpoint's %s is missing or has another "
-                            "shape",
-                            entry->name);
+                            "the checkpoint's %s is missing or does not have the expected shape", entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
         for (int64_t row = 0; row < found.rows; row++)
@@ -123,7 +123,8 @@ mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *stat
     return MERCER_OK;
 }
 
-/* Checks that the checkpoint has the same kernel and centers as the model. */
+/* Checks that the checkpoint has the kernel and this rank's centers of the model, bit for bit: with others, the resumed
+   training would continue from weights of another model. */
 static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *file, const char *path)
 {
     const mercer_matrix *z = &self->model->centers;
@@ -181,7 +182,7 @@ mercer_status mrc_checkpoint_open(mrc_checkpoint *self, const char *path)
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: is a model without a training state; give a checkpoint", path);
+                        "%s: is a model file without the state of a training; name a checkpoint", path);
     mrc_tensor_file_close(self->file);
     self->file = file, file = NULL;
     return MERCER_OK;

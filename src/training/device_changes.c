@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Augmentation and preprocessing of rows in device memory. Random numbers per sample (its move, its mixing partner) are
- * drawn by the host, those per feature on the device. Both are functions of (seed, pass, sample), so batches are
+ * Augmentation and preprocessing of rows in device memory. The host draws random numbers per sample (its move, its
+ * mixing partner); the device draws those per feature. Both are functions of (seed, pass, sample), so batches are
  * bitwise identical to those of the host (data/stream/dataset_stream.c), for any batch size.
  *
  *   own     = parts before mixing, applied to rows of the dataset
  *   other   = the same parts, applied to the rows of their mixing partners
  *   x       = preprocessing of (parts after mixing, applied to l own + (1 - l) other)
  *
- * Mixing doubles the cost of the parts before it, and needs no samples outside of the batch and its partners.
+ * Mixing doubles the cost of the parts before it. Only the batch and its partners are read.
  */
 #include "training/trainer.h"
 
@@ -16,8 +16,10 @@
 #include "core/memory.h"
 #include "core/threads/parallel.h"
 
+/* samples whose random numbers one task draws: enough work to pay for handing out the task */
 enum { DRAWN_EACH = 256 };
 
+/* A blend, ranks or a map would need the host's tables on the device; only shift and factor are implemented there. */
 bool mrc_device_changes_take(const mrc_stream_contents *contents)
 {
     return !contents->preprocess || mrc_preprocess_is_affine(contents->preprocess);
@@ -32,6 +34,7 @@ void mrc_device_changes_release(mrc_device_changes *self)
     self->sequences = NULL, self->moves = NULL;
 }
 
+/* Returns whether some part moves pixels, which cannot be done in place. */
 static bool moves(const mrc_augment *augment)
 {
     for (int i = 0; i < mrc_augment_parts(augment); i++)
@@ -65,6 +68,7 @@ typedef struct drawing {
     const int64_t *numbers;
 } drawing;
 
+/* A task of mrc_parallel_for: draws the random numbers of up to DRAWN_EACH samples into the buffers. */
 static void draw_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -79,7 +83,9 @@ static void draw_some(void *argument, int64_t piece, int worker)
     }
 }
 
-/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. */
+/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. numbers (rows): the samples,
+   whose random numbers are used; NULL: consecutive samples from samples->first on. A move writes to `spare` and then
+   swaps it with x, so x may have other memory afterwards. */
 static mercer_status apply_parts(mrc_device_changes *self, int begin, int end, const mrc_stream_samples *samples,
                                  const int64_t *numbers, int64_t rows, mercer_matrix *x)
 {
@@ -115,6 +121,7 @@ mercer_status mrc_device_changes_apply(mrc_device_changes *self, const mercer_ma
         MRC_TRY(apply_parts(self, 0, mixing, samples, samples->partners, rows, &self->other));
         mrc_change mix = mrc_augment_change(augment, mixing);
         mix.shares = samples->shares;
+        /* take the views again, because moves may have swapped the matrices */
         own = mrc_rows(&self->own, 0, rows), other = mrc_rows(&self->other, 0, rows);
         MRC_TRY(backend->ops->change_rows(backend, &mix, &own, &own, &other));
         MRC_TRY(apply_parts(self, mixing + 1, parts, samples, NULL, rows, &self->own));

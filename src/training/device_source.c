@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A source with batches in device memory. The source that it replaces decides which samples come next; the samples
- * themselves do not pass through the host:
+ * A source with batches in device memory. The source that it replaces still decides which samples come next, but their
+ * features are produced on the device:
  *
- *   stored    X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Augmented samples come from
- *             unpreprocessed rows and then preprocessed (device_changes.c). Targets are few bytes and come
- *             from the host.
+ *   stored    X (n, d) is preprocessed once, then stored on the device; a batch is a gather of rows. If samples are
+ *             augmented, the stored rows are not preprocessed, but each batch is (device_changes.c). Targets are small
+ *             and are sent from the host.
  *   teacher   x ~ N(0, I) is drawn (bitwise identical to the host), y = K(x, Z*) alpha* + noise is a device product.
  */
 #include "training/trainer.h"
@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 
+/* targets that one task reads */
 enum { TARGETS_EACH = 256 };
 
 typedef struct device_source {
@@ -24,7 +25,7 @@ typedef struct device_source {
     const mercer_source *from;
     mrc_stream_contents contents;
     mrc_teacher teacher;  /* teacher of drawn samples; no centers: samples are stored */
-    mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
+    mercer_matrix points; /* (n, d) all stored samples, or (P, d) the teacher's centers */
     bool borrowed;        /* the caller owns points */
     mercer_matrix alpha;  /* (P, c) */
     int64_t room;         /* capacity of the batch buffers, in rows */
@@ -36,8 +37,8 @@ typedef struct device_source {
     double *weights;
 } device_source;
 
-/* Returns whether samples are augmented. Augmented samples differ between batches and must be checked again; only
-   the stored rows have been checked. */
+/* Returns whether samples are augmented. Then they differ between passes, and the stream must check every batch;
+   otherwise the check of the stored rows suffices. */
 static bool is_augmented(const device_source *self)
 {
     return self->contents.augment;
@@ -45,6 +46,7 @@ static bool is_augmented(const device_source *self)
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
+/* Frees the buffers of a batch. A teacher's targets are on the device, all others on the host. */
 static void release_batch(device_source *self)
 {
     mercer_context *context = self->backend->context;
@@ -65,6 +67,7 @@ static void release_batch(device_source *self)
     self->room = 0;
 }
 
+/* Allocates host memory for the targets of a batch; 0 and 1 of classes are stored as float. */
 static mercer_status make_targets(device_source *self, int64_t rows, mercer_matrix *out)
 {
     const mercer_dataset *data = self->contents.data;
@@ -84,6 +87,8 @@ static mercer_status make_partners(device_source *self, int64_t rows)
     return make_targets(self, rows, &self->partner_y);
 }
 
+/* Grows the buffers to a batch of `rows` rows. Without preprocessing, augmented rows are returned from the buffers of
+   the augmentation, so x is not needed. */
 static mercer_status make_room(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
@@ -110,7 +115,8 @@ static mercer_status make_room(device_source *self, int64_t rows)
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
 
-/* Reads the targets of some rows of a batch, and mixes them if the samples are mixed. */
+/* A task of mrc_parallel_for: reads the targets of up to TARGETS_EACH rows of a batch, and mixes them in the shares in
+   which the samples are mixed. */
 static void take_targets(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -126,6 +132,7 @@ static void take_targets(void *argument, int64_t piece, int worker)
     }
 }
 
+/* Produces a batch of stored samples. *x may become a view of another buffer. */
 static mercer_status take_stored(device_source *self, int64_t count, mercer_matrix *x)
 {
     mrc_backend *backend = self->backend;
@@ -136,6 +143,8 @@ static mercer_status take_stored(device_source *self, int64_t count, mercer_matr
     return backend->ops->gather_rows(backend, x, &self->points, self->samples.rows);
 }
 
+/* Draws a batch of a teacher's samples and computes their targets. The numbers of the noise follow those of the
+   features in each sample's sequence, rounded up to the four that one call of the generator returns. */
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
 {
     mrc_backend *backend = self->backend;
@@ -143,7 +152,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
     for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->contents.data->synth_first + self->samples.rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
-    /* Always accurate: the targets must not depend on the arithmetic that training is allowed to use. */
+    /* Always accurate: targets must not depend on the arithmetic that training may use. */
     mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points};
     MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false));
     if (teacher->noise == 0) return MERCER_OK;
@@ -152,6 +161,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     return backend->ops->axpby(backend, teacher->noise, &noise, 1, y);
 }
 
+/* mercer_source.next. The replaced source chooses the rows; it neither reads nor copies them. */
 static int next(void *user, int64_t most, mercer_batch *batch)
 {
     device_source *self = user;
@@ -199,7 +209,8 @@ MRC_RELEASE(release_source, device_source, release)
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* Preprocesses all samples on the host and copies them to the device, block by block. */
+/* Preprocesses all samples on the host and copies them to the device, in blocks of 64 MiB so that the host needs little
+   memory. */
 static mercer_status bring_preprocessed(device_source *self)
 {
     enum { BLOCK_BYTES = 64 << 20 };
@@ -210,7 +221,7 @@ static mercer_status bring_preprocessed(device_source *self)
     int64_t rows = mrc_min(n, mrc_max(1, BLOCK_BYTES / row));
     mercer_matrix block;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples on their way to the device"));
+    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples to copy to the device"));
     MRC_TRY(mrc_matrix_create(backend, &self->points, n, from->features, from->dtype, "the samples"));
     for (int64_t first = 0; first < n; first += rows) {
         mercer_matrix some = mrc_rows(&block, 0, mrc_min(rows, n - first)),
@@ -225,6 +236,8 @@ static mercer_status bring_preprocessed(device_source *self)
     return MERCER_OK;
 }
 
+/* Puts the samples, or a teacher's centers and weights, into device memory. Samples that the caller passed in device
+   memory are used in place. */
 static mercer_status bring_points(device_source *self)
 {
     mrc_backend *backend = self->backend;
@@ -257,7 +270,8 @@ static mercer_status bring_points(device_source *self)
     return backend->ops->copy(backend, &self->alpha, &alpha);
 }
 
-/* Returns whether the samples can be produced on the device; sets *teacher if they are drawn. */
+/* Returns whether the device can produce the samples of a source; sets *teacher if it draws them. Only sources over a
+   dataset qualify; synthetic data must be a teacher's samples, in the order of their numbers and not preprocessed. */
 static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 {
     const mercer_dataset *data = contents->data;
@@ -267,7 +281,8 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
     return !contents->augment || mrc_device_changes_take(contents);
 }
 
-/* Returns whether the stored samples fit in `most` bytes: preprocessed or, if they are augmented, as read. */
+/* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
+   that are on the device already, need nothing. */
 static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
@@ -307,9 +322,10 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 }
 
 /*
- * Creates the device-resident source, if a device computes. Samples that the device can draw are not sent to it;
- * samples that are read more than once are stored there if they take at most a quarter of its memory, which is then not
- * available for training. They stay from the plan to the end of the fit.
+ * Creates the device-resident source if training runs on a device. Samples that the device can draw need no memory.
+ * Others are stored if they are read more than once and take at most a quarter of the device's memory; the rest of the
+ * memory is left for training. They stay from the plan to the end of the fit. Too little memory is not an error:
+ * training then reads from the host.
  */
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
@@ -319,9 +335,8 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
-    if (budget > 0)
-        memory = mrc_min(memory, budget); /* the budget may be for several ranks, each of which stores
-                                                         all samples */
+    if (budget > 0) /* the budget is for all ranks together, but each rank stores all samples */
+        memory = mrc_min(memory, budget);
     bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
     mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;

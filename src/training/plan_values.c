@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The values of a plan that determine the result of a training: sizes, choices, and the machine that they are for. A
- * checkpoint stores them; a resumed training recalls what cannot be found again (machine, solver, ridge, arithmetic)
- * and then must have the same values. All ranks must have the same values, too.
+ * The values of a plan that determine the result of a training: sizes, choices, and the machine that they were made
+ * for. A checkpoint stores them. A resumed training restores those that it could choose differently (machine, solver,
+ * ridge, arithmetic), makes its plan, and must arrive at the same values. Ranks compare theirs in the same way.
  */
 #include "training/trainer.h"
 
@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Limits for values of a checkpoint, which may be damaged: far above any machine, and exact as doubles. */
 #define MOST_THREADS 1000000
 #define MOST_BYTES   9e15
 
-/* The values, in the order of the file. Numbers that use all of 64 bits are two values. */
+/* The values, in the order of the file: new ones are added at the end. A double holds 53 bits, so 64-bit numbers are
+   two values. */
 #define PLAN_VALUES(X)                                  \
     X(threads, request->threads)                        \
     X(budget, request->budget)                          \
@@ -63,6 +65,7 @@ void mrc_trainer_list_plan(const mrc_trainer *self, mrc_state_plan *out)
     const mrc_job *job = &self->job;
     const mrc_plan_request *request = &self->request;
     const mercer_plan *plan = &job->plan.public_plan;
+    /* A hash of the target transform: a checkpoint of a training with other targets must not be resumed. */
     const uint64_t targets =
         mrc_units_given(job->target.units) ? mrc_units_print(job->target.units, job->target.weights->cols) : 0;
     const double values[] = {PLAN_VALUES(AS_VALUE)};
@@ -92,13 +95,15 @@ mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *self)
 
 /* ---- Resuming ---------------------------------------------------------------------------------------------------- */
 
-/* Recalls the solver that `auto` chose; it is not chosen again because it may have been replaced during training. */
+/* Restores the solver that `auto` chose. It is not chosen again, because training may have broken down with the
+   planner's first choice and replaced it. */
 static void recall_solver(mrc_trainer *self, const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
     if (!row || !mrc_name_is_auto(self->job.options.solver)) return;
     self->request.solver = row;
-    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO; /* it replaced one that converges */
+    /* it is the replacement of a solver that broke down */
+    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO;
 }
 
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
@@ -111,12 +116,12 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
            lambda = saved.values[VALUE_lambda];
     if (!mrc_in_range(threads, 1, MOST_THREADS) || !mrc_in_range(budget, 1, MOST_BYTES))
         return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
-                        "the checkpoint's plan is for %g threads and %g bytes of memory, which no training has",
-                        threads, budget);
+                        "the checkpoint is damaged: its plan has %g threads and %g bytes of memory", threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
-    if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda; /* the fit chose it */
-    if (saved.values[VALUE_half_precision] == 0) request->accurate = "so is the training that goes on";
+    /* chosen by the fit, not by its caller */
+    if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
+    if (saved.values[VALUE_half_precision] == 0) request->accurate = "the resumed training did not use half precision";
     return MERCER_OK;
 }
 
@@ -128,12 +133,13 @@ mercer_status mrc_trainer_check_plan(mrc_trainer *self, const mrc_state_plan *pl
     MRC_TRY(mrc_checkpoint_load_plan(self->checkpoint, &saved));
     for (int i = 0; i < VALUE_COUNT; i++)
         if (!(saved.values[i] == plan->values[i]))
-            return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has %s %.17g, this one %.17g", other,
-                            value_names[i], saved.values[i], plan->values[i]);
+            return mrc_fail(context, MERCER_ERROR_MISMATCH,
+                            "%s: the checkpoint has %s %.17g, but this training has %.17g", other, value_names[i],
+                            saved.values[i], plan->values[i]);
     if (strcmp(saved.solver, plan->solver) != 0)
-        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has solver %s, this one %s", other, saved.solver,
-                        plan->solver);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has solver %s, but this training has %s",
+                        other, saved.solver, plan->solver);
     if (strcmp(saved.projector, plan->projector) == 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has projector %s, this one %s", other, saved.projector,
-                    plan->projector);
+    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has projector %s, but this training has %s",
+                    other, saved.projector, plan->projector);
 }

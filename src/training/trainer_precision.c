@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Automatic half precision: the properties of the centers that the plan needs, and the check after each epoch whether
- * it is accurate enough (plan_precision.c has the bounds).
+ * Automatic half precision: measurements of the centers for the plan, and the check after each epoch whether it is
+ * accurate enough (plan/plan_precision.c derives the limits).
  *
- *   rows    evenly spaced in the validation set; without one, samples, whose loss is smaller, so that the check is
- *           stricter. n/256 rows, 64 to 1,024, so that their accurate products take little time compared with an epoch
+ *   rows    evenly spaced rows of the validation set, else training samples, whose loss is smaller, so that the check
+ *           is stricter. n / 256 rows, but 64 to 1,024: their accurate products take little time compared with an epoch
  *   check   predictions with the current weights, in both arithmetics
  *
- * After a failed check training starts again in accurate arithmetic, and gives the same result as if half precision had
- * not been tried. The lost time is small, because epochs are short where half precision pays.
+ * After a failed check, training restarts in accurate arithmetic, and its result is the same as if half precision had
+ * not been tried. Little time is lost, because epochs are short on devices where half precision pays.
  */
 #include "training/trainer.h"
 
@@ -21,7 +21,7 @@ enum { LOOKED_AT = 1000, FEWEST_ROWS = 64, MOST_ROWS = 1024, SAMPLES_PER_ROW = 2
 
 /* ---- Before training --------------------------------------------------------------------------------------------- */
 
-/* Measures evenly spaced centers, because rows may be sorted. */
+/* Measures up to LOOKED_AT evenly spaced centers, because rows may be sorted. */
 void mrc_trainer_look_at_rounding(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -48,7 +48,7 @@ void mrc_trainer_look_at_rounding(mrc_trainer *self)
 
 /* ---- After an epoch ---------------------------------------------------------------------------------------------- */
 
-/* Sets x and y to the rows of the check and their targets in the stream's units. */
+/* Sets x and y to views of the rows of the check and of their transformed targets. */
 static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
 {
     int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validation, best weights and patience at the end of an epoch or CG step; progress reports then, between steps and
-   during set-up. */
+/* Validation, best weights and patience at the end of an epoch or CG step; progress reports at that time, between steps
+   and during set-up. */
 #include "training/trainer.h"
 
 #include "core/clock.h"
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* rows that are predicted at a time, which limits the memory for predictions */
 enum { VALIDATION_ROWS = 2048 };
 
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
@@ -40,8 +41,8 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
     return MERCER_OK;
 }
 
-/* Saves the weights if their score is the best so far. Higher is better: accuracy for classification, minus the loss
-   otherwise. */
+/* Saves the weights if their score is the best so far: accuracy for classification, otherwise the negative loss. Ties
+   keep the earlier weights. */
 static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candidate, double score)
 {
     mrc_job *job = &self->job;
@@ -58,7 +59,7 @@ static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candi
     return MERCER_OK;
 }
 
-/* Returns a progress report with the fields that are known at any time. */
+/* Returns a progress report with the fields that are known at any time; losses are NaN. */
 static mercer_progress progress_of(const mrc_trainer *self, double now)
 {
     const mrc_job *job = &self->job;
@@ -106,7 +107,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 
 /* ---- Progress between steps ---------------------------------------------------------------------------------- */
 
-/* Reports progress if a report is due; returns whether the callback requests a stop. */
+/* Reports progress if a report is due. Returns whether the callback requests a stop. */
 static bool show_progress(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -133,7 +134,8 @@ mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
     return mrc_comm_any(job->comm, enough, stop);
 }
 
-/* Set-up is not interrupted: a stop that the callback requests takes effect at the first step. */
+/* Set-up cannot be interrupted, because its parts have no consistent state to stop in. A requested stop takes effect at
+   the first step. */
 void mrc_trainer_tell(void *user, const char *what, double share)
 {
     mrc_trainer *self = user;
@@ -144,7 +146,8 @@ void mrc_trainer_tell(void *user, const char *what, double share)
     if (!job->announces || !options->progress || !(options->progress_seconds > 0)) return;
     job->announces = !ready;
     if (same && now - self->last_shown < options->progress_seconds) return;
-    /* Wait for the device, whose pending work belongs to the ending phase. Later calls report its failures. */
+    /* Wait for the device: its pending work belongs to the phase that ends. A failure is not checked here, because
+       later calls report it. */
     if (!same) (void)job->backend->ops->sync(job->backend);
     mercer_progress progress = progress_of(self, same ? now : mrc_seconds());
     progress.pass_samples = job->pass_rows;

@@ -2,10 +2,10 @@
 /*
  * Saving the state of a training, and resuming from it.
  *
- * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the position
- * in the samples, the watchdog. What set-up computes from the data (eigensystems, factors, the sample) is computed
- * again: it is a deterministic function of data, options and plan. So the plan must be the same, and its values are
- * part of the state (plan_values.c).
+ * A state has everything that steps change: weights, sums since the last projection, temporary centers, averages, the
+ * position in the samples, the watchdog. Set-up is repeated instead of saved: its eigensystems and factors are
+ * deterministic functions of data, options and plan. They are large, and the plan is part of the state (plan_values.c),
+ * so a resumed training gets the same ones.
  */
 #include "training/trainer.h"
 
@@ -18,16 +18,18 @@
 #include <math.h>
 #include <string.h>
 
+/* default seconds between checkpoints within an epoch: the work that an interruption can lose */
 #define KEEP_SECONDS 600.0
 #define MOST_SECONDS 1e10 /* limit of a training's seconds: 300 years */
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
 
+/* Lists the trainer's part of the state. Names are part of the file format. Bounds protect against damaged files. */
 static void list_trainer(mrc_trainer *self, mrc_state *state)
 {
     mrc_job *job = &self->job;
     mercer_report *report = &job->report;
-    const double any = (double)INFINITY; /* losses may have overflowed before the steps were halved */
+    const double any = (double)INFINITY; /* losses may overflow before the watchdog halves the steps */
     const double most = 1 + 1e-9;        /* limit of an accuracy, with rounding error */
     const mrc_state_number numbers[] = {
         {"epoch", .whole = &job->epoch},
@@ -68,12 +70,13 @@ static void list_all(mrc_trainer *self, mrc_state *state)
     if (self->job.plan.solver->ops->list) self->job.plan.solver->ops->list(&self->job, state);
 }
 
-/* Makes host copies of all matrices, with contiguous rows as in a file. live: the original matrices. */
+/* Replaces the matrices of the state by host copies with contiguous rows, as they are in a file. live: receives the
+   original matrices. */
 static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
 {
     for (int i = 0; i < state->matrix_count; i++) {
         live[i] = state->matrices[i].value;
-        state->matrices[i].value.data = NULL; /* nothing to close if this or an earlier one fails */
+        state->matrices[i].value.data = NULL; /* nothing to close if opening this or an earlier matrix fails */
     }
     for (int i = 0; i < state->matrix_count; i++) {
         MRC_TRY(mrc_host_open(self->job.backend, &live[i], &state->matrices[i].value));
@@ -83,6 +86,7 @@ static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix
     return MERCER_OK;
 }
 
+/* Frees the host copies; first copies them back to the original matrices if `changed`. Returns the first error. */
 static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer_matrix *live, bool changed,
                                mercer_status status)
 {
@@ -106,9 +110,9 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-/* Returns whether a checkpoint is due. At the end of an epoch it is due if a second has passed since the last one
-   and writing takes at most a fifth of the time; within a second only if writing takes at most a twentieth of the
-   time. */
+/* Returns whether a checkpoint is due on this rank. At the end of an epoch one is due if writing takes at most a fifth
+   of the time and at least a second has passed, or if writing takes at most a twentieth of the time: short fits on
+   small models should not spend their time on checkpoints. Within an epoch only the time limit counts. */
 static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 {
     double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
@@ -124,7 +128,7 @@ static void tell_failure(mrc_trainer *self, const mrc_reason *reason)
     bool failed = reason->status != MERCER_OK;
     if (failed && !self->keep_failed)
         mrc_warn(self->job.context, "checkpoint",
-                 "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
+                 "no checkpoint can be written after %" PRId64 " samples; training continues without one: %s",
                  self->job.samples, reason->text);
     if (!failed && self->keep_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
@@ -137,11 +141,11 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
     if (!mrc_checkpoint_saves(self->checkpoint)) return MERCER_OK;
-    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or a request to any
-                                                                          rank */
+    /* due by the clock of rank 0, or by a request to any rank */
+    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due));
     if (!due) return MERCER_OK;
-    atomic_store(&self->keep_asked, false); /* cleared before writing, so that a request during the write causes
-                                               another save */
+    /* cleared before writing, so that a request during the write leads to another checkpoint */
+    atomic_store(&self->keep_asked, false);
     mrc_state state;
     double start = mrc_seconds();
     self->kept_seconds = self->earlier_seconds + start - self->start;
@@ -158,7 +162,8 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
 
 /* ---- Resuming ---------------------------------------------------------------------------------------------------- */
 
-/* Checks the numbers that were read, which may be manipulated: no count may lead outside of a matrix. */
+/* Checks the numbers that were read. The file is not trusted: counts are used as indices and must stay within the
+   matrices. */
 static mercer_status check_numbers(const mrc_trainer *self)
 {
     const mrc_job *job = &self->job;

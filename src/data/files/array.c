@@ -132,7 +132,7 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
     if (bytes != left)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: the header announces %lld bytes from offset %lld, but there are %lld; the file is %s",
+                        "%s: the header requires %lld bytes from offset %lld, but the file has %lld there; it is %s",
                         input->path, (long long)bytes, (long long)offset, (long long)left,
                         left < bytes ? "truncated" : "damaged or contains more than one array");
     array->data = input->data + offset;
@@ -222,7 +222,8 @@ mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, in
     return mrc_fail(input->context, MERCER_ERROR_DTYPE, "%s: contains text; samples must be numbers", input->path);
 }
 
-/* Returns whether the stored bytes can be used in place as a matrix of that dtype. */
+/* Returns whether the stored bytes can be used in place as a matrix of that dtype: same type, byte order and storage
+   order, and aligned. */
 static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
 {
     bool same = (array->element == MRC_ELEMENT_F64 && dtype == MERCER_F64) ||
@@ -234,6 +235,7 @@ static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
            (uintptr_t)array->data % (size_t)array->item == 0;
 }
 
+/* Stores a value that the dtype can represent, including the types that mrc_store does not write. */
 static void store_element(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
 {
     if (matrix->dtype == MERCER_U8)
