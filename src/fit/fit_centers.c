@@ -274,13 +274,7 @@ static void record_errors(mercer_fitting *self)
 void mrc_fit_record_size(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
-    const mercer_fit_options *options = &self->request->options;
-    bool given = options->centers.count != 0 || options->centers.given;
-    int64_t p = report->centers > 0 ? report->centers : mrc_fit_center_count(self);
     char value[64];
-    snprintf(value, sizeof value, "%lld", (long long)p);
-    mrc_fit_decide(self, "size", "centers", mrc_fit_origin(self, given, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT),
-                   value);
     snprintf(value, sizeof value, "%.17g", self->record.ridge);
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
@@ -296,6 +290,21 @@ void mrc_fit_record_size(mercer_fitting *self)
                         "model",
                         (long long)report->members);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
+}
+
+void mrc_fit_record_centers(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool counted = options->centers.count != 0 || options->centers.given;
+    bool chosen = options->centers.count < 0 || options->centers.given ||
+                  (options->centers.method && strcmp(options->centers.method, "random") != 0);
+    int64_t p = self->report.centers > 0 ? self->report.centers : mrc_fit_center_count(self);
+    char value[32];
+    snprintf(value, sizeof value, "%lld", (long long)p);
+    mrc_fit_decide(self, "centers", "centers",
+                   mrc_fit_origin(self, counted, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT), value);
+    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, chosen, MRC_DEFAULT),
+                   self->report.center_method);
 }
 
 mercer_status mrc_stage_size(mercer_fitting *self)
@@ -315,11 +324,7 @@ mercer_status mrc_stage_centers(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_open_stream(self, options->run.seed, options->data.samples, &self->source));
     if (!self->model_exists) MRC_TRY(choose_centers(self, true));
-    bool given = options->centers.count < 0 || options->centers.given ||
-                 (options->centers.method && strcmp(options->centers.method, "random") != 0);
-    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
-                   self->report.center_method);
-    mrc_fit_record_size(self); /* merging equal rows may have reduced the number of centers */
+    mrc_fit_record_centers(self);
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
 }

@@ -163,8 +163,19 @@ static mercer_status forget_calibration(mercer_fitting *self)
     return mrc_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);
 }
 
+/* Records the number of members if the deadline or the progress callback reduced it. */
+static void record_members(mercer_fitting *self, int64_t planned)
+{
+    char value[32];
+    if (self->report.members == planned) return;
+    snprintf(value, sizeof value, "%lld", (long long)self->report.members);
+    mrc_fit_decide(self, "train", "members", self->deadline > 0 ? MRC_FROM_BUDGET : MRC_GIVEN, value);
+    mrc_fit_explain(self, "train", "members", "ended after %s of the %lld models", value, (long long)planned);
+}
+
 mercer_status mrc_stage_train(mercer_fitting *self)
 {
+    int64_t planned = self->report.members;
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(forget_calibration(self));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
@@ -172,7 +183,7 @@ mercer_status mrc_stage_train(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
-    mrc_fit_record_size(self); /* the budget may have reduced the number of members */
+    record_members(self, planned);
     record_solver(self, self->model->plan);
     mrc_fit_complete_plan(self, self->model->plan); /* the report points to this plan */
     return MERCER_OK;

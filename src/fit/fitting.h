@@ -40,7 +40,14 @@ bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
 /* ---- Record ------------------------------------------------------------------------------------------------------ */
 
 /* Origin of a value. */
-typedef enum mrc_origin { MRC_DEFAULT, MRC_GIVEN, MRC_FROM_DATA, MRC_FROM_SEARCH, MRC_RESUMED } mrc_origin;
+typedef enum mrc_origin {
+    MRC_DEFAULT,
+    MRC_GIVEN,
+    MRC_FROM_DATA,
+    MRC_FROM_SEARCH,
+    MRC_RESUMED,
+    MRC_FROM_BUDGET
+} mrc_origin;
 
 enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256 };
 
@@ -151,9 +158,10 @@ void mrc_fit_start_record(mercer_fitting *self);
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
-/* hyperparameters.c and fit_centers.c: record the decisions of the stages search and size. */
+/* hyperparameters.c and fit_centers.c: record the decisions of the stages search, size and centers. */
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
+void mrc_fit_record_centers(mercer_fitting *self);
 /* Inserts the lines of the record at the beginning of a plan's text. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);

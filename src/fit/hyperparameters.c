@@ -323,7 +323,7 @@ static mrc_origin effort_origin(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     if (self->record.resumes) return MRC_RESUMED;
-    if (options->search.budget > 0) return MRC_FROM_DATA; /* from the sizes of the data and the speed of the machine */
+    if (options->search.budget > 0) return MRC_FROM_BUDGET;
     return options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 

@@ -57,7 +57,7 @@ mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin oth
 
 const char *mrc_origin_name(mrc_origin origin)
 {
-    static const char *const names[] = {"default", "given", "data", "search", "resumed"};
+    static const char *const names[] = {"default", "given", "data", "search", "resumed", "budget"};
     return names[origin];
 }
 

@@ -123,6 +123,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
                         (long long)p, (long long)self->info.rows);
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
+    mrc_fit_record_centers(self);
     /* The ridge is chosen from the data. A plan from sizes uses an arbitrary value, because costs do not depend on
        it. */
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
