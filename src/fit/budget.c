@@ -210,9 +210,8 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
                         "%s centers do not fit into %s of device memory per rank; use at most about %lld",
                         count_text(asked, p), bytes, (long long)most);
     return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                    "%s centers do not fit into the memory of %s; use at most "
-                    "about %lld",
-                    count_text(asked, p), bytes, (long long)most);
+                    "%s centers do not fit into the memory of %s; use at most about %lld", count_text(asked, p), bytes,
+                    (long long)most);
 }
 
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)

@@ -282,10 +282,10 @@ void mrc_fit_record_size(mercer_fitting *self)
     snprintf(value, sizeof value, "%lld", (long long)report->members);
     mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
     if (report->members > 1)
-        mrc_fit_explain(self, "size", "members",
-                        "mean of %lld models with different seeds; solver, sizes and search are those of the first "
-                        "model",
-                        (long long)report->members);
+        mrc_fit_explain(
+            self, "size", "members",
+            "mean of %lld models with different seeds; solver, sizes and search are those of the first model",
+            (long long)report->members);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
 }
 

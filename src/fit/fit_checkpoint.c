@@ -39,8 +39,8 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
     const char *transform =
         self->request->options.data.target_transform ? self->request->options.data.target_transform : "auto";
     snprintf(text, DESCRIPTION,
-             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
-             "%lld rows, %lld features, %lld outputs",
+             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, %lld "
+             "rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mrc_preprocess_spec(task->preprocess) : "open",
              self->request->options.kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
@@ -87,8 +87,7 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     const char *found = mrc_tensor_file_metadata(file, "search");
     if (!found || strcmp(found, text) != 0)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from a training with other data or options; its search has \"%.400s\", this one "
-                        "\"%s\"",
+                        "%s: is from a training with other data or options; its search has \"%.400s\", this one \"%s\"",
                         path, found ? found : "nothing", text);
     bool whole = find(file, "search.memory", 1, -1, &memory) &&
                  find(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&

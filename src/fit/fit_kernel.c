@@ -150,9 +150,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
         self->spread = 1;
         return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
     }
-    mrc_warn(self->context, "data",
-             "all %lld rows have the same features, so predictions are the mean of the "
-             "targets",
+    mrc_warn(self->context, "data", "all %lld rows have the same features, so predictions are the mean of the targets",
              (long long)self->given_rows);
     *out = 1;
     return MERCER_OK;

@@ -140,10 +140,9 @@ static void warn_if_rounded(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     if (strcmp(report->plan->solver, "cg") != 0 || !(report->projection_residual_last > ROUNDED)) return;
-    mrc_warn(
-        self->context, "solver",
-        "solver cg ended far from the optimum: rounding hides small eigenvalues of the kernel matrix; use precision "
-        "f64 (float64 in Python), or solver direct");
+    mrc_warn(self->context, "solver",
+             "solver cg ended far from the optimum: rounding hides small eigenvalues of the kernel matrix; use "
+             "precision f64 (float64 in Python), or solver direct");
 }
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */

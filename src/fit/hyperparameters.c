@@ -85,11 +85,10 @@ static void warn_about_defaults(const mercer_fitting *self)
                          : options->data.samples > 0        ? "data.samples"
                                                             : NULL;
     if (option && self->search_report.skipped)
-        mrc_warn(context, option,
-                 "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or "
-                 "default",
-                 option == fixed ? fixed : strchr(option, '.') + 1,
-                 options->search.tune == MERCER_OFF ? "off" : "given");
+        mrc_warn(
+            context, option,
+            "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or default",
+            option == fixed ? fixed : strchr(option, '.') + 1, options->search.tune == MERCER_OFF ? "off" : "given");
     else if (options->kernel.spec && self->search_report.skipped)
         mrc_warn(context, "kernel.spec", "kernel %s has no metric to search, so only the ridge is searched",
                  options->kernel.spec);
@@ -259,11 +258,11 @@ static mercer_status take_result(mercer_fitting *self)
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
     if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
     if (given && !(found->error <= RIDGE_LOSS * found->better_error))
-        mrc_warn(self->context, "lambda",
-                 "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of "
-                 "%.3g",
-                 none ? 0 : self->record.ridge, found->error, found->better_error,
-                 found->better_ridge * mrc_fit_count_samples(self->data));
+        mrc_warn(
+            self->context, "lambda",
+            "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of %.3g",
+            none ? 0 : self->record.ridge, found->error, found->better_error,
+            found->better_ridge * mrc_fit_count_samples(self->data));
     searched->error = found->error, searched->ridge = found->ridge;
     searched->rows = found->rows, searched->held_out = found->held, searched->cut = found->cut;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++)

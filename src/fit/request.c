@@ -66,8 +66,7 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
                         "options: validation.data and validation.fraction are both set; set only one");
     if (options->run.model && (options->run.checkpoint || options->run.comm))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: model cannot be combined with comm or checkpoint; "
-                        "remove one of them");
+                        "options: model cannot be combined with comm or checkpoint; remove one of them");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: train: validation_X is set; a fit reads its validation set from a dataset");
@@ -115,8 +114,7 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
     bool open;
     if (options->kernel.spec && options->kernel.function)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: kernel.spec and kernel.function are both set; set "
-                        "only one");
+                        "options: kernel.spec and kernel.function are both set; set only one");
     MRC_TRY(mrc_blame(context, "kernel.spec", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
     bool chosen = options->centers.count >= 0 && !options->centers.given;

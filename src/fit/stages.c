@@ -87,8 +87,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (self->stage < train) MRC_TRY(mrc_fitting_prepare(self));
     if (!self->trainer)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "the model was already taken from the fitting; open a "
-                        "new one");
+                        "the model was already taken from the fitting; open a new one");
     self->stage = train, self->failed = false; /* a fit may be trained again */
     return run_through(self, "calibrate");
 }

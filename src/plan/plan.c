@@ -333,8 +333,8 @@ static void mention_bandwidth(mrc_planner *self)
     char text[256];
     if (self->request->spread < WIDE_BANDWIDTH) return;
     snprintf(text, sizeof text,
-             "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for "
-             "the kernel; use a smaller bandwidth",
+             "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for the "
+             "kernel; use a smaller bandwidth",
              self->request->spread);
     warn(self, "bandwidth", "%s", text);
     mrc_plan_say(self->public_plan, "warning: %s\n", text);

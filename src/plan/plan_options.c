@@ -48,8 +48,7 @@ static const option_row rows[] = {
 /*      field, alias, type, words, limit, used by, otherwise, help */
     ROW(solver, "preset", NAME, NULL, 0, 0, REFUSED, "algorithm that computes the weights"),
     ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
-    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, maximum number "
-                                                                      "of steps"),
+    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, maximum number of steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples per step"),
     ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
     ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, REFUSED,
@@ -62,8 +61,7 @@ static const option_row rows[] = {
     ROW(eigenpairs, NULL, INTEGER, "auto|none", 0, MRC_USES_EIGENPAIRS, MENTIONED, "eigenpairs of the preconditioner"),
     ROW(period, NULL, INTEGER, "auto", 0, MRC_USES_PERIOD, REFUSED, "batches between projections"),
     PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_nystrom, INTEGER, "samples of the projector's own preconditioner"),
-    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "eigenpairs of the projector's own "
-                                                                        "preconditioner"),
+    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "eigenpairs of the projector's own preconditioner"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_passes, INTEGER,
         "maximum number of passes over K(Z,Z) in a projection"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_tolerance, NUMBER, "stop a projection at this relative residual"),

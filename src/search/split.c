@@ -86,11 +86,10 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
         for (int f = folds->held_out ? HELD : 0; f < folds->count; f++) {
             if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
             char number[MRC_CLASS_CHARS];
-            return mrc_fail(data->context, MERCER_ERROR_DATA,
-                            "the split by %s leaves class '%s' without training rows; drop the class or use another "
-                            "column",
-                            data->key_kind == MRC_KEYS_TIMES ? "time" : "groups",
-                            mrc_dataset_class_name(data, l, number));
+            return mrc_fail(
+                data->context, MERCER_ERROR_DATA,
+                "the split by %s leaves class '%s' without training rows; drop the class or use another column",
+                data->key_kind == MRC_KEYS_TIMES ? "time" : "groups", mrc_dataset_class_name(data, l, number));
         }
     }
     return MERCER_OK;
@@ -254,12 +253,12 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
     }
     start[units] = n;
     if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        data->key_kind == MRC_KEYS_GROUPS
-                            ? "search: all training rows are in one group, so no group can be held out; turn the "
-                              "search off or remove the groups"
-                            : "search: all its training rows have equal features, so none can be held out; turn the "
-                              "search off");
+        return mrc_fail(
+            data->context, MERCER_ERROR_DATA,
+            data->key_kind == MRC_KEYS_GROUPS
+                ? "search: all training rows are in one group, so no group can be held out; turn the search off or "
+                  "remove the groups"
+                : "search: all its training rows have equal features, so none can be held out; turn the search off");
     out->order = order;
     out->start = start;
     out->units = units;

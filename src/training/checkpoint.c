@@ -108,9 +108,7 @@ mercer_status mrc_checkpoint_load_matrices(mrc_checkpoint *self, mrc_state *stat
         int64_t rows = entry->total > 0 ? entry->total : entry->value.rows;
         if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
-            return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "the checkpoint's %s is missing or has another "
-                            "shape",
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or has another shape",
                             entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));

@@ -78,8 +78,8 @@ static mercer_status publish(mrc_job *job)
     MRC_TRY(mrc_comm_any(job->comm, bad, &bad));
     if (bad)
         return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                        "training ended with weights that are not finite, so the model is unchanged; scale "
-                        "features, labels or sample weights%s",
+                        "training ended with weights that are not finite, so the model is unchanged; scale features, "
+                        "labels or sample weights%s",
                         alpha->dtype == MERCER_F64 ? "" : ", or use f64");
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }

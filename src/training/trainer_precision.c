@@ -100,11 +100,10 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
     mrc_log(job->context, MERCER_LOG_DEBUG, "arithmetic fast: %.2e of the loss on %lld rows, at most %.2e", share,
             (long long)loss.rows, limit);
     if (!refused) return MERCER_OK;
-    return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                    "arithmetic fast: on %lld %s rounding changes the loss by %.1e, more than the limit of %.1e for "
-                    "%lld samples",
-                    (long long)loss.rows, job->options.validation_X ? "held-out rows" : "samples", share, limit,
-                    (long long)job->n);
+    return mrc_fail(
+        job->context, MERCER_ERROR_NUMERIC,
+        "arithmetic fast: on %lld %s rounding changes the loss by %.1e, more than the limit of %.1e for %lld samples",
+        (long long)loss.rows, job->options.validation_X ? "held-out rows" : "samples", share, limit, (long long)job->n);
 }
 
 void mrc_trainer_tell_precision(mrc_trainer *self)
