@@ -188,7 +188,7 @@ static void test_write_refusals(void **state)
     const char *x = in_folder("out.npy"), *place = in_folder("folder.npy");
     assert_fails(context, mercer_dataset_write(data, x, in_folder("y.npy")), MERCER_ERROR_ARGUMENT, "no targets");
     assert_fails(context, mercer_dataset_write(data, NULL, NULL), MERCER_ERROR_ARGUMENT, "x_path");
-    assert_fails(context, mercer_dataset_write(data, folder, NULL), MERCER_ERROR_ARGUMENT, "must end in .npy");
+    assert_fails(context, mercer_dataset_write(data, folder, NULL), MERCER_ERROR_ARGUMENT, ".npy");
     assert_int_equal(mkdir(place, 0700), 0);
     assert_fails(context, mercer_dataset_write(data, place, NULL), MERCER_ERROR_IO, "folder");
     assert_int_equal(rmdir(place), 0);

@@ -182,7 +182,7 @@ static void test_hostile_sources(void **state)
                  {MANY, MERCER_ERROR_SHAPE, "rows"},
                  {DTYPE, MERCER_ERROR_DTYPE, "source: X"},
                  {WIDE, MERCER_ERROR_SHAPE, "source: Y"},
-                 {EMPTY_PASS, MERCER_ERROR_DATA, "empty"}};
+                 {EMPTY_PASS, MERCER_ERROR_DATA, "samples"}};
     static const char *const solvers[] = {"ep4", "direct", "cg", "ep3", "gd"};
     fixture f;
     open_fixture(&f);
@@ -243,7 +243,7 @@ static void test_centers_that_are_not_samples(void **state)
         bad = (hostile){.good = &ten, .wrong_at = at, .how = NO_ROWS};
         mercer_source source = ten;
         source.user = &bad, source.restart = hostile_restart, source.next = hostile_next;
-        refuse_source(&f, &source, MERCER_ERROR_UNSUPPORTED, "rows");
+        refuse_source(&f, &source, MERCER_ERROR_UNSUPPORTED, "row numbers");
     }
     mercer_source_free(&ten);
     close_fixture(&f);
