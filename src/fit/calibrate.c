@@ -30,7 +30,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
@@ -367,11 +366,7 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self)
 {
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
     double temperature = self->model->calibration.temperature;
-    if (temperature > 0) {
-        char value[32];
-        snprintf(value, sizeof value, "%.4g", temperature);
-        mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);
-    }
+    if (temperature > 0) mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, "%.4g", temperature);
     MRC_TRY(mrc_model_set_record(self->model, NULL)); /* only checkpoints have a record */
     return mrc_fit_write_note(self);
 }

@@ -96,13 +96,11 @@ static void set_size(mercer_fitting *self, int64_t p)
                                                        for that case */
 }
 
-void mrc_fit_choose_size(mercer_fitting *self)
+/* Sets the size of a fit that searches. */
+static void size_of_search(mercer_fitting *self)
 {
     const mercer_train_options *train = &self->request->train;
     mercer_plan plan;
-    self->report.members = mrc_fit_member_count(self);
-    self->search_report.more_centers = (double)NAN;
-    if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? self->model->total : size_by_gain(self);
@@ -120,6 +118,18 @@ void mrc_fit_choose_size(mercer_fitting *self)
     int64_t chosen = mrc_fit_center_count(self);
     if (self->found.centers[0] > 0 && chosen < self->info.rows)
         self->search_report.more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+}
+
+mercer_status mrc_fit_choose_size(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    self->report.members = mrc_fit_member_count(self);
+    self->search_report.more_centers = (double)NAN;
+    if (self->searches) size_of_search(self);
+    int64_t p = mrc_fit_center_count(self), n = self->info.rows;
+    if (p <= n || self->model || options->centers.given || mrc_fit_is_augmented(options)) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
+                    (long long)p, (long long)n);
 }
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
@@ -212,11 +222,10 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     return MERCER_OK;
 }
 
-/* Chooses the centers: this rank's share if shared, else all of them. */
-static mercer_status choose_centers(mercer_fitting *self, bool shared)
+mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
 {
     const mercer_fit_options *options = &self->request->options;
-    int64_t p = mrc_fit_center_count(self), n = self->info.rows;
+    int64_t p = mrc_fit_center_count(self);
     bool given = options->centers.given != NULL, all = takes_all(self);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
     if (given && options->centers.given->features != self->info.features)
@@ -225,9 +234,6 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     if (given && options->centers.count > 0 && options->centers.count != p)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers.given has %lld rows, but centers is %lld",
                         (long long)p, (long long)options->centers.count);
-    if (!given && p > n && !mrc_fit_is_augmented(options))
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
-                        (long long)p, (long long)n);
     if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* only centers of a training must fit in memory */
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
@@ -258,8 +264,18 @@ static void record_errors(mercer_fitting *self)
     if (isfinite(report->more_centers))
         snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
                  100 * report->more_centers);
-    mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), sizes);
+    mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), "%s", sizes);
     mrc_fit_explain(self, "size", "errors", "held-out error with %s%s", sizes, gain);
+}
+
+void mrc_fit_record_members(mercer_fitting *self)
+{
+    long long members = (long long)self->report.members;
+    mrc_fit_decide(self, "size", "members", MRC_DEFAULT, "%lld", members);
+    if (members > 1)
+        mrc_fit_explain(
+            self, "size", "members",
+            "mean of %lld models with different seeds; solver, sizes and search are those of the first model", members);
 }
 
 void mrc_fit_record_size(mercer_fitting *self)
@@ -268,49 +284,37 @@ void mrc_fit_record_size(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     bool given = options->centers.count != 0 || options->centers.given;
     int64_t p = report->centers > 0 ? report->centers : mrc_fit_center_count(self);
-    char value[64];
-    snprintf(value, sizeof value, "%lld", (long long)p);
     mrc_fit_decide(self, "size", "centers", mrc_fit_origin(self, given, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT),
-                   value);
-    snprintf(value, sizeof value, "%.17g", self->record.ridge);
+                   "%lld", (long long)p);
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
                    : self->record.resumes           ? MRC_RESUMED
                    : self->search_report.steps      ? MRC_FROM_SEARCH
                                                     : MRC_FROM_DATA,
-                   value);
-    snprintf(value, sizeof value, "%lld", (long long)report->members);
-    mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
-    if (report->members > 1)
-        mrc_fit_explain(
-            self, "size", "members",
-            "mean of %lld models with different seeds; solver, sizes and search are those of the first model",
-            (long long)report->members);
+                   "%.17g", self->record.ridge);
+    mrc_fit_record_members(self);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
 }
 
 mercer_status mrc_stage_size(mercer_fitting *self)
 {
-    mrc_fit_choose_size(self);
+    MRC_TRY(mrc_fit_choose_size(self));
     if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
     bool resumed = self->record.resumes != NULL; /* the checkpoint contains the ridge */
-    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed || self->centers_only;
-    if (!known) MRC_TRY(mrc_fit_choose_ridge(self));
-    mrc_fit_record_size(self);
-    return MERCER_OK;
+    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed;
+    return known ? MERCER_OK : mrc_fit_choose_ridge(self);
 }
 
 mercer_status mrc_stage_centers(mercer_fitting *self)
 {
-    if (self->centers_only) return choose_centers(self, false);
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_open_stream(self, options->run.seed, options->data.samples, &self->source));
-    if (!self->model_exists) MRC_TRY(choose_centers(self, true));
+    if (!self->model_exists) MRC_TRY(mrc_fit_choose_centers(self, true));
+    mrc_fit_record_size(self); /* only now, because equal rows may have reduced the number of centers */
     bool given = options->centers.count < 0 || options->centers.given ||
                  (options->centers.method && strcmp(options->centers.method, "random") != 0);
-    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
+    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT), "%s",
                    self->report.center_method);
-    mrc_fit_record_size(self); /* merging equal rows may have reduced the number of centers */
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
 }

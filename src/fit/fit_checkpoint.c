@@ -54,7 +54,7 @@ static void save(void *user, bool now)
     const mrc_search_task *task = self->search_task;
     double seconds =
         self->request->train.checkpoint_seconds > 0 ? self->request->train.checkpoint_seconds : SAVE_SECONDS;
-    double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->effort, (double)state->steps};
+    double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->record.effort, (double)state->steps};
     char text[DESCRIPTION];
     if (!now && mrc_seconds() - self->search_saved < seconds) return;
     for (int s = 0; s < MRC_SEARCH_STAGES; s++)
@@ -106,7 +106,7 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     MRC_TRY(mrc_check_finite(self->context, "search.memory", &memory, NULL));
     MRC_TRY(mrc_alloc(self->context, &state->memory, mrc_max(1, memory.cols), sizeof(double), "the search"));
     memcpy(state->memory, memory.data, (size_t)memory.cols * sizeof(double));
-    state->numbers = memory.cols, state->steps = (int64_t)steps, self->effort = (int)effort;
+    state->numbers = memory.cols, state->steps = (int64_t)steps, self->record.effort = (int)effort;
     return MERCER_OK;
 }
 
@@ -115,7 +115,7 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
     char text[DESCRIPTION];
     describe(self, task, text);
     if (self->record.resumes) MRC_TRY(load(self, self->record.resumes, text));
-    task->effort = self->effort;
+    task->effort = self->record.effort;
     self->search_task = task;
     if (!self->request->train.checkpoint ||
         (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
@@ -150,7 +150,7 @@ static json_t *search_json(const mercer_fitting *self)
 
 mercer_status mrc_fit_set_record(const mercer_fitting *self)
 {
-    json_auto_t *all = json_pack("{si so}", "effort", self->effort, "ridge", real_or_null(self->record.ridge));
+    json_auto_t *all = json_pack("{si so}", "effort", self->record.effort, "ridge", real_or_null(self->record.ridge));
     if (all && self->search_report.steps) json_object_set_new(all, "search", search_json(self));
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (!text) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the record of a checkpoint");
@@ -210,7 +210,7 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: is from other options; its effort is %d, but effort is %d", path, effort,
                         options->search.effort);
-    self->effort = effort;
+    self->record.effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = read_number(json_object_get(all, "ridge"), MRC_RIDGE_MOST);
     return self->searches && json_is_object(search) ? read_search(self, search) : MERCER_OK;
@@ -224,6 +224,6 @@ mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bo
     *searching = mrc_tensor_file_find(file, "search.memory", &memory);
     if (!*searching) return read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
     double effort = find(file, "search.sizes", 1, 2, &sizes) ? mrc_load(&sizes, 0, 0) : 0;
-    if (mrc_in_range(effort, 1, MRC_MOST_EFFORT)) self->effort = (int)effort;
+    if (mrc_in_range(effort, 1, MRC_MOST_EFFORT)) self->record.effort = (int)effort;
     return MERCER_OK;
 }

@@ -219,14 +219,6 @@ static void record_folded(mercer_fitting *self)
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
 }
 
-/* Records a bandwidth that is the median distance between preprocessed rows. */
-static void record_bandwidth(mercer_fitting *self, double bandwidth)
-{
-    char value[32];
-    snprintf(value, sizeof value, "%.17g", bandwidth);
-    mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, value);
-}
-
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
@@ -268,7 +260,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
                                    self->info.features));
     if (open && bandwidth == 0) {
         MRC_TRY(find_bandwidth(self, &bandwidth));
-        record_bandwidth(self, bandwidth);
+        mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, "%.17g", bandwidth);
         MRC_TRY(mrc_fit_parse_kernel(&self->request->options, context, bandwidth, &self->kernel, &open));
     }
     if (!mrc_kernel_is_callback(&self->kernel))
@@ -285,13 +277,13 @@ static void record_kernel(mercer_fitting *self)
     bool searched = self->search_report.steps != NULL, kernel = options->kernel.spec || options->kernel.function,
          preprocess = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
     mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
-    mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise),
+    mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise), "%s",
                    report->kernel[0] ? report->kernel : "a callback");
     if (searched)
         mrc_fit_explain(self, "kernel", "kernel",
                         "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
                         self->search_report.ridge, self->search_report.error);
-    mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise),
+    mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise), "%s",
                    mrc_preprocess_spec(self->applied));
 }
 

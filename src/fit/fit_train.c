@@ -67,7 +67,7 @@ static void record_solver(mercer_fitting *self, const mercer_plan *plan)
                    given                  ? MRC_GIVEN
                    : self->record.resumes ? MRC_RESUMED
                                           : MRC_FROM_DATA,
-                   plan->solver);
+                   "%s", plan->solver);
 }
 
 mercer_status mrc_stage_plan(mercer_fitting *self)
@@ -77,8 +77,10 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0)
-        self->record.ridge = plan->lambda; /* a checkpoint of an older version */
+    if (self->record.resumes && self->record.ridge == 0) { /* a checkpoint of an older version */
+        self->record.ridge = plan->lambda;
+        mrc_fit_record_size(self);
+    }
     mrc_fit_predict(self, plan);
     record_solver(self, plan);
     mrc_fit_complete_plan(self, plan);
@@ -168,7 +170,7 @@ mercer_status mrc_stage_train(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
-    mrc_fit_record_size(self); /* the budget may have reduced the number of members */
+    mrc_fit_record_members(self); /* the budget may have reduced their number */
     record_solver(self, self->model->plan);
     mrc_fit_complete_plan(self, self->model->plan); /* the report points to this plan */
     return MERCER_OK;

@@ -52,6 +52,7 @@ typedef struct mrc_decision {
 } mrc_decision;
 
 typedef struct mrc_fit_record {
+    int effort;             /* 1 to 5; 0: not chosen yet */
     int64_t centers;        /* number of centers; 0: open, -1: all rows */
     double ridge;           /* ridge; 0: not chosen yet, or no ridge */
     mercer_switch converge; /* converge option of the trainer */
@@ -66,9 +67,8 @@ struct mercer_fitting {
     mercer_context *context;
     const mrc_fit_request *request; /* owned */
     mrc_fit_record record;
-    int stage;   /* next stage to run */
-    bool failed; /* a stage failed: the fit cannot continue */
-    bool centers_only;
+    int stage;           /* next stage to run */
+    bool failed;         /* a stage failed: the fit cannot continue */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
     int64_t device_each; /* bytes for training per rank, if several ranks train on devices; else 0 */
@@ -89,7 +89,6 @@ struct mercer_fitting {
     const mercer_preprocess *applied; /* preprocessing applied to samples: the one above, or the model's */
     mercer_kernel kernel;             /* kernel of the model */
 
-    int effort;                         /* 1 to 5; 0: not chosen yet */
     double opened, deadline;            /* start and deadline on the clock of mrc_seconds; deadline 0: none */
     bool late;                          /* the deadline stopped training */
     double rate;                        /* measured flops per second in double; 0: not measured yet */
@@ -137,6 +136,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
 
 /* The stages; the table at the top of this file lists the files of each. */
 mercer_status mrc_stage_samples(mercer_fitting *self);
+mercer_status mrc_stage_effort(mercer_fitting *self);
 mercer_status mrc_stage_search(mercer_fitting *self);
 mercer_status mrc_stage_kernel(mercer_fitting *self);
 mercer_status mrc_stage_size(mercer_fitting *self);
@@ -147,13 +147,16 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
 /* record.c: start the record with the values of the request. */
 void mrc_fit_start_record(mercer_fitting *self);
-/* Adds a decision, or replaces the one of the same stage and name. mrc_fit_explain sets its line in the plan. */
-void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
+/* Adds a decision with a formatted value, or replaces the one of the same stage and name. mrc_fit_explain sets its
+   line in the plan. */
+void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *format,
+                    ...) MRC_PRINTF(5, 6);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
-/* hyperparameters.c and fit_centers.c: record the decisions of the stages search and size. */
+/* hyperparameters.c and fit_centers.c: record the decisions about the search, the sizes, and the number of members. */
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
+void mrc_fit_record_members(mercer_fitting *self);
 /* Writes the lines of the record before the text of a plan. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
@@ -216,11 +219,8 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* hyperparameters.c: sets `searches` and search_report.skipped; warns about hyperparameters that are neither given
-   nor searched. */
-mercer_status mrc_fit_decide_search(mercer_fitting *self);
-/* Sets effort and deadline. */
-mercer_status mrc_fit_choose_effort(mercer_fitting *self);
+/* hyperparameters.c: returns whether the caller asked for a search. */
+bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
@@ -241,7 +241,9 @@ mercer_status mrc_fit_set_units(mercer_fitting *self);
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers, if open, and record.converge of a fit that searches. */
-void mrc_fit_choose_size(mercer_fitting *self);
+mercer_status mrc_fit_choose_size(mercer_fitting *self);
+/* Chooses the centers: this rank's share if shared, else all of them. */
+mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared);
 bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
 const char *mrc_fit_center_method(const mercer_fitting *self); /* "given", "all", or the name of a method */

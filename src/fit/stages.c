@@ -24,7 +24,8 @@ typedef struct stage {
 /* The stages, in the order in which they run. */
 static const stage stages[] = {
     {"samples", mrc_stage_samples}, /* merge equal rows, hold out validation rows, find the transform of the targets */
-    {"search", mrc_stage_search},   /* choose the effort; search kernel, preprocessing and ridge */
+    {"effort", mrc_stage_effort},   /* read the checkpoint; decide on a search, and on its effort */
+    {"search", mrc_stage_search},   /* search kernel, preprocessing and ridge */
     {"kernel", mrc_stage_kernel},   /* kernel and preprocessing, unless the search chose them */
     {"size", mrc_stage_size},       /* number of centers, and the ridge unless the search chose it */
     {"centers", mrc_stage_centers}, /* choose the centers and create the model */
@@ -96,9 +97,18 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
 {
     if (self->failed || self->stage > find_stage("samples") + 1)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
-    self->centers_only = true;
-    self->device_each = 0; /* nothing is trained on the devices */
-    return run_through(self, "centers");
+    const mercer_fit_options *options = &self->request->options;
+    self->record.resumes = NULL; /* nothing is trained, neither from a checkpoint nor on the devices */
+    self->device_each = 0;
+    MRC_TRY(run_through(self, "effort"));
+    self->model_exists = false;
+    if (self->searches && !mrc_fit_asks_for_search(options))
+        self->searches = false, self->search_report.skipped = "only centers are selected";
+    MRC_TRY(run_through(self, "kernel"));
+    MRC_TRY(mrc_fit_choose_size(self));
+    MRC_TRY(mrc_fit_choose_centers(self, false));
+    mrc_fit_record_size(self);
+    return MERCER_OK;
 }
 
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
@@ -106,19 +116,16 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_find_memory(self));
-    MRC_TRY(mrc_fit_decide_search(self));
-    MRC_TRY(mrc_fit_choose_effort(self));
-    mrc_fit_choose_size(self);
+    self->record.resumes = NULL;
+    MRC_TRY(mrc_stage_effort(self));
+    self->model_exists = false; /* a plan is that of a new model */
+    MRC_TRY(mrc_fit_choose_size(self));
     int64_t p = report->centers = mrc_fit_center_count(self);
     report->points = mrc_fit_points(options, &self->info);
-    snprintf(report->kernel, sizeof report->kernel, "%s",
-             options->kernel.function ? ""
-             : options->kernel.spec   ? options->kernel.spec
-                                      : MRC_DEFAULT_KERNEL);
+    if (!options->kernel.function)
+        snprintf(report->kernel, sizeof report->kernel, "%s",
+                 options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL);
     snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
-    if (p > self->info.rows && !options->centers.given && !mrc_fit_is_augmented(options))
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
-                        (long long)p, (long long)self->info.rows);
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
     /* The ridge is chosen once the data are known. A plan from sizes uses an arbitrary value: costs do not depend on
