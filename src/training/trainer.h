@@ -5,19 +5,17 @@
  *
  *   trainer.c           fit, attempts, streaming, the report
  *   trainer_plan.c      the plan: what it is made from, agreement of the ranks
- *   trainer_state.c     checkpoints: saving and resuming
- *   checkpoint.c        the files of checkpoints
- *   plan_values.c       the values of a plan that checkpoints have and ranks compare
- *   trainer_progress.c  validation, best weights, patience, progress
- *   trainer_precision.c decides about half precision before training, and checks it after each epoch
+ *   checkpoint.c        saving and resuming, and the values of a plan that checkpoints have and ranks compare
+ *   trainer_progress.c  validation, best weights, patience, progress, the check of half precision
  */
 #ifndef MRC_TRAINING_TRAINER_H
 #define MRC_TRAINING_TRAINER_H
 
 #include "data/stream/dataset_stream.h"
 #include "model/model.h"
+#include "model/tensor_file.h"
 #include "plan/plan.h"
-#include "training/checkpoint.h"
+#include "solvers/state.h"
 
 #include <stdatomic.h>
 
@@ -27,10 +25,14 @@ typedef struct mrc_known {
     double spread;   /* bandwidth divided by the median distance between centers, about; 0: unknown */
 } mrc_known;
 
+/* Copies of texts of the options; "" for none. */
+enum { MRC_TEXT_SOLVER, MRC_TEXT_PROJECTOR, MRC_TEXT_PATH, MRC_TEXT_NOTE, MRC_TEXTS };
+
 typedef struct mercer_trainer {
     mrc_job job; /* must be the first member: job callbacks cast the job to its trainer */
+    mercer_model *model;
     mrc_comm *own_comm;
-    char solver[16], projector_name[16];
+    const char **texts; /* (MRC_TEXTS) owned */
 
     mrc_known known;
     mrc_plan_request request; /* what plans are made from; about the samples of the last plan */
@@ -53,7 +55,7 @@ typedef struct mercer_trainer {
     bool stop_asked;             /* the progress callback requested a stop */
     char phase[32];              /* set-up phase that was last reported */
     double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
-    mrc_checkpoint *checkpoint;  /* owned; NULL: the trainer neither saves nor resumes */
+    mrc_tensor_file *resumed;    /* open checkpoint that training resumes from, until it is read; or NULL */
     double last_keep, keep_cost; /* time of the last saved state, and the seconds that saving took */
     bool keep_failed;            /* writing failed, and a warning was issued */
     atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
@@ -63,7 +65,7 @@ typedef struct mercer_trainer {
     double start;
 } mrc_trainer;
 
-mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
+mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_comm *comm,
                                  const mercer_train_options *options);
 void mrc_trainer_free(mrc_trainer *trainer);
 /* Makes the plan of the next fit, which is used if that fit's source has the same number and type of samples. */
@@ -75,17 +77,16 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 
 /* ---- Internal to the trainer_*.c files --------------------------------------------------------------------------- */
 
-/* trainer_state.c, called by solvers through mrc_job_host. A failure to save is only a warning, once when saving
+/* checkpoint.c, called by solvers through mrc_job_host. A failure to save is only a warning, once when saving
    starts to fail and once when it works again, unless `moment` demands the save. */
 mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
 mercer_status mrc_trainer_recall(mrc_job *job);
-
-/* plan_values.c: lists the plan's values; fails with MERCER_ERROR_COMM unless all ranks have the same; restores from a
-   checkpoint what the plan of the resumed training depends on; checks that a checkpoint has that plan. */
-void mrc_trainer_list_plan(const mrc_trainer *trainer, mrc_state_plan *out);
+/* Opens the checkpoint that training resumes from; it stays open until its matrices are loaded. */
+mercer_status mrc_trainer_open_checkpoint(mrc_trainer *trainer, const char *path);
+/* Fails with MERCER_ERROR_COMM unless all ranks have the same plan. */
 mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
+/* Restores from the open checkpoint what the plan of the resumed training depends on. */
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
-mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
 
 /* trainer_plan.c: sets what is known when the trainer is created; begins a plan for n samples of dtype `points` (sets
    the request, measures the centers), and makes it; refines the plan (mrc_job_host); logs the warnings of the plan. */
@@ -100,17 +101,13 @@ void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 void mrc_trainer_tear_down(mrc_trainer *trainer);
 mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);
 
-/* trainer_precision.c: measures the properties of the centers that the planner needs; checks after an epoch whether
-   half precision is accurate enough (MERCER_ERROR_NUMERIC if not); adds a line to the plan that confirms it. */
-void mrc_trainer_look_at_rounding(mrc_trainer *trainer);
-mercer_status mrc_trainer_check_precision(mrc_trainer *trainer, const mercer_matrix *candidate);
-void mrc_trainer_tell_precision(mrc_trainer *trainer);
-
 /* trainer_progress.c, called by solvers through mrc_job_host. */
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha);
 mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                     mercer_stop *stop);
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
+/* Adds a line to the plan that confirms half precision. */
+void mrc_trainer_tell_precision(mrc_trainer *trainer);
 /* An mrc_notice: reports the phase of set-up if it has changed or if a progress report is due. */
 void mrc_trainer_tell(void *trainer, const char *what, double share);
 
@@ -124,28 +121,6 @@ void mrc_trainer_tell(void *trainer, const char *what, double share);
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
-
-/* Device buffers for augmentation (device_changes.c). */
-typedef struct mrc_device_changes {
-    mrc_backend *backend;
-    mrc_stream_contents contents;
-    mercer_matrix own, other, spare; /* (rows, features) of the dataset's dtype: samples, their mixing partners,
-                                        destination of moves */
-    int64_t *sequences;
-    mrc_image_move *moves;
-} mrc_device_changes;
-
-/* Returns whether the preprocessing after the augmentation can run on the device, too. */
-bool mrc_device_changes_take(const mrc_stream_contents *contents);
-/* Allocates the buffers for `rows` rows of contents that have an augmentation. The caller must release them even if
-   the call fails. */
-mercer_status mrc_device_changes_make_room(mrc_device_changes *out, mrc_backend *backend,
-                                           const mrc_stream_contents *contents, int64_t rows);
-void mrc_device_changes_release(mrc_device_changes *changes);
-/* Augments the first `rows` of `samples`, read from the dataset's rows `points`. With preprocessing the result is
-   written to x (rows, width); otherwise *x becomes a view of it that is valid until the next call. */
-mercer_status mrc_device_changes_apply(mrc_device_changes *changes, const mercer_matrix *points,
-                                       const mrc_stream_samples *samples, int64_t rows, mercer_matrix *x);
 
 /* Calls `act` (plan or fit) with the source that the trainer should read: the device copy of the samples if there is
    one, else the source itself. The device copy stays until mrc_trainer_drop_samples. */
